@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "command/checkpoints_fixture.hpp"
+#include "persist/run_records.hpp"
 #include "store/failed_flush.hpp"
 #include "store/store_record.hpp"
 
@@ -226,6 +228,109 @@ TEST_F(KedgeCheckpoints, OfAPrefixShowsFlushesThatFailedOnThisNode) {
   EXPECT_THAT(listed("ls "), Not(HasSubstr("flush failed"))) << "it came here by another way";
   write(prefix + "/other", id);
   EXPECT_THAT(listed("ls "), Not(HasSubstr("flush failed"))) << "of another prefix";
+}
+
+/// A store of run heat on this node, which flushes to the prefix.
+class KedgeLsWithStore : public KedgeCheckpoints {
+ protected:
+  void SetUp() override {
+    add_three();
+    directory_ = root_.path(compose("kedge-{}-heat-01234567", ::geteuid()));
+    std::filesystem::create_directory(directory_);
+    ASSERT_EQ(::chmod(directory_.c_str(), 0700), 0);
+    prefix_path_ = std::filesystem::canonical(prefix_.directory());
+    const Id128 run_id = sample_entry(1).commit.run_id;
+    std::ofstream(directory_ + "/run") << store::to_text(store::StoreRecord{run_id, run_id, prefix_path_});
+  }
+  void hold(const CommitHead& commit, unsigned number) const {
+    format::Superblock identity = sample_identity();
+    identity.commit = commit;
+    write_container(compose("{}/rank-2.{}.h5", directory_, number), sample_regions(), identity);
+  }
+  static CommitHead output(unsigned generation, const Tag& tag) {
+    CommitHead commit = sample_entry(generation).commit;
+    commit.is_output = true;
+    commit.tag = tag;
+    return commit;
+  }
+  [[nodiscard]] Result listed(const std::string& words) const {
+    return kedge_in(root_.directory(), words + prefix_path_, "TMPDIR=" + root_.directory());
+  }
+  [[nodiscard]] std::string news() const {
+    const Result result = listed("ls ");
+    EXPECT_EQ(result.status, 0) << result.text;
+    const std::size_t at = result.text.find("a store on this node");
+    return at == std::string::npos ? "" : result.text.substr(at);
+  }
+
+  SampleStore root_;
+  std::string directory_;
+  std::string prefix_path_;
+};
+
+TEST_F(KedgeLsWithStore, SaysWhatAStoreOfThisNodeHasThatThePrefixHasNot) {
+  EXPECT_EQ(news(), "");
+  hold(sample_entry(3).commit, 0);
+  EXPECT_EQ(news(), "") << "the prefix has it";
+  hold(sample_entry(5).commit, 1);
+  hold(sample_entry(4).commit, 2);
+  EXPECT_EQ(news(), "a store on this node has a newer checkpoint, step-000500 (generation 5); see kedge ls " +
+                        directory_ + "\n");
+  hold(output(2, "plot"), 3);
+  EXPECT_THAT(news(), HasSubstr("(generation 5)")) << "an output that is on the prefix";
+  CommitHead older = output(2, "plot-2");
+  older.id.bytes.fill(0x22);
+  hold(older, 3);
+  EXPECT_THAT(news(), HasSubstr("(generation 5), and output that is not here: plot-2; see kedge ls "));
+  const Json json = Json::parse(listed("ls --json ").text)["stores"];
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["directory"], directory_);
+  ASSERT_EQ(json[0]["newer"].size(), 2U);
+  EXPECT_EQ(json[0]["newer"][0]["tag"], "step-000500");
+  EXPECT_EQ(json[0]["newer"][1]["output"], true);
+}
+
+TEST_F(KedgeLsWithStore, OfARunThatWasGivenUpSaysNothing) {
+  hold(sample_entry(5).commit, 0);
+  EXPECT_NE(news(), "");
+  persist::RunRecords records(fs::posix_file_system(), prefix_path_, "heat");
+  persist::RunRecord record;
+  record.run_id.bytes.fill(0x11);
+  record.place_id.bytes.fill(0x12);
+  record.prefix = prefix_path_;
+  record.given_up = {sample_entry(1).commit.run_id};
+  records.write_record(record);
+  EXPECT_EQ(news(), "");
+  EXPECT_EQ(Json::parse(listed("ls --json ").text)["stores"][0]["newer"].size(), 0U);
+}
+
+TEST_F(KedgeCheckpoints, SaysWhichOfTwoRunsOfOneNameIsThePresentOne) {
+  add_three();
+  TagEntry newer = sample_entry(9);
+  newer.commit.run_id.bytes.fill(0x77);
+  const std::string prefix = std::filesystem::canonical(prefix_.directory());
+  persist::RunRecords records(fs::posix_file_system(), prefix, "heat");
+  persist::RunRecord record;
+  record.run_id = newer.commit.run_id;
+  record.place_id.bytes.fill(0x12);
+  record.prefix = prefix;
+  record.given_up = {sample_entry(1).commit.run_id};
+  records.write_record(record);
+  const auto listed = [&] { return kedge("ls " + prefix).text; };
+  // None of what there is would be continued.
+  EXPECT_EQ(listed().find("run heat (" + to_string(sample_entry(1).commit.run_id) +
+                          "): an older run, given up by open.fresh or open.adopt_store\n"),
+            0U)
+      << listed();
+  prefix_.add(newer);
+  EXPECT_THAT(listed(), HasSubstr("run heat (77777777777777777777777777777777): the prefix's present run\ntag"));
+  EXPECT_THAT(listed(), HasSubstr("): an older run, given up by open.fresh or open.adopt_store\ntag"));
+  EXPECT_LT(listed().find("the prefix's present run"), listed().find("an older run"));
+  std::istringstream lines(shell("'" KEDGE_PROGRAM "' ls " + prefix).text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  const Json json = kedge_json("ls " + prefix, 0)["checkpoints"];
+  EXPECT_EQ(json[0]["run_state"], "present");
+  EXPECT_EQ(json[3]["run_state"], "given_up");
 }
 
 }  // namespace

@@ -54,6 +54,11 @@ std::vector<CommitHead> Ledger::outputs_to_flush() const {
   return outputs;
 }
 
+std::vector<CommitHead> Ledger::outputs_of_others() const {
+  const std::lock_guard guard(mutex_);
+  return outputs_of_others_;
+}
+
 std::optional<Entry> Ledger::find(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
   const Entry* entry = known_of(tag);
@@ -156,6 +161,7 @@ void Ledger::survey(Surveyed found) {
   const std::lock_guard guard(mutex_);
   entries_ = std::move(found.entries);
   unjudged_ = std::move(found.unjudged);
+  outputs_of_others_ = std::move(found.outputs_of_others);
   highest_generation_ = std::max(highest_generation_, found.highest_generation);
   commits_exist_ = commits_exist_ || found.commits_exist;
   surveyed_ = true;
@@ -281,9 +287,8 @@ std::uint64_t Ledger::tier_changes() const {
 void Ledger::discard_newer(std::uint64_t generation) {
   const std::lock_guard guard(mutex_);
   ++tier_changes_;
-  const auto is_newer = [&](const Entry& entry) { return entry.commit.generation > generation; };
-  std::erase_if(entries_, is_newer);
-  std::erase_if(flushed_outputs_, is_newer);
+  std::erase_if(entries_,
+                [&](const Entry& entry) { return !entry.commit.is_output && entry.commit.generation > generation; });
 }
 
 void Ledger::note_commits_exist() {
@@ -303,6 +308,7 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
   plan.keeps_all = !surveyed_;
   if (plan.keeps_all) return plan;
   for (const Id128& commit_id : unjudged_) plan.kept[commit_id] = {};
+  for (const CommitHead& output : outputs_of_others_) plan.kept[output.id] = {};
   for (const Id128& in_use : {parent_id_, opened_output_}) {
     if (!in_use.is_none()) plan.kept[in_use] = {};
   }

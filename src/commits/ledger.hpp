@@ -31,7 +31,8 @@ struct Surveyed {
   std::set<Id128> unjudged = {};  ///< commits whose files must stay until the next commit: of other rank counts or
                                   ///< runs, or lost with a node that may come back
   std::uint64_t highest_generation = 0;
-  bool commits_exist = false;  ///< some storage says that a commit of this run has returned once
+  bool commits_exist = false;                      ///< some storage says that a commit of this run has returned once
+  std::vector<CommitHead> outputs_of_others = {};  ///< of other rank counts and not on the prefix; the oldest first
 };
 
 /// Which files on the stores stay.
@@ -63,6 +64,9 @@ class Ledger {
   [[nodiscard]] std::optional<Entry> newest() const;
   /// Outputs that are to be on the prefix, and are not yet; the oldest first.
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
+  /// Outputs that are to be on the prefix, and that this start cannot take there: other numbers of ranks made them.
+  /// They stay in the stores. The oldest first.
+  [[nodiscard]] std::vector<CommitHead> outputs_of_others() const;
   /// The newest commit of this tag: among the entries, and the last outputs that left them for the prefix.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
   /// Whether a commit has this level: one of the entries, or of the last outputs that left them for the prefix.
@@ -126,7 +130,7 @@ class Ledger {
   void exclude(const Id128& commit_id, std::string why);
   /// Nothing could be opened.
   void lose();
-  /// Commits newer than this one were discarded.
+  /// Checkpoints newer than this were discarded. Outputs are not: nothing is restarted from one.
   void discard_newer(std::uint64_t generation);
   /// Commits on the prefix were pinned, unpinned or discarded: a cached listing of the prefix must be refreshed.
   void note_tier_change();
@@ -137,7 +141,7 @@ class Ledger {
   /// All commits were removed on purpose.
   void forget_all();
   /// Drops the entries that newer ones supersede (retention.hpp), but not the parent's. What stays on the stores: those
-  /// that are left, and what is unjudged.
+  /// that are left, what is unjudged, and outputs of others.
   [[nodiscard]] RetentionPlan retire(std::uint32_t keep);
 
  private:
@@ -156,6 +160,7 @@ class Ledger {
   std::vector<Entry> flushed_outputs_;  ///< likewise; no entries any more
   std::optional<CommitHead> snapshot_;
   std::set<Id128> unjudged_;
+  std::vector<CommitHead> outputs_of_others_;
   std::map<Id128, std::string> excluded_;
   Id128 parent_id_;
   Id128 opened_output_;  ///< none: nothing, or a checkpoint, was opened last

@@ -1,6 +1,7 @@
 #include "drain/drain.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -44,16 +45,16 @@ class Drain {
     bool sees_any = !seen.empty();
     std::vector<Sighting> missing = missing_on(known_.there, seen);
     newest_ = newest_of(missing);
-    std::vector<int> hosts = lay_out(missing, processes_.size()).hosts;
+    std::vector<Shift> shifts = shifts_for(missing, processes_.size());
     std::erase_if(missing, [](const Sighting& one) { return one.container.is_output; });
     newest_checkpoint_ = newest_of(missing);
     processes_.broadcast(sees_any);
     processes_.broadcast(newest_);
-    processes_.broadcast(hosts);
     if (!sees_any) return nothing_seen() + other_runs_;
     if (newest_.generation == 0) return nothing_newer() + other_runs_;
     if (!overtakes_) processes_.together([&] { comm::throw_if(later_start(known_, newest_.incarnation)); });
-    return flush_by(hosts) + other_runs_;
+    share(shifts);
+    return flush(shifts) + other_runs_;
   }
 
  private:
@@ -97,6 +98,7 @@ class Drain {
       sees_store = !here.stores.empty();
       newest_start_died = std::ranges::find(here.left_by, known_.newest_start) != here.left_by.end();
       for (const Survivor& one : here.containers) to_root.push_back({0, one});
+      tags_ = here.outputs;
     });
     sees_store_ = processes_.any(sees_store);
     if (processes_.any(newest_start_died)) known_.newest_start_ended = true;
@@ -130,10 +132,62 @@ class Drain {
                         known_.newest, damage));
   }
 
-  std::string flush_by(const std::vector<int>& hosts) {
+  /// COLLECTIVE. What of process 0's shifts the others need.
+  void share(std::vector<Shift>& shifts) const {
+    std::uint64_t count = shifts.size();
+    processes_.broadcast(count);
+    shifts.resize(count);
+    for (Shift& shift : shifts) {
+      std::vector<std::uint64_t> outputs(shift.outputs.begin(), shift.outputs.end());
+      processes_.broadcast(shift.with_checkpoint);
+      processes_.broadcast(shift.layout.hosts);
+      processes_.broadcast(outputs);
+      shift.outputs = {outputs.begin(), outputs.end()};
+    }
+  }
+
+  /// COLLECTIVE.
+  std::string flush(const std::vector<Shift>& shifts) {
+    std::string words;
+    std::uint64_t outputs = 0;
+    for (const Shift& shift : shifts) {
+      if (shift.with_checkpoint) {
+        words =
+            flush_by(shift, [&](std::unique_ptr<Communicator> communicator) { return work(std::move(communicator)); });
+        continue;
+      }
+      const std::vector<Tag> tags = tags_of(shift);
+      const std::string count = flush_by(shift, [&](std::unique_ptr<Communicator> communicator) {
+        return compose("{}", flush_outputs(std::move(communicator), options_, environment_, tags).outputs);
+      });
+      outputs += std::stoull(count);
+    }
+    const std::string drained = outputs_of(Flushed{{}, 0, false, outputs});
+    if (!words.empty()) return drained.empty() ? words : compose("{}; and{} of other numbers of ranks", words, drained);
+    if (!drained.empty()) {
+      return compose("drained{}{}", drained,
+                     known_.newest.empty() ? "" : compose("; {} is already on the prefix", known_.newest));
+    }
+    throw Error(ErrorCode::unrecoverable, "the outputs in the stores that are not on the prefix cannot be recovered");
+  }
+
+  /// COLLECTIVE. Of its outputs, each once, the oldest first.
+  [[nodiscard]] std::vector<Tag> tags_of(const Shift& shift) const {
+    std::vector<Tag> tags;
+    for (const std::uint64_t generation : shift.outputs) {
+      const auto found = tags_.find(generation);
+      const Tag tag = processes_.text_of_lowest(found == tags_.end() ? std::nullopt : std::optional(found->second));
+      if (!tag.empty() && std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
+    }
+    return tags;
+  }
+
+  /// COLLECTIVE. What `work` returns on rank 0 of the ranks that the processes host.
+  template <class Work>
+  std::string flush_by(const Shift& shift, const Work& work) {
     std::optional<std::string> words;
     const auto failure = attempt([&] {
-      comm::HostedRanks ranks(hosts, link_);
+      comm::HostedRanks ranks(shift.layout.hosts, link_);
       const auto thrown = ranks.run(
           [&](int rank, std::unique_ptr<Transport> transport) {
             std::string said = work(communicate_over(std::move(transport)));
@@ -172,9 +226,10 @@ class Drain {
   engine::Environment environment_;
   bool overtakes_;
   RecordedRun known_;
-  Survivor newest_;             ///< that any process sees and the prefix has not
-  Survivor newest_checkpoint_;  ///< likewise; process 0's
-  std::string other_runs_;      ///< in words, to be appended to what is returned
+  Survivor newest_;                    ///< that any process sees and the prefix has not
+  Survivor newest_checkpoint_;         ///< likewise; process 0's
+  std::map<std::uint64_t, Tag> tags_;  ///< of outputs that this process sees, by generation
+  std::string other_runs_;             ///< in words, to be appended to what is returned
   bool sees_store_ = false;
 };
 

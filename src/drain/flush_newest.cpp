@@ -26,6 +26,26 @@ std::string outputs_of(const Flushed& flushed) {
   return compose(" {} output{}", flushed.outputs, flushed.outputs == 1 ? "" : "s");
 }
 
+Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
+                      const engine::Environment& environment, const std::vector<Tag>& tags) {
+  engine::Environment as_drain = environment;
+  as_drain.is_drain = true;
+  Options of_outputs = options;
+  of_outputs.persistent.every = 0;  // an older checkpoint of so many ranks stays where it is
+  of_outputs.redundancy.every = 0;  // what is on the prefix needs no protection
+  Engine engine = engine::Environment::make_engine(std::move(communicator), of_outputs, std::move(as_drain));
+  for (const Tag& tag : tags) {
+    try {
+      if (engine.open(tag)) engine.close();
+    } catch (const Error& error) {
+      // The log says which is lost, and why.
+      if (error.code() != ErrorCode::unrecoverable && error.code() != ErrorCode::corrupt) throw;
+    }
+  }
+  engine.finalize();
+  return {{}, 0, false, engine.counters().flushes};
+}
+
 Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
                      const engine::Environment& environment) {
   engine::Environment as_drain = environment;

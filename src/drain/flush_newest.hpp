@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/environment.hpp"
 #include "kedge/communicator.hpp"
@@ -31,5 +32,10 @@ struct Flushed {
 /// commit.
 [[nodiscard]] Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
                                    const engine::Environment& environment);
+
+/// COLLECTIVE over as many ranks as made them. The outputs of these tags that can be recovered, and no checkpoint.
+/// Throws as the calls of an Engine do.
+[[nodiscard]] Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
+                                    const engine::Environment& environment, const std::vector<Tag>& tags);
 
 }  // namespace kedge::drain

@@ -85,6 +85,32 @@ Layout lay_out(std::span<const Sighting> seen, int processes) {
   return layout;
 }
 
+std::vector<Shift> shifts_for(std::span<const Sighting> missing, int processes) {
+  std::vector<Sighting> checkpoints;
+  std::map<std::uint32_t, std::vector<Sighting>> by_size;
+  for (const Sighting& one : missing) {
+    if (!one.container.is_output) checkpoints.push_back(one);
+    by_size[one.container.world_size].push_back(one);
+  }
+  const std::uint32_t of_checkpoint = newest_commit(checkpoints).world_size;
+  std::vector<Shift> shifts;
+  for (auto& [world_size, seen] : by_size) {
+    Shift shift;
+    shift.with_checkpoint = !checkpoints.empty() && world_size == of_checkpoint;
+    if (!shift.with_checkpoint) std::erase_if(seen, [](const Sighting& one) { return !one.container.is_output; });
+    if (seen.empty()) continue;
+    shift.layout = lay_out(seen, processes);
+    for (const Sighting& one : seen) {
+      if (one.container.is_output) shift.outputs.insert(one.container.generation);
+    }
+    shifts.push_back(std::move(shift));
+  }
+  std::ranges::sort(shifts, [](const Shift& a, const Shift& b) {
+    return a.with_checkpoint != b.with_checkpoint ? a.with_checkpoint : a.layout.generation > b.layout.generation;
+  });
+  return shifts;
+}
+
 Survivor newest_of(std::span<const Sighting> seen) {
   Survivor newest;
   for (const auto& [process, one] : seen) {

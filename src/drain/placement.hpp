@@ -46,6 +46,18 @@ struct Layout {
 /// sightings in any order.
 [[nodiscard]] Layout lay_out(std::span<const Sighting> seen, int processes);
 
+/// One start of the run that flushes: ranks of one number, as only they can take hold of what so many saved.
+struct Shift {
+  bool with_checkpoint = false;     ///< of this number of ranks is the newest checkpoint; else outputs alone
+  Layout layout;                    ///< of all that is missing of this number of ranks
+  std::set<std::uint64_t> outputs;  ///< generations
+};
+
+/// Pure. Of what is missing on the prefix: first the shift with the newest checkpoint that is whole, if there are any,
+/// then one for each other number of ranks that left outputs, the newest first. An older checkpoint of theirs is
+/// superseded.
+[[nodiscard]] std::vector<Shift> shifts_for(std::span<const Sighting> missing, int processes);
+
 /// Pure. The container with the greatest generation; all 0 if there is none.
 [[nodiscard]] Survivor newest_of(std::span<const Sighting> seen);
 

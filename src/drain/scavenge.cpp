@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -185,8 +186,9 @@ class Copy {
 /// What all nodes copied so far.
 struct Copied {
   std::vector<std::string> nodes;
-  Survivor newest;  ///< of all
-  Layout layout;    ///< hosts are indexes of `nodes`
+  Survivor newest;                       ///< of all
+  std::vector<Shift> shifts;             ///< hosts are indexes of `nodes`
+  std::map<std::uint64_t, Tag> outputs;  ///< their tags, by generation
 };
 
 Copied look(const engine::Environment& environment, const RecordedRun& run) {
@@ -203,17 +205,18 @@ Copied look(const engine::Environment& environment, const RecordedRun& run) {
     });
     if (not_ours) continue;
     for (const Survivor& one : containers) seen.push_back({static_cast<int>(copied.nodes.size()), one});
+    (void)attempt([&] { copied.outputs.merge(outputs_in(environment.file_system, store, run.record.run_id)); });
     copied.nodes.push_back(node);
   }
   const std::vector<Sighting> missing = missing_on(run.there, seen);
   copied.newest = newest_of(missing);
-  copied.layout = lay_out(missing, static_cast<int>(copied.nodes.size()));
+  copied.shifts = shifts_for(missing, static_cast<int>(copied.nodes.size()));
   return copied;
 }
 
 /// The copies stand for the nodes' stores: a start of the run in this process, whose ranks are threads.
 Flushed flush_copied(const Options& given, const engine::Environment& environment, const RecordedRun& run,
-                     const Copied& copied) {
+                     const Copied& copied, const Shift& shift) {
   Options options = options_to_flush(given);
   options.run = run.name;
   options.persistent.path = run.prefix;
@@ -223,17 +226,20 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
   options.store = {};
   options.events.path.clear();
   options.log.level = std::max(options.log.level, LogLevel::warning);  // where these stores lie would only confuse
-  comm::HostedRanks ranks(std::vector<int>(copied.layout.world_size, 0), nullptr);
+  comm::HostedRanks ranks(std::vector<int>(shift.layout.world_size, 0), nullptr);
+  const std::vector<Tag> tags = tags_of(copied.outputs, shift.outputs);
   Flushed flushed;
   const auto start = [&](int rank, std::unique_ptr<Transport> transport) {
-    const int place = copied.layout.hosts[static_cast<std::size_t>(rank)];
+    const int place = shift.layout.hosts[static_cast<std::size_t>(rank)];
     const std::string& node = copied.nodes[static_cast<std::size_t>(place)];
     Options own = options;
     own.store.path = fs::join(scavenge_directory(run), node);
     engine::Environment world = environment;
     world.node = node;
     world.machine = "scavenged";
-    Flushed done = flush_newest(communicate_over(std::move(transport)), own, world);
+    auto communicator = communicate_over(std::move(transport));
+    Flushed done = shift.with_checkpoint ? flush_newest(std::move(communicator), own, world)
+                                         : flush_outputs(std::move(communicator), own, world, tags);
     if (rank == 0) flushed = std::move(done);
   };
   comm::rethrow_cause(ranks.run(start, std::chrono::seconds(0)));
@@ -253,23 +259,42 @@ void remove_copies(const engine::Environment& environment, const RecordedRun& ru
   }
 }
 
+std::string words_for(const RecordedRun& run, const Flushed& flushed) {
+  const std::string outputs = outputs_of(flushed);
+  if (!flushed.commit) {
+    if (outputs.empty()) return "what is there of the outputs that are not on the prefix cannot be recovered";
+    const std::string there = run.newest.empty() ? "" : compose("{} is already on the prefix; and", run.newest);
+    return there.empty() ? compose("flushed{}", outputs) : there + outputs;
+  }
+  const std::string name = named(flushed.commit->tag, flushed.commit->generation);
+  std::string words = flushed.was_there
+                          ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
+                          : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
+                                    fs::join(run.prefix, persist::directory_name(*flushed.commit)));
+  if (!outputs.empty()) words += compose("; and{}", outputs);
+  return words;
+}
+
 std::string flush_what_is_there(const Options& options, const engine::Environment& environment, const RecordedRun& run,
                                 const Copied& copied) {
-  const Flushed flushed = flush_copied(options, environment, run, copied);
-  const std::string outputs = outputs_of(flushed);
-  std::string words = compose("flushed{}", outputs);
-  if (flushed.commit) {
-    const std::string name = named(flushed.commit->tag, flushed.commit->generation);
-    words = flushed.was_there ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
-                              : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
-                                        fs::join(run.prefix, persist::directory_name(*flushed.commit)));
-    if (!outputs.empty()) words += compose("; and{}", outputs);
+  Flushed flushed;
+  bool lacks_outputs = false;
+  for (const Shift& shift : copied.shifts) {
+    const Flushed now = flush_copied(options, environment, run, copied, shift);
+    if (shift.with_checkpoint) flushed.commit = now.commit;
+    flushed.total_bytes += now.total_bytes;
+    flushed.was_there = flushed.was_there || now.was_there;
+    flushed.outputs += now.outputs;
+    lacks_outputs = lacks_outputs || (!shift.with_checkpoint && now.outputs < shift.outputs.size());
   }
+  const std::string words = words_for(run, flushed);
   const std::uint64_t flushed_generation = flushed.commit ? flushed.commit->generation : 0;
-  if (!copied.newest.is_output && copied.newest.generation > flushed_generation) {
-    return words +
-           compose("; the copies stay, as they have parts of generation {}: bring the missing nodes, or remove {}",
-                   copied.newest.generation, scavenge_directory(run));
+  const bool lacks_checkpoint = !copied.newest.is_output && copied.newest.generation > flushed_generation;
+  if (lacks_checkpoint || lacks_outputs) {
+    return words + compose("; the copies stay, as they have parts of {}: bring the missing nodes, or remove {}",
+                           lacks_checkpoint ? compose("generation {}", copied.newest.generation)
+                                            : std::string("outputs that are not whole"),
+                           scavenge_directory(run));
   }
   remove_copies(environment, run, copied);
   return words;
@@ -288,7 +313,7 @@ Finished finish_once(const Options& options, const engine::Environment& environm
     if (run.newest.empty()) return {"no node has been copied yet"};
     return {compose("{} is already on the prefix", run.newest)};
   }
-  const Layout& layout = copied.layout;
+  const Layout& layout = copied.shifts.front().layout;
   const bool is_whole = layout.present == layout.world_size;
   if (is_whole || at_once) {
     if (!overtakes) comm::throw_if(later_start(run, copied.newest.incarnation));

@@ -101,6 +101,7 @@ class Look {
     for (const Survivor& one : containers_in(environment_.file_system, directory, record_.run_id)) {
       found_.containers.push_back(one);
     }
+    found_.outputs.merge(outputs_in(environment_.file_system, directory, record_.run_id));
   }
 
   const engine::Environment& environment_;
@@ -142,6 +143,28 @@ std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_
   }
   add_copies(here, run_id, found);
   return found;
+}
+
+std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& file_system,
+                                        const std::string& directory, const Id128& run_id) {
+  const store::RunDirectory here(file_system, directory);
+  std::map<std::uint64_t, Tag> found;
+  for (const store::FileName& name : here.list()) {
+    if (name.kind != store::FileKind::container && name.kind != store::FileKind::parity) continue;
+    const store::Held held = store::inspect(here, name, run_id, Verify::headers).held;
+    if (!held.intact) continue;
+    const CommitHead* commit = held.superblock ? &held.superblock->commit : held.copied ? &*held.copied : nullptr;
+    if (commit != nullptr && commit->is_output) found[commit->generation] = commit->tag;
+  }
+  return found;
+}
+
+std::vector<Tag> tags_of(const std::map<std::uint64_t, Tag>& outputs, const std::set<std::uint64_t>& generations) {
+  std::vector<Tag> tags;
+  for (const auto& [generation, tag] : outputs) {
+    if (generations.contains(generation) && std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
+  }
+  return tags;
 }
 
 std::string node_of(const engine::Environment& environment) {

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,14 +20,23 @@ namespace kedge::drain {
 
 struct Survivors {
   std::vector<Survivor> containers;
-  std::vector<std::string> stores;     ///< directories of this run
-  std::vector<std::uint64_t> left_by;  ///< starts that died here: they left locks which nobody holds
-  std::string used_by;                 ///< who works with one of them; empty: nobody
+  std::map<std::uint64_t, Tag> outputs;  ///< their tags, by generation
+  std::vector<std::string> stores;       ///< directories of this run
+  std::vector<std::uint64_t> left_by;    ///< starts that died here: they left locks which nobody holds
+  std::string used_by;                   ///< who works with one of them; empty: nobody
 };
 
 /// Local, reads only. Those in one directory of a store; a file that cannot be read is left out. Throws Error{io}.
 [[nodiscard]] std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_system,
                                                   const std::string& directory, const Id128& run_id);
+
+/// Local, reads only. Likewise: the tags of the outputs there, by generation.
+[[nodiscard]] std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& file_system,
+                                                      const std::string& directory, const Id128& run_id);
+
+/// Pure. Of those of these generations, each once, the oldest first.
+[[nodiscard]] std::vector<Tag> tags_of(const std::map<std::uint64_t, Tag>& outputs,
+                                       const std::set<std::uint64_t>& generations);
 
 /// Local, reads only. Of the run of this name and record, in the stores that a process here sees: those of its own node
 /// alone, unless `options` simulate nodes. A file that cannot be read is left out. Throws Error{io}.

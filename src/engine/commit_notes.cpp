@@ -22,7 +22,7 @@ void CommitNotes::note(const Id128& commit_id) {
   noted_.on_prefix = !failure.has_value();
   if (!failure) return;
   if (failure->code == ErrorCode::busy) throw Error(*failure);
-  if (group_.is_root()) {
+  if (group_.is_root() && std::exchange(said_, failure->code) != failure->code) {
     log_.warning("the prefix could not record that a commit exists (will retry at the next commit or open): " +
                  to_string(*failure));
   }

@@ -1,6 +1,7 @@
 // That commits of the run exist, noted where a later start looks for it.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "base/log.hpp"
@@ -32,8 +33,9 @@ class CommitNotes {
         noted_(noted),
         log_(log) {}
 
-  /// COLLECTIVE. Before commit or open return a commit anywhere. A note that cannot be made is logged, and the next
-  /// commit or open tries again. Throws busy on all ranks if a later start of the run has begun.
+  /// COLLECTIVE. Before commit or open return a commit anywhere. A note that cannot be made is logged, on the prefix
+  /// once for each reason, and the next commit or open tries again. Throws busy on all ranks if a later start of the
+  /// run has begun.
   void note(const Id128& commit_id);
   /// Local. The store was removed and recreated: the note in it is written anew, at the latest by the next commit or
   /// open.
@@ -50,6 +52,7 @@ class CommitNotes {
   store::NodeRecords& node_records_;
   Id128 run_id_;
   NotedCommits noted_;
+  std::optional<ErrorCode> said_;  ///< why the prefix could not note it, as far as the log says; rank 0's
   const Log& log_;
 };
 

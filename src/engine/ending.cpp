@@ -1,6 +1,8 @@
 #include "engine/ending.hpp"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "commits/commit_names.hpp"
 #include "persist/tag_directory.hpp"
 #include "persist/tier_retention.hpp"
 
@@ -96,13 +99,14 @@ class Ending {
 
   /// Nothing but a flush takes outputs from the stores: they are on no list of what may be lost.
   [[nodiscard]] bool keeps_outputs(std::string_view option) const {
-    const std::vector<CommitHead> outputs = ledger_.outputs_to_flush();
+    const std::vector<CommitHead> outputs = owed_outputs(ledger_);
     if (!group_.any(!outputs.empty())) return false;
     if (group_.is_root()) {
       setup_.log.warning(
           compose("{} was not carried out: {} of the outputs could not be flushed and {} in the "
-                  "node-local stores only. {}",
-                  option, outputs.size(), outputs.size() == 1 ? "is" : "are", how_to_flush(setup_, started_)));
+                  "node-local stores only ({}). {}",
+                  option, outputs.size(), outputs.size() == 1 ? "is" : "are", commits::listed(outputs),
+                  how_to_flush(setup_, started_)));
     }
     return true;
   }
@@ -130,11 +134,7 @@ class Ending {
 
   /// The reason was logged when it was flushed.
   void log_what_is_not() const {
-    if (const auto outputs = ledger_.outputs_to_flush(); !outputs.empty() && on_exit_ == OnExit::keep) {
-      setup_.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
-                                 outputs.size() == 1 ? "is" : "are", outputs.front().tag,
-                                 how_to_flush(setup_, started_)));
-    }
+    if (on_exit_ == OnExit::keep) warn_of_owed_outputs(setup_, started_, ledger_);
     const std::optional<commits::Entry> newest = ledger_.newest();
     const bool is_meant = setup_.options.persistent.every != 0 && on_exit_ != OnExit::remove;
     if (!is_meant || !newest || newest->persistent || ledger_.is_lost()) return;
@@ -178,6 +178,20 @@ class Ending {
 };
 
 }  // namespace
+
+std::vector<CommitHead> owed_outputs(const commits::Ledger& ledger) {
+  std::vector<CommitHead> outputs = ledger.outputs_of_others();
+  std::ranges::copy(ledger.outputs_to_flush(), std::back_inserter(outputs));
+  return outputs;
+}
+
+void warn_of_owed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger) {
+  const std::vector<CommitHead> outputs = owed_outputs(ledger);
+  if (outputs.empty()) return;
+  setup.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
+                            outputs.size() == 1 ? "is" : "are", commits::listed(outputs),
+                            how_to_flush(setup, started)));
+}
 
 std::string how_to_flush(const Setup& setup, const Started& started) {
   std::string prefix = from_start(setup.environment, setup.options.persistent.path);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
@@ -14,6 +15,12 @@ namespace kedge::engine {
 /// what stays and how to free it. Throws the same Error on all ranks if something could not be removed.
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
                  CommitNotes& notes, bool keeps_files);
+
+/// Local. Outputs that are not on the prefix, whichever number of ranks made them.
+[[nodiscard]] std::vector<CommitHead> owed_outputs(const commits::Ledger& ledger);
+
+/// Local, rank 0. Names those, and how they get there.
+void warn_of_owed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger);
 
 /// Local. A sentence for whoever has to flush a job's newest checkpoint himself.
 [[nodiscard]] std::string how_to_flush(const Setup& setup, const Started& started);

@@ -249,7 +249,8 @@ recovery::Recovery EngineImpl::make_recovery() {
   const Options& options = setup_.options;
   return {group_,
           started_.run,
-          {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
+          {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get(),
+           setup_.environment.is_drain},
           ledger_,
           {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
            options.store.keep, piece_settings(options), pipeline_.is_behind()},

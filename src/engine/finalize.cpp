@@ -85,7 +85,10 @@ void EngineImpl::end_calls() {
 
 /// Local. Nothing is removed, and no lock is released before the engine is destroyed: messages may still be under way.
 void EngineImpl::give_up(std::chrono::duration<double> after) {
-  if (group_.is_root()) setup_.log.warning(given_up(after));
+  if (group_.is_root()) {
+    setup_.log.warning(given_up(after));
+    warn_of_owed_outputs(setup_, started_, ledger_);
+  }
   const pipeline::Worker::Stopped stopped = stop_worker();
   const bool was_idle = stopped == pipeline::Worker::Stopped::idle;
   pipeline_.give_up();
@@ -109,6 +112,9 @@ std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
         "the "
         "next start does the rest",
         when, newest->commit.tag);
+  }
+  if (!newest && !ledger_.commits_exist()) {
+    return compose("finalize stopped waiting {} with work left; the node-local files are kept", when);
   }
   return compose("finalize stopped waiting {} with work left: {} is only {}; the node-local files are kept. {}", when,
                  newest ? newest->commit.tag : Tag("the newest checkpoint"),

@@ -314,6 +314,7 @@ RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& k
   if (!options.fresh) refuse_to_pass_over(setup, group, known, places);
   const StoresAtHand stores(group, known, places, *setup.environment.file_system, options.fresh || known.is_settled());
   if (options.fresh) {
+    known.left_behind = stores.words_for_left_behind();
     for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
     give_up(known, known.run.id);
     return group.root_decides([] { return RunAndPlace{random_id(), random_id()}; });

@@ -30,6 +30,7 @@ struct KnownRun {
   std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
   std::string store;                       ///< as recorded (RunRecord::store); rank 0's
   persist::Starter starter;                ///< who makes this start; rank 0's, but for its id
+  std::string left_behind;                 ///< with open.fresh: what stays in stores that the prefix has no record of
 
   /// The prefix has some trace of the run: a damaged record, a note of a commit, or its id.
   [[nodiscard]] bool has_trace() const { return is_damaged || has_commits || !run.id.is_none(); }

@@ -34,7 +34,10 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
       parts_.recovery.open(selection, newer, one_reads_now ? recovery::Reading::in_open : recovery::Reading::in_load);
   if (opened) hold(*opened);
   rescue_outputs(parts_);
-  if (!opened) return std::nullopt;
+  if (!opened) {
+    parts_.pipeline.find_owed();
+    return std::nullopt;
+  }
   if (!opened->commit.is_output) parts_.notes.note(opened->commit.id);
   if (newer == Newer::discard) parts_.pipeline.forgo_newer();
   if (opened->is_own_unread) open_->unproven = std::make_unique<Unproven>(*opened);

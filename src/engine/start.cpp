@@ -331,6 +331,7 @@ class Start {
 
   /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.
   void log_store_left_behind() const {
+    if (!known_.left_behind.empty()) setup_.log.info(known_.left_behind);
     const auto directory = store_left_behind();
     if (!directory) return;
     setup_.log.info(compose(

@@ -1,11 +1,15 @@
 #include "engine/stores_at_hand.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "base/attempt.hpp"
 #include "base/refuse.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "engine/original.hpp"
 #include "persist/prefix_runs.hpp"
+#include "store/sealed_commits.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -151,6 +155,31 @@ RunAndPlace StoresAtHand::adopt_unknown(const RunAndPlace& ids) const {
     }
   });
   return adopted;
+}
+
+std::string StoresAtHand::words_for_left_behind() const {
+  const RunAndPlace before{known_.run.id, known_.place_id};
+  const auto left = std::ranges::find_if(stores_, [&](const auto& one) { return is_unknown(one, before); });
+  std::optional<std::string> mine;
+  if (left != stores_.end()) {
+    std::vector<CommitHead> commits;
+    (void)attempt([&] { commits = store::sealed_commits(file_system_, left->directory, left->record.run_id); });
+    const std::string newest = commits.empty() ? ""
+                                               : compose(" (the newest is {}, generation {})", commits.front().tag,
+                                                         commits.front().generation);
+    const std::string adopt =
+        is_anothers(*left)
+            ? std::string()
+            : compose(
+                  "; to continue from it instead, end this job before its first checkpoint, remove {} and start "
+                  "with open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1)",
+                  shell_word(persist::records_directory(known_.prefix, known_.run.name)));
+    mine = compose(
+        "a node-local store has commits of an earlier run '{}'{} that the prefix has no record of; it stays "
+        "and is not used. To free it, on each node: kedge drop {}{}",
+        known_.run.name, newest, shell_word(left->directory), adopt);
+  }
+  return group_.text_of_lowest(mine);
 }
 
 std::vector<Id128> StoresAtHand::runs_with_commits() const {

@@ -36,6 +36,9 @@ class StoresAtHand {
   [[nodiscard]] RunAndPlace adopt_unknown(const RunAndPlace& ids) const;
   /// The runs of all that name this prefix and have commits.
   [[nodiscard]] std::vector<Id128> runs_with_commits() const;
+  /// What open.fresh leaves behind of runs that the prefix does not know: the lowest rank's first such store, its
+  /// newest commit, and the ways on; empty if there is none.
+  [[nodiscard]] std::string words_for_left_behind() const;
   /// Where the prefix of those with these ids lay, if that is elsewhere.
   [[nodiscard]] std::vector<std::string> former_prefixes(const RunAndPlace& ids) const;
 

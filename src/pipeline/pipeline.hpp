@@ -20,6 +20,7 @@
 #include "kedge/options.hpp"
 #include "pipeline/commit_lines.hpp"
 #include "pipeline/completions.hpp"
+#include "pipeline/flush_news.hpp"
 #include "pipeline/flush_record.hpp"
 #include "pipeline/lost_snapshots.hpp"
 #include "pipeline/metrics.hpp"
@@ -96,7 +97,12 @@ class Pipeline {
   /// protection.
   void quiesce();
   /// Nothing was opened, and the ledger knows what the stores hold: makes room before the first commit.
-  void make_room() { retire(store::Reach::all); }
+  void make_room() {
+    outputs_.found();
+    retire(store::Reach::all);
+  }
+  /// Nothing was opened, and the ledger knows what the stores hold: what is owed is flushed with the next commits.
+  void find_owed() { outputs_.found(); }
   /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
   /// none, invalid_argument if the options rule the level out.
   void require(std::string_view tag, Level level);
@@ -193,8 +199,9 @@ class Pipeline {
   void read_on(const comm::Group& channel);
   void meet_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read, const Failure& first);
   void note(const Job& job, const Submitted& submitted);
-  void log_outcome(const Job& job, const Submitted& processed) const;
-  void warn(const CommitHead& commit, const Submitted& processed) const;
+  void log_outcome(const Job& job, const Submitted& processed);
+  void warn(const CommitHead& commit, const Submitted& processed);
+  void say_not_flushed(const CommitHead& commit, const Failure& failure, std::uint64_t tries);
   void record(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
   void record(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries);
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, Stage& stage, const CommitHead& commit,
@@ -219,7 +226,7 @@ class Pipeline {
   void flush_owed_outputs();
   void hand_over_owed_output();
   [[nodiscard]] bool hand_over(const CommitHead& commit);
-  void say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) const;
+  void say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure);
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
   void make_ready(std::uint64_t size_bytes);
   void retire(store::Reach reach);
@@ -237,6 +244,7 @@ class Pipeline {
   const Log& log_;
   Metrics& metrics_;
   FlushRecord flush_record_;
+  FlushNews flush_news_;  ///< rank 0's
   Completions completions_;
   StageTimer timer_;
   double within_submit_s_ = 0;

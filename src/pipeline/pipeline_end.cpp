@@ -47,9 +47,9 @@ void Pipeline::flush_at_end(const std::vector<CommitHead>& owed) {
   if (!owed.empty() && !ledger_.must_survey()) retire(store::Reach::all);
 }
 
-void Pipeline::say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) const {
+void Pipeline::say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) {
   if (!group_.is_root()) return;
-  if (failure) log_.warning(not_flushed(ledger_, commit, *failure, 1));
+  if (failure) say_not_flushed(commit, *failure, 1);
   else log_.info(compose("{} is persistent", named(commit, schedule_.run)));
 }
 

@@ -8,9 +8,6 @@
 namespace kedge::pipeline {
 namespace {
 
-/// What another try may not meet again: a full filesystem, an error of a server.
-bool may_pass(const Failure& failure) { return failure.code == ErrorCode::no_space || failure.code == ErrorCode::io; }
-
 /// Before try number `tries` + 1: 1, 2, 4, ... seconds.
 double backoff_s(std::uint64_t tries) {
   constexpr double kLongest_s = 60;
@@ -59,7 +56,10 @@ void Pipeline::note(const Job& job, const Submitted& submitted) {
 /// Local. A stage succeeded.
 void Pipeline::record(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s) {
   metrics_.reached(commit, level, bytes, after_s);
-  if (level == Level::persistent) flush_record_.persistent(commit);
+  if (level != Level::persistent) return;
+  flush_record_.persistent(commit);
+  const auto line = group_.is_root() ? flush_news_.succeeded(commit) : std::nullopt;
+  if (line) log_.info(*line);
 }
 
 /// Local. It failed.
@@ -69,7 +69,7 @@ void Pipeline::record(const CommitHead& commit, Level level, const Failure& fail
 }
 
 /// Rank 0. All that there is to say of a commit.
-void Pipeline::log_outcome(const Job& job, const Submitted& processed) const {
+void Pipeline::log_outcome(const Job& job, const Submitted& processed) {
   if (job.is_last && processed.persistent_after_s)
     log_.info(compose("{} is persistent", named(job.files.commit, schedule_.run)));
   if (!job.is_last)
@@ -80,11 +80,16 @@ void Pipeline::log_outcome(const Job& job, const Submitted& processed) const {
   warn(job.files.commit, processed);
 }
 
-void Pipeline::warn(const CommitHead& commit, const Submitted& processed) const {
+void Pipeline::warn(const CommitHead& commit, const Submitted& processed) {
   if (processed.not_protected) log_.warning(not_protected(commit, *processed.not_protected));
-  if (processed.not_persistent) {
-    log_.warning(not_flushed(ledger_, commit, *processed.not_persistent, processed.flush_tries));
-  }
+  if (processed.not_persistent) say_not_flushed(commit, *processed.not_persistent, processed.flush_tries);
+}
+
+/// Rank 0.
+void Pipeline::say_not_flushed(const CommitHead& commit, const Failure& failure, std::uint64_t tries) {
+  const std::string line = not_flushed(ledger_, commit, failure, tries);
+  if (flush_news_.is_news(failure)) log_.warning(line);
+  else log_.debug(line);
 }
 
 /// Local.

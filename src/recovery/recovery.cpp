@@ -215,17 +215,19 @@ void Recovery::doubt(const CommitHead& commit, const Failure& damage) {
               commit.tag, commit.generation, to_string(damage)));
 }
 
-/// COLLECTIVE. The commits that are left behind are recorded first.
+/// COLLECTIVE. The commits that are left behind are recorded first. No output is one: nothing is restarted from it.
 void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
   const std::uint64_t generation = chosen.commit.generation;
+  const auto is_left_behind = [&](const CommitHead& commit) {
+    return !commit.is_output && commit.generation > generation;
+  };
   group_.together([&] {
     if (storage_.records == nullptr) return;
     for (const Candidate& candidate : survey.candidates) {
-      if (candidate.commit.generation > generation) storage_.records->discard(candidate.commit.id);
+      if (is_left_behind(candidate.commit)) storage_.records->discard(candidate.commit.id);
     }
     for (const persist::TagEntry& entry : storage_.tier.list().entries) {
-      const bool is_newer = entry.commit.run_id == run_.id && entry.commit.generation > generation;
-      if (is_newer) storage_.records->discard(entry.commit.id);
+      if (entry.commit.run_id == run_.id && is_left_behind(entry.commit)) storage_.records->discard(entry.commit.id);
     }
   });
   ledger_.discard_newer(generation);

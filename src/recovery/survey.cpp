@@ -10,6 +10,7 @@
 #include "recovery/found_tag.hpp"
 #include "recovery/heads.hpp"
 #include "recovery/prefix_look.hpp"
+#include "recovery/stranded_outputs.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -137,6 +138,10 @@ class SurveyDraft {
     for (const Candidate& candidate : survey_.candidates) {
       // One that was given up must not push out the one that it was given up for.
       if (may_be_discarded_) result.unjudged.insert(candidate.commit.id);
+      if (is_output_of_others(candidate, survey_.processes)) {
+        result.outputs_of_others.insert(result.outputs_of_others.begin(), candidate.commit);
+        continue;
+      }
       // Older ones than what this job can recover are superseded like any other.
       if (candidate.commit.world_size != survey_.processes && !has_checkpoint) {
         result.unjudged.insert(candidate.commit.id);
@@ -260,8 +265,23 @@ Survey StorageSurvey::survey(const Selection* selection) {
   if (const auto& failure = unread ? unread : no_record; failure && group_.is_root()) {
     log_.warning("the prefix could not be read; the checkpoint continues: " + to_string(*failure));
   }
+  const std::vector<CommitHead> owed_before = ledger_.outputs_to_flush();
   ledger_.survey(draft.surveyed());
-  return std::move(draft).finish();
+  Survey survey = std::move(draft).finish();
+  if (!unread && group_.is_root()) warn_of_stranded(survey, owed_before);
+  return survey;
+}
+
+void StorageSurvey::warn_of_stranded(const Survey& survey, const std::vector<CommitHead>& owed_before) {
+  const StrandedOutputs stranded = stranded_outputs(survey, owed_before);
+  std::vector<std::string> lines = words_for_lost(stranded);
+  if (!storage_.is_drained) {
+    const auto waiting = words_for_waiting(stranded, {storage_.tier.where(), run_.name, survey.processes});
+    lines.insert(lines.end(), waiting.begin(), waiting.end());
+  }
+  for (const std::string& line : lines) {
+    if (warned_.insert(line).second) log_.warning(line);
+  }
 }
 
 std::vector<store::FileKey> StorageSurvey::protections(const Id128& commit_id) const {

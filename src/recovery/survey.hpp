@@ -34,6 +34,7 @@ struct Storage {
   persist::Tier& tier;
   Trust trust = Trust::self;               ///< persistent.trust
   persist::RunRecords* records = nullptr;  ///< the run's record, rank 0's; null elsewhere
+  bool is_drained = false;                 ///< this start, or another by the same caller, flushes all that is there
 };
 
 /// Looks at the stores and the prefix. Usage: look, survey, and survey once more each time verify finds a difference.
@@ -61,6 +62,7 @@ class StorageSurvey {
 
  private:
   void reject_contradicted();
+  void warn_of_stranded(const Survey& survey, const std::vector<CommitHead>& owed_before);
 
   comm::Group group_;
   commits::RunIdentity run_;

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 #include "store/file_name.hpp"
+#include "store/sealed_commits.hpp"
 
 namespace kedge::store {
 namespace {
@@ -23,6 +24,12 @@ void add(std::vector<std::string>& names, const std::vector<std::string>& older)
 
 Id128 noted_commit(fs::FileSystem& file_system, const std::string& directory) {
   return id_in(read_small_file(file_system, directory, kCommitRecord));
+}
+
+/// A store that has outputs alone has no note of commits: nothing is restarted from them.
+bool has_output(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
+  return std::ranges::any_of(sealed_commits(file_system, directory, run_id),
+                             [](const CommitHead& commit) { return commit.is_output; });
 }
 
 }  // namespace
@@ -41,7 +48,9 @@ std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::
       const StoreRecord record = read_store_record(file_system, directory);
       if (record.run_id.is_none() || !is_directory_of(name, file_system.user(), surroundings, run, record.place_id))
         return;
-      stores.push_back({directory, record, noted_commit(file_system, directory) == record.run_id});
+      const bool has_commits =
+          noted_commit(file_system, directory) == record.run_id || has_output(file_system, directory, record.run_id);
+      stores.push_back({directory, record, has_commits});
     });
     if (!failure || failure->code == ErrorCode::not_found) continue;  // it may disappear meanwhile
     if (unreadable == Unreadable::skipped) continue;

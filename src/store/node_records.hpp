@@ -19,7 +19,7 @@ namespace kedge::store {
 struct StoreOfName {
   std::string directory;
   StoreRecord record;
-  bool has_commits = false;
+  bool has_commits = false;  ///< checkpoints were made there, or outputs are
 };
 
 /// What becomes of a store whose record cannot be read: it may be the one that is looked for.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
@@ -14,6 +15,8 @@
 #include "tools/failed_flush.hpp"
 #include "tools/ls.hpp"
 #include "tools/node_stores.hpp"
+#include "tools/run_states.hpp"
+#include "tools/store_news.hpp"
 #include "tools/table.hpp"
 #include "tools/words.hpp"
 
@@ -96,21 +99,35 @@ std::string unusable_text(const std::vector<persist::Unusable>& all) {
   return table.text();
 }
 
-std::string text_of(const persist::TagList& list, const std::string& shown, const std::string& stores_text) {
+/// Where it is not clear without it: of several runs, and of one that no start goes on with.
+std::string heading_of(const RunGroup& group, RunState state) {
+  const std::string_view words = in_words(state);
+  return folded(
+      compose("run {} ({}){}{}\n", printable(group.run), to_string(group.run_id), words.empty() ? "" : ": ", words));
+}
+
+std::string text_of(const persist::TagList& list, const std::string& shown, const std::string& stores_text,
+                    const RunStates& states) {
   const Tags tags(list.entries);
-  const std::vector<RunGroup> groups = by_run(list.entries);
+  std::vector<RunGroup> groups = by_run(list.entries);
+  std::ranges::stable_sort(groups, {}, [&](const RunGroup& group) {
+    return std::pair(group.run, states.of(group.run_id) != RunState::present);
+  });
   std::string text;
   for (const RunGroup& group : groups) {
     if (!text.empty()) text += "\n";
-    if (groups.size() > 1) text += compose("run {} ({})\n", printable(group.run), to_string(group.run_id));
+    const RunState state = states.of(group.run_id);
+    if (groups.size() > 1 || state == RunState::given_up) text += heading_of(group, state);
     text += table_of(group, tags);
   }
-  if (list.entries.empty()) text = folded(compose("no checkpoints in {} yet\n", printable(shown))) + stores_text;
+  if (list.entries.empty()) text = folded(compose("no checkpoints in {} yet\n", printable(shown)));
+  else if (!stores_text.empty()) text += "\n";
+  text += stores_text;
   if (!list.unusable.empty()) text += "\n" + unusable_text(list.unusable);
   return text;
 }
 
-Json entry_json(const TagEntry& entry, const Tags& tags) {
+Json entry_json(const TagEntry& entry, const Tags& tags, const RunStates& states) {
   Json json = {{"tag", entry.commit.tag},
                {"directory", entry.directory},
                {"generation", entry.commit.generation},
@@ -119,6 +136,7 @@ Json entry_json(const TagEntry& entry, const Tags& tags) {
                {"parent", nullptr},
                {"run", entry.run},
                {"run_id", to_string(entry.commit.run_id)},
+               {"run_state", to_string(states.of(entry.commit.run_id))},
                {"incarnation", entry.commit.incarnation},
                {"time", utc(entry.commit.time_ns)},
                {"time_ns", entry.commit.time_ns},
@@ -131,10 +149,10 @@ Json entry_json(const TagEntry& entry, const Tags& tags) {
   return json;
 }
 
-Json json_of(const persist::TagList& list, const std::string& shown) {
+Json json_of(const persist::TagList& list, const std::string& shown, const RunStates& states) {
   const Tags tags(list.entries);
   Json json = {{"path", shown}, {"kind", "prefix"}, {"checkpoints", Json::array()}, {"unusable", Json::array()}};
-  for (const TagEntry& entry : list.entries) json["checkpoints"].push_back(entry_json(entry, tags));
+  for (const TagEntry& entry : list.entries) json["checkpoints"].push_back(entry_json(entry, tags, states));
   for (const persist::Unusable& unusable : list.unusable) {
     json["unusable"].push_back({{"directory", unusable.directory},
                                 {"committed", unusable.committed},
@@ -155,8 +173,8 @@ std::vector<Store> stores_of(fs::FileSystem& file_system, const std::string& pre
 std::string stores_text(const std::vector<Store>& stores) {
   std::string text;
   for (const Store& one : stores) {
-    text += compose("a job that flushes here has a store on this node: kedge ls {}\n",
-                    printable(shell_word(one.directory)));
+    text += folded(compose("a job that flushes here has a store on this node: kedge ls {}\n",
+                           printable(shell_word(one.directory))));
   }
   return text;
 }
@@ -180,15 +198,18 @@ std::vector<store::FailedFlush> failed_flushes(fs::FileSystem& file_system, cons
 Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, const std::string& shown, bool json) {
   const persist::TagList list = persist::list_tags(file_system, directory);
   const std::vector<Store> stores = stores_of(file_system, directory);
+  const RunStates states(file_system, directory);
+  const std::vector<StoreNews> news = store_news(file_system, stores, list, states);
   const std::vector<store::FailedFlush> failed = failed_flushes(file_system, stores, list);
   Listing listing;
   if (json) {
-    Json all = json_of(list, shown);
+    Json all = json_of(list, shown, states);
+    all["stores"] = json_for(news);
     all["flushes_failed"] = Json::array();
     for (const store::FailedFlush& one : failed) all["flushes_failed"].push_back(failed_flush_json(one));
     listing.output = json_text(all);
   } else {
-    listing.output = text_of(list, shown, list.entries.empty() ? stores_text(stores) : "");
+    listing.output = text_of(list, shown, list.entries.empty() ? stores_text(stores) : words_for(news), states);
     for (const store::FailedFlush& one : failed) listing.output += "\n" + failed_flush_text(one);
   }
   for (const persist::Unusable& unusable : list.unusable) {

@@ -18,6 +18,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_communicator.hpp"
 #include "harness/held_file_system.hpp"
+#include "harness/outputs_fixture.hpp"
 #include "harness/real_run.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/upkeep_fixture.hpp"
@@ -185,6 +186,28 @@ TEST_F(Finalize, WithoutTimeNoFlushBegins) {
   }));
   EXPECT_TRUE(has_said("finalize stopped waiting at once with work left: a is only protected")) << log;
   EXPECT_EQ(reopen(job).step, 1);
+}
+
+TEST_F(Finalize, WithoutTimeItNamesTheOutputsThatAreNotOnThePrefix) {
+  job.options.pipeline.max_pending = 4;
+  for (const bool has_checkpoint : {true, false}) {
+    gate.close();
+    open_when_given_up();
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      if (has_checkpoint) commit_step(engine, scope.rank, "a", 1);
+      put_out(engine, scope.rank, "p1", 7);
+      put_out(engine, scope.rank, "p2", 8);
+      EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+    }));
+    EXPECT_TRUE(has_said("2 of the outputs are in the node-local stores only (p1, p2). To flush")) << log;
+    EXPECT_EQ(has_said("the newest checkpoint"), false) << log;
+    opener.join();
+    lose_stores(job, {0, 1, 2, 3});
+    job.disk.remove_all("/prefix");
+    job.disk.make_directories("/prefix", 0755);
+    log.clear();
+  }
 }
 
 /// The flush of a commit that is due, and of one that was left for the end.

@@ -1,43 +1,14 @@
 // Outputs: as safe as checkpoints, on the prefix as soon as that works, and nobody's restart.
 #include <gtest/gtest.h>
 
-#include <cerrno>
-
 #include "base/attempt.hpp"
-#include "harness/flush_fixture.hpp"
+#include "harness/outputs_fixture.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults::outputs_test {
 namespace {
 
-/// COLLECTIVE. As commit_step.
-void put_out(Engine& engine, int rank, const Tag& tag, int step) {
-  engine.create_output(tag, {{"step", std::int64_t{step}}});
-  const std::vector<double> plot(100 + static_cast<std::size_t>(rank), step);
-  EXPECT_TRUE(engine.save("plot", region(std::span(plot))));
-  engine.commit();
-}
-
-class Outputs : public FlushFixture {
- protected:
-  /// Letters of a tag say what is made: "p…" an output, anything else a checkpoint.
-  static void make(SimulatedJob& job, const Steps& steps, bool finalize = false) {
-    expect_all_returned(job.start([&](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      if (engine.open()) engine.close();
-      for (const auto& [tag, step] : steps) {
-        if (tag.starts_with("p")) put_out(engine, scope.rank, tag, step);
-        else commit_step(engine, scope.rank, tag, step);
-      }
-      if (finalize) engine.finalize();
-    }));
-  }
-  static Volume full() {
-    Volume volume;
-    volume.write_errno = ENOSPC;
-    return volume;
-  }
-};
+class Outputs : public OutputsFixture {};
 
 TEST_F(Outputs, NoRestartTakesOne) {
   PersistentJob job(3);

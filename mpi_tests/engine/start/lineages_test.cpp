@@ -1,11 +1,14 @@
 // What the stores know and the prefix does not: a run begun afresh, a prefix that a link replaced, records set back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <string>
 
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
+#include "harness/outputs_fixture.hpp"
 
 namespace kedge::faults::lineages_test {
 namespace {
@@ -228,6 +231,81 @@ TEST_F(Lineages, DotsAndSlashesMakeNoOtherPath) {
   link_to("/two");
   job.options.persistent.path = "/linked/./checkpoints/";
   expect_refused(ErrorCode::mismatch);
+}
+
+/// With the prefix, what was known of it was removed: only the store itself can say what it has.
+TEST_F(Lineages, WhatFreshLeavesBehindInAStoreOfARemovedPrefixIsNamed) {
+  local_only();
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  lose_prefix();
+  const auto lines = job.log().size();
+  job.options.open.fresh = true;
+  EXPECT_EQ(reopen(job).tag, std::nullopt);
+  job.options.open.fresh = false;
+  std::vector<std::string> told;
+  const auto log = job.log();
+  for (std::size_t i = lines; i < log.size(); ++i) {
+    if (log[i].find("kedge drop") != std::string::npos) told.push_back(log[i]);
+  }
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(says(told[0], {"commits of an earlier run 'main' (the newest is b, generation", "/nodes/node",
+                             "remove /case/checkpoints/.kedge/main", "KEDGE_OPEN_ADOPT_STORE=1"}))
+      << told[0];
+  // As it says, to continue from it.
+  job.disk.remove_all("/case/checkpoints/.kedge/main");
+  expect_adopted(2);
+}
+
+/// What the prefix knows is named as before, once.
+TEST_F(Lineages, WhatFreshLeavesBehindIsNamedOnce) {
+  local_only();
+  commit_steps(job, {{"a", 1}});
+  job.options.open.fresh = true;
+  for (const std::size_t starts : {1U, 2U}) {
+    EXPECT_EQ(reopen(job).tag, std::nullopt);
+    const auto log = job.log();
+    const auto told = std::ranges::count_if(
+        log, [](const std::string& line) { return line.find("to free it: kedge drop") != std::string::npos; });
+    EXPECT_EQ(static_cast<std::size_t>(told), starts);
+    EXPECT_FALSE(job.logged("of an earlier run"));
+  }
+}
+
+/// Outputs that are nowhere else are as good a reason as checkpoints.
+TEST_F(Lineages, AStoreThatHasOutputsAloneStopsAStartOnAReplacedPrefix) {
+  for (const bool is_replaced_by_link : {false, true}) {
+    Volume full;
+    full.write_errno = ENOSPC;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      once(engine, scope.rank, [&] { job.disk.set_volume("/case/checkpoints", full); });
+      put_out(engine, scope.rank, "p1", 7);
+    }));
+    job.disk.set_volume("/case/checkpoints", {});
+    job.disk.remove_all("/case/checkpoints");
+    if (is_replaced_by_link) {
+      job.disk.make_directories("/elsewhere", 0755);
+      job.disk.plant_link("/case/checkpoints", "/elsewhere");
+    }
+    expect_told();
+    job.options.open.adopt_store = true;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(), std::nullopt);
+      engine.finalize();
+    }));
+    job.options.open.adopt_store = false;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(Tag("p1")), "p1");
+      engine.close();
+    }));
+    const std::string leads_to = is_replaced_by_link ? "/elsewhere" : "/case/checkpoints";
+    EXPECT_EQ(persist::list_tags(*job.disk.view(0), leads_to).entries.size(), 1U);
+    job.disk.remove_all("/case/checkpoints");
+    job.disk.remove_all("/nodes");
+    job.disk.make_directories("/nodes", 0755);
+  }
 }
 
 /// A job without a name goes on with the only run that there is, but not in the place of its own.

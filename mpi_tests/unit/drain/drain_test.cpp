@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "drain/placement.hpp"
@@ -78,6 +79,30 @@ TEST(MissingOn, NewerCheckpointsAndOutputsThatAreNotThere) {
   EXPECT_EQ(generations({6, {5}}), (Generations{7, 8})) << "an older output counts as any";
   EXPECT_EQ(generations({8, {7}}), (Generations{5}));
   EXPECT_EQ(generations({9, {5, 7}}), (Generations{}));
+}
+
+TEST(ShiftsFor, TheNewestCheckpointFirstThenOutputsOfEachOtherNumberOfRanks) {
+  const auto output = [](std::uint32_t world_size, std::uint64_t generation) {
+    return Sighting{0, {generation, 0, world_size, 1, true}};
+  };
+  const auto told = [](const std::vector<Sighting>& all) {
+    std::vector<std::string> words;
+    for (const Shift& shift : shifts_for(all, 1)) {
+      words.push_back(std::to_string(shift.layout.world_size) + (shift.with_checkpoint ? " with checkpoint" : ""));
+      for (const std::uint64_t generation : shift.outputs) words.back() += " " + std::to_string(generation);
+    }
+    return words;
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(told({}), Words{});
+  EXPECT_EQ(told({seen(0, 0, 1, 4)}), Words{"1 with checkpoint"});
+  EXPECT_EQ(told({seen(0, 0, 1, 4), output(1, 3), output(1, 5)}), Words{"1 with checkpoint 3 5"});
+  EXPECT_EQ(told({seen(0, 0, 1, 4), output(3, 2), output(2, 7), output(2, 6)}),
+            (Words{"1 with checkpoint", "2 6 7", "3 2"}));
+  EXPECT_EQ(told({output(3, 2), output(2, 1)}), (Words{"3 2", "2 1"}));
+  // An older checkpoint of another number of ranks is superseded.
+  EXPECT_EQ(told({seen(0, 0, 1, 4), seen(0, 0, 2, 3), seen(0, 1, 2, 3)}), Words{"1 with checkpoint"});
+  EXPECT_EQ(told({seen(0, 0, 1, 4), seen(0, 0, 2, 3), output(2, 2)}), (Words{"1 with checkpoint", "2 2"}));
 }
 
 TEST(NodePattern, FitsAnyNode) {

@@ -321,6 +321,63 @@ TEST_F(Scavenge, AnOutputThatWasNotFlushedIs) {
   EXPECT_NE(words.find("and 1 output"), std::string::npos) << words;
 }
 
+/// The job went on with fewer ranks than made the output.
+class AfterFewerRanks : public DrainAlone {
+ protected:
+  void leave_output_and_go_on_with_one_rank(bool with_checkpoint) {
+    (void)drained();
+    leave_output();
+    testing::InProcessJob job(1, options);
+    for (const auto& outcome : job.start([&](Engine&engine, Communicator& /*communicator*/) {
+           if (with_checkpoint) {
+             engine.create("b");
+             engine.commit();
+             engine.create("c");
+             engine.commit();
+           }
+           engine.finalize();
+         })) {
+      ASSERT_TRUE(outcome.returned());
+    }
+    plots_ = flushed_plots();
+  }
+  void expect_flushed(const std::string& words, const std::vector<std::string>& parts) const {
+    for (const std::string& part : parts) EXPECT_NE(words.find(part), std::string::npos) << words;
+    EXPECT_EQ(flushed_plots(), plots_ + 1);
+  }
+
+ private:
+  std::size_t plots_ = 0;
+};
+
+TEST_F(AfterFewerRanks, DrainTakesTheCheckpointAndTheOutputsOfTheOthers) {
+  leave_output_and_go_on_with_one_rank(true);
+  expect_flushed(drained(), {"drained c (generation ", "; and 1 output of other numbers of ranks"});
+  EXPECT_EQ(drained().find("nothing to drain: c (generation "), 0U);
+}
+
+TEST_F(AfterFewerRanks, DrainTakesOutputsAlone) {
+  leave_output_and_go_on_with_one_rank(false);
+  expect_flushed(drained(), {"drained 1 output; a (generation "});
+  EXPECT_EQ(drained().find("nothing to drain: a (generation "), 0U);
+}
+
+TEST_F(AfterFewerRanks, ScavengeTakesThemToo) {
+  leave_output_and_go_on_with_one_rank(true);
+  expect_flushed(scavenge_store(store(0), options, world), {"flushed c (generation ", "; and 1 output"});
+}
+
+TEST_F(AfterFewerRanks, ScavengeKeepsTheCopiesOfOutputsThatAreNotWhole) {
+  options.redundancy.every = 0;
+  leave_output_and_go_on_with_one_rank(true);
+  const std::string first = scavenge_store(store(0), options, world);
+  EXPECT_NE(first.find("flushed c (generation "), std::string::npos) << first;
+  EXPECT_NE(first.find("; the copies stay, as they have parts of outputs that are not whole"), std::string::npos);
+  const std::string second = scavenge_store(store(1), options, world);
+  expect_flushed(second, {"c (generation ", "is already on the prefix; and 1 output"});
+  EXPECT_EQ(second.find("; the copies stay"), std::string::npos) << second;
+}
+
 TEST_F(DrainAlone, WhoHoldsALockIsNamed) {
   start_again_and_die();
   world.clock = std::make_shared<faults::FakeClock>();

@@ -1,0 +1,25 @@
+#include "pipeline/flush_news.hpp"
+
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace kedge::pipeline {
+
+bool may_pass(const Failure& failure) { return failure.code == ErrorCode::no_space || failure.code == ErrorCode::io; }
+
+bool FlushNews::is_news(const Failure& failure) {
+  if (!may_pass(failure)) return true;
+  const std::lock_guard guard(mutex_);
+  // Whether it is known before or while something is written makes no difference.
+  const State now{failure.code, failure.code == ErrorCode::no_space ? 0 : failure.system_errno};
+  return std::exchange(out_of_order_, now) != now;
+}
+
+std::optional<std::string> FlushNews::succeeded(const CommitHead& commit) {
+  const std::lock_guard guard(mutex_);
+  if (!std::exchange(out_of_order_, std::nullopt)) return std::nullopt;
+  return compose("flushes to the prefix succeed again, the first is that of {}", commit.tag);
+}
+
+}  // namespace kedge::pipeline
