@@ -176,8 +176,10 @@ class Engine {
   void checkpoint(std::string_view tag, const State& state, const Attributes& attributes = {});
   /// COLLECTIVE. Calls open, load for every item, close. Returns the tag, or nothing if there is none yet. Variables
   /// are resized to what was saved. If an item gives a position in a global array, it must be the saved one
-  /// (`mismatch`). If the checkpoint turns out to be damaged while it is loaded, the next that fits the selection is
-  /// used. After an error the variables' content is undefined.
+  /// (`mismatch`). Each byte is read once, and checked while it is loaded (unless open.verify is headers, what the
+  /// State does not load is checked, too). If the checkpoint turns out to be damaged then, it is rebuilt, or the next
+  /// that fits the selection is used, and all variables are loaded again. After an error the variables' content is
+  /// undefined.
   std::optional<Tag> restore(const State& state, const Selection& selection = latest);
 
   /// COLLECTIVE. Flushes the newest commit, if any commits are flushed, and shuts the engine down as store.on_exit

@@ -102,8 +102,14 @@ std::string Baselines::path(const std::string& kind, int rank) const {
   return directory_ + "/" + kind + "." + std::to_string(rank);
 }
 
-double Baselines::copy() {
-  return timed([&] { std::memcpy(buffers_.back.data(), buffers_.data.data(), buffers_.data_bytes().size()); });
+std::pair<double, double> Baselines::copy() {
+  double cpu_s = 0;
+  const double spent_s = timed([&] {
+    const double begin_s = cpu_seconds();
+    std::memcpy(buffers_.back.data(), buffers_.data.data(), buffers_.data_bytes().size());
+    cpu_s = cpu_seconds() - begin_s;
+  });
+  return {spent_s, sum(cpu_s)};
 }
 
 void Baselines::bring_small_pages() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "data.hpp"
 
@@ -21,8 +22,8 @@ class Baselines {
   void bring_small_pages();
   /// The same, and once more with a file of huge pages.
   void bring_memory();
-  /// data to back.
-  [[nodiscard]] double copy();
+  /// data to back; and the processor time that it took, on all ranks.
+  [[nodiscard]] std::pair<double, double> copy();
   /// W: data to a new file, 4 MiB at a time, after bring_small_pages(); the one before was removed.
   [[nodiscard]] double write_fresh();
   /// D: the same, and brought to stable storage.

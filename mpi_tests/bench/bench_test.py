@@ -16,9 +16,9 @@ import sys
 import tempfile
 
 BENCH, MPIEXEC, DOCUMENT = sys.argv[1:4]
-BASELINES = {"copy", "write", "read", "memory"}
+BASELINES = {"copy", "copy_cpu", "write", "read", "memory"}
 SMALL = {"second", "pieces", "small", "save_small", "save_tiny"}
-ALONE = BASELINES | {"blocked", "open", "open_load"}
+ALONE = BASELINES | {"blocked", "blocked_copy", "save_cpu", "restore", "open", "open_load"}
 PROTECTED = ALONE | {"exchange", "protect", "protect_exchange", "checkpoint", "rebuild", "rebuild_alone"}
 ROWS = {"single": ALONE, "partner": PROTECTED, "xor": PROTECTED, "rs": PROTECTED}
 TAG_ROWS = {"tags_few", "tags_many", "tags_lowered"}
@@ -26,7 +26,7 @@ PREFIX_ROWS = {"disk_write", "disk_read", "disk_read_cold", "refill", "flush", "
                "blocked_behind", "persistent_behind", "compute", "compute_behind", "alltoall", "alltoall_behind",
                "alltoall_capped", "alltoall_paused"}
 GROWTH_ROWS = {"held", "held_later"}
-WITHOUT_RATIO = {"write", "tags_few", "disk_write", "memory", "held", "save_small", "save_tiny", "compute", "alltoall"}
+WITHOUT_RATIO = {"copy_cpu", "write", "tags_few", "disk_write", "memory", "held", "save_small", "save_tiny", "compute", "alltoall"}
 SIZE = 4 << 20
 
 

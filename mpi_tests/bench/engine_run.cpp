@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kedge/mpi.hpp"
+#include "kedge/state.hpp"
 #include "timing.hpp"
 
 namespace kedge_bench {
@@ -76,13 +77,14 @@ void EngineRun::stop() {
 
 void EngineRun::new_data() { fill(data_, rank_, ++number_); }
 
-double EngineRun::checkpoint(const std::string& tag) {
+EngineRun::Spent EngineRun::checkpoint(const std::string& tag) {
   engine_->create(tag);
+  const double begin_cpu_s = cpu_seconds();
   const double begin_s = MPI_Wtime();
   for (const Piece& piece : pieces_) (void)engine_->save(piece.name, kedge::region(piece.data));
-  const double spent_s = MPI_Wtime() - begin_s;
+  const Spent spent{MPI_Wtime() - begin_s, cpu_seconds() - begin_cpu_s};
   engine_->commit();  // reports what went wrong in save
-  return spent_s;
+  return spent;
 }
 
 double EngineRun::load_and_compare(kedge::RecoverySource expected) {
@@ -96,9 +98,27 @@ double EngineRun::load_and_compare(kedge::RecoverySource expected) {
     for (const Piece& piece : pieces_) (void)engine_->load(piece.name, kedge::mutable_region(piece.back));
   });
   engine_->close();  // reports what went wrong
+  compare();
+  return load_s;
+}
+
+double EngineRun::restore_and_compare() {
+  std::ranges::fill(back_, 0);
+  kedge::State state;
+  for (Piece& piece : pieces_) state.add(piece.name, kedge::mutable_region(piece.back));
+  std::string found;
+  const double restore_s = timed([&] { found = engine_->restore(state).value_or("nothing"); });
+  agree(found == tag() && engine_->info().source == kedge::RecoverySource::in_place
+            ? ""
+            : "restored " + found + " and should have restored " + tag() + " in place");
+  compare();
+  return restore_s;
+}
+
+/// COLLECTIVE.
+void EngineRun::compare() {
   if (arguments_.spoil && rank_ == ranks_ - 1) std::as_writable_bytes(back_).back() ^= std::byte{1};
   agree(std::ranges::equal(back_, data_) ? "" : "what came back differs from what was saved as " + tag());
-  return load_s;
 }
 
 }  // namespace kedge_bench

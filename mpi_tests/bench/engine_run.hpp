@@ -47,13 +47,22 @@ class EngineRun {
   void stop();
   /// Local. Every byte differs from that of the checkpoint before.
   void new_data();
-  /// COLLECTIVE. Create, save of all regions, and commit under tag(). Seconds that this rank spent in save.
-  double checkpoint() { return checkpoint(tag()); }
-  double checkpoint(const std::string& tag);
+  /// What this rank spent in save.
+  struct Spent {
+    double s = 0;
+    double cpu_s = 0;  ///< of all its threads
+  };
+  /// COLLECTIVE. Create, save of all regions, and commit under tag().
+  Spent checkpoint() { return checkpoint(tag()); }
+  Spent checkpoint(const std::string& tag);
   /// COLLECTIVE. Ends what open began: tag() it must be, from there. Seconds that the loads took.
   [[nodiscard]] double load_and_compare(kedge::RecoverySource expected);
+  /// COLLECTIVE. Restores all regions as one State: tag() it must be, from the store as it lies. Seconds that it took.
+  [[nodiscard]] double restore_and_compare();
 
  private:
+  void compare();
+
   struct Piece {
     std::string name;
     std::span<std::uint64_t> data;

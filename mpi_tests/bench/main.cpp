@@ -10,6 +10,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,7 @@ struct Self {
 
 void add_baselines(Table& table, std::uint64_t bytes) {
   table.add({"copy", "plain memcpy", "write", bytes});
+  table.add({"copy_cpu", "  processor time of it, on all ranks", "", bytes});
   table.add({"write", "W: plain write of fresh files", "", bytes});
   table.add({"read", "plain read of them", "write", bytes});
 }
@@ -57,13 +59,14 @@ void add_baselines(Table& table, std::uint64_t bytes) {
 /// Each twice, the faster one counts: a single disturbance must not make Kedge look well. A file is read once, right
 /// after it was written; a second read would be faster.
 void baseline_round(Baselines& baselines, Recorder& recorder) {
-  std::vector<std::array<double, 3>> times(2);
-  for (auto& [copy, write, read] : times) {
-    copy = baselines.copy();
+  std::vector<std::array<double, 4>> times(2);
+  for (auto& [copy, write, read, copy_cpu] : times) {
+    std::tie(copy, copy_cpu) = baselines.copy();
     write = baselines.write_fresh();
     read = baselines.read();
   }
   recorder.record("copy", std::min(times[0][0], times[1][0]));
+  recorder.record("copy_cpu", std::min(times[0][3], times[1][3]));
   recorder.record("write", std::min(times[0][1], times[1][1]));
   recorder.record("read", std::min(times[0][2], times[1][2]));
 }

@@ -62,12 +62,12 @@ void SmallRows::save(Recorder& recorder) {
   const auto mean_us = [&](double all_s) { return most(all_s) / static_cast<double>(count_) * kMicrosecondsPerSecond; };
   double saves_s = 0;
   start_and_warm_up(small_);
-  recorder.time("small", [&] { saves_s = small_.checkpoint(); });
+  recorder.time("small", [&] { saves_s = small_.checkpoint().s; });
   recorder.record("save_small", mean_us(saves_s));
   reopen_and_compare(small_);
 
   start_and_warm_up(tiny_);
-  recorder.record("save_tiny", mean_us(tiny_.checkpoint()));
+  recorder.record("save_tiny", mean_us(tiny_.checkpoint().s));
   reopen_and_compare(tiny_);
 }
 

@@ -29,6 +29,8 @@ struct Target {
 /// For 4 ranks x 256 MiB as 4 nodes, on a memory filesystem; those against disk_write (D) on a disk.
 inline constexpr std::array kTargets{
     Target{"blocked", {}, "write", 0.5},
+    Target{"blocked_copy", {}, "copy", 1.1},
+    Target{"save_cpu", {}, "copy_cpu", 1.15},
     Target{"second", {}, "write", 0.5},
     Target{"protect", {"xor", 0, 0, Messages::shared_memory}, "write", 0.9},
     Target{"checkpoint", {"xor", 0, 0, Messages::shared_memory}, "write", 1.5},
@@ -36,6 +38,7 @@ inline constexpr std::array kTargets{
     Target{"rebuild", {"xor", 0, 0, Messages::shared_memory}, "write", 1.3},
     Target{"rebuild", {"rs", 2, 4, Messages::shared_memory}, "write", 3.0},
     Target{"open_load", {}, "read", 1.0},
+    Target{"restore", {}, "copy", 1.35},
     Target{"protect_exchange", {"", 0, 0, Messages::network}, "exchange", 1.2},
     Target{"small", {}, "pieces", 1.6},
     Target{"flush", {}, "disk_write", 1.1},

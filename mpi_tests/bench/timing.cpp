@@ -1,6 +1,7 @@
 #include "timing.hpp"
 
 #include <csignal>
+#include <ctime>
 #include <stdexcept>
 
 namespace kedge_bench {
@@ -36,6 +37,17 @@ void agree(const std::string& failure) {
 double most(double value) {
   MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return value;
+}
+
+double sum(double value) {
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return value;
+}
+
+double cpu_seconds() {
+  timespec spent{};
+  (void)::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
 }
 
 }  // namespace kedge_bench

@@ -31,6 +31,12 @@ void together(Work&& work) {
 /// COLLECTIVE over all processes. The most that any of them gives.
 [[nodiscard]] double most(double value);
 
+/// COLLECTIVE over all processes. Of what all of them give.
+[[nodiscard]] double sum(double value);
+
+/// Local. Processor time that this process has taken so far, in all its threads.
+[[nodiscard]] double cpu_seconds();
+
 /// COLLECTIVE over all processes. Seconds from a common start until the last rank is done: where ranks share cores, one
 /// may begin when another has ended.
 template <class Work>
