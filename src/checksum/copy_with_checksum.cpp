@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #include "checksum/crc32c.hpp"
 #include "kedge/error.hpp"
@@ -52,9 +53,12 @@ std::uint32_t copy_few(std::span<std::byte> to, std::span<const std::byte> from,
   return crc32c(from, crc);
 }
 
-std::uint32_t xor_few(std::span<std::byte> to, std::span<const std::byte> a, std::span<const std::byte> b,
-                      std::uint32_t crc) {
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] = a[i] ^ b[i];
+std::uint32_t xor_few(std::span<std::byte> to, std::span<const std::byte* const> from, std::uint32_t crc) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    std::byte sum{};
+    for (const std::byte* source : from) sum ^= source[i];
+    to[i] = sum;
+  }
   return crc32c(to, crc);
 }
 
@@ -65,7 +69,8 @@ std::uint32_t copy(std::span<std::byte> to, std::span<const std::byte> from, std
   const std::size_t tail = head + body;
   crc = copy_few(to.first(head), from.first(head), crc);
   const checksum::Pass pass = streams ? kernel.stream : kernel.copy;
-  if (body != 0) crc = pass(to.data() + head, from.data() + head, nullptr, body, crc);
+  const std::byte* const source = from.data() + head;
+  if (body != 0) crc = pass(to.data() + head, std::span(&source, 1), body, crc);
   return copy_few(to.subspan(tail), from.subspan(tail), crc);
 }
 
@@ -81,17 +86,24 @@ std::uint32_t copy_in_caches_with_checksum(std::span<std::byte> to, std::span<co
   return copy(to, from, crc, false, kernel);
 }
 
-std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::byte> a, std::span<const std::byte> b,
+std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
                                 std::uint32_t crc, const checksum::Kernel& kernel) {
-  require_fit(to, a, true);
-  require_fit(to, b, true);
+  std::vector<const std::byte*> sources;
+  for (const auto& source : from) {
+    require_fit(to, source, true);
+    sources.push_back(source.data());
+  }
+  const auto advance = [&](std::size_t bytes) {
+    for (const std::byte*& source : sources) source += bytes;
+  };
   const bool streams = to.size() >= kStreamBytes;
   const auto [head, body] = parts_of(to.data(), to.size(), streams);
-  const std::size_t tail = head + body;
-  crc = xor_few(to.first(head), a.first(head), b.first(head), crc);
+  crc = xor_few(to.first(head), sources, crc);
+  advance(head);
   const checksum::Pass pass = streams ? kernel.combine_and_stream : kernel.combine;
-  if (body != 0) crc = pass(to.data() + head, a.data() + head, b.data() + head, body, crc);
-  return xor_few(to.subspan(tail), a.subspan(tail), b.subspan(tail), crc);
+  if (body != 0) crc = pass(to.data() + head, sources, body, crc);
+  advance(body);
+  return xor_few(to.subspan(head + body), sources, crc);
 }
 
 }  // namespace kedge

@@ -20,9 +20,9 @@ namespace kedge {
                                                          std::uint32_t crc,
                                                          const checksum::Kernel& kernel = checksum::kernel());
 
-/// Writes `a` XOR `b`, all of one size, likewise. `to` may be `a` or `b`, and overlaps neither otherwise.
-[[nodiscard]] std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::byte> a,
-                                              std::span<const std::byte> b, std::uint32_t crc,
-                                              const checksum::Kernel& kernel = checksum::kernel());
+/// Writes the XOR of all sources, of which there is at least one and all are of one size, likewise. `to` may be one of
+/// them, and overlaps none otherwise.
+[[nodiscard]] std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
+                                              std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
 
 }  // namespace kedge

@@ -21,12 +21,14 @@ KEDGE_TARGET_ARM inline uint64x2_t load_arm(const std::byte* from) noexcept {
   return vreinterpretq_u64_u8(vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)));  // NOLINT(*-reinterpret-cast)
 }
 
-/// Takes what lies at `at` there, and writes it.
+/// Takes what lies at `at` in the sources, and writes it.
 template <bool combines>
-KEDGE_TARGET_ARM inline uint64x2_t take_arm(std::byte* to, const std::byte* a, const std::byte* b,
+KEDGE_TARGET_ARM inline uint64x2_t take_arm(std::byte* to, const std::byte* first, Sources more,
                                             std::size_t at) noexcept {
-  uint64x2_t value = load_arm(a + at);
-  if constexpr (combines) value = veorq_u64(value, load_arm(b + at));
+  uint64x2_t value = load_arm(first + at);
+  if constexpr (combines) {
+    for (const std::byte* source : more) value = veorq_u64(value, load_arm(source + at));
+  }
   vst1q_u8(reinterpret_cast<std::uint8_t*>(to + at), vreinterpretq_u8_u64(value));  // NOLINT(*-reinterpret-cast)
   return value;
 }
@@ -44,19 +46,20 @@ KEDGE_TARGET_ARM inline uint64x2_t fold_arm(uint64x2_t x, uint64x2_t next) noexc
 
 /// Stores past the caches are not ours to ask for: the processor notices by itself that whole lines are written.
 template <bool combines>
-KEDGE_TARGET_ARM std::uint32_t pass_arm(std::byte* to, const std::byte* a, const std::byte* b, std::size_t size,
-                                        std::uint32_t crc) noexcept {
+KEDGE_TARGET_ARM std::uint32_t pass_arm(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
   constexpr std::size_t kStep = 64;
-  uint64x2_t w = take_arm<combines>(to, a, b, 0);
-  uint64x2_t x = take_arm<combines>(to, a, b, 16);
-  uint64x2_t y = take_arm<combines>(to, a, b, 32);
-  uint64x2_t z = take_arm<combines>(to, a, b, 48);
+  const std::byte* const first = from.front();
+  const Sources more = from.subspan(1);
+  uint64x2_t w = take_arm<combines>(to, first, more, 0);
+  uint64x2_t x = take_arm<combines>(to, first, more, 16);
+  uint64x2_t y = take_arm<combines>(to, first, more, 32);
+  uint64x2_t z = take_arm<combines>(to, first, more, 48);
   w = veorq_u64(w, vsetq_lane_u64(static_cast<std::uint32_t>(~crc), vdupq_n_u64(0), 0));
   for (std::size_t at = kStep; at < size; at += kStep) {
-    w = fold_arm<8 * kStep>(w, take_arm<combines>(to, a, b, at));
-    x = fold_arm<8 * kStep>(x, take_arm<combines>(to, a, b, at + 16));
-    y = fold_arm<8 * kStep>(y, take_arm<combines>(to, a, b, at + 32));
-    z = fold_arm<8 * kStep>(z, take_arm<combines>(to, a, b, at + 48));
+    w = fold_arm<8 * kStep>(w, take_arm<combines>(to, first, more, at));
+    x = fold_arm<8 * kStep>(x, take_arm<combines>(to, first, more, at + 16));
+    y = fold_arm<8 * kStep>(y, take_arm<combines>(to, first, more, at + 32));
+    z = fold_arm<8 * kStep>(z, take_arm<combines>(to, first, more, at + 48));
   }
   const uint64x2_t last = fold_arm<128>(fold_arm<128>(fold_arm<128>(w, x), y), z);
   return ~__crc32cd(__crc32cd(0, vgetq_lane_u64(last, 0)), vgetq_lane_u64(last, 1));

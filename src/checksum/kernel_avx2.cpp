@@ -20,12 +20,14 @@ KEDGE_TARGET_AVX2 inline void store_256(std::byte* to, __m256i value) noexcept {
   else _mm256_storeu_si256(place, value);
 }
 
-/// Takes what lies at `at` there, and writes it.
+/// Takes what lies at `at` in the sources, and writes it.
 template <Stores stores, bool combines>
-KEDGE_TARGET_AVX2 inline __m256i take_256(std::byte* to, const std::byte* a, const std::byte* b,
+KEDGE_TARGET_AVX2 inline __m256i take_256(std::byte* to, const std::byte* first, Sources more,
                                           std::size_t at) noexcept {
-  __m256i value = load_256(a + at);
-  if constexpr (combines) value = _mm256_xor_si256(value, load_256(b + at));
+  __m256i value = load_256(first + at);
+  if constexpr (combines) {
+    for (const std::byte* source : more) value = _mm256_xor_si256(value, load_256(source + at));
+  }
   store_256<stores>(to + at, value);
   return value;
 }
@@ -41,25 +43,27 @@ KEDGE_TARGET_AVX2 inline __m128i fold_halves(__m128i before, __m256i x) noexcept
 }
 
 template <Stores stores, bool combines>
-KEDGE_TARGET_AVX2 std::uint32_t pass_256(std::byte* to, const std::byte* a, const std::byte* b, std::size_t size,
-                                         std::uint32_t crc) noexcept {
+KEDGE_TARGET_AVX2 std::uint32_t pass_256(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
   constexpr std::size_t kStep = 128;
+  const std::byte* const first = from.front();
+  const Sources more = from.subspan(1);
   const __m256i factors = _mm256_set_epi64x(second_factor(8 * kStep), first_factor(8 * kStep), second_factor(8 * kStep),
                                             first_factor(8 * kStep));
-  __m256i w = take_256<stores, combines>(to, a, b, 0);
-  __m256i x = take_256<stores, combines>(to, a, b, 32);
-  __m256i y = take_256<stores, combines>(to, a, b, 64);
-  __m256i z = take_256<stores, combines>(to, a, b, 96);
+  __m256i w = take_256<stores, combines>(to, first, more, 0);
+  __m256i x = take_256<stores, combines>(to, first, more, 32);
+  __m256i y = take_256<stores, combines>(to, first, more, 64);
+  __m256i z = take_256<stores, combines>(to, first, more, 96);
   w = _mm256_xor_si256(w, _mm256_set_epi64x(0, 0, 0, static_cast<std::uint32_t>(~crc)));
   for (std::size_t at = kStep; at < size; at += kStep) {
-    for (std::size_t line = 0; line < kStep; line += kLineBytes) {
-      _mm_prefetch(a + at + line + kAheadBytes, _MM_HINT_T0);
-      if constexpr (combines) _mm_prefetch(b + at + line + kAheadBytes, _MM_HINT_T0);
+    for (const std::byte* source : from) {
+      for (std::size_t line = 0; line < kStep; line += kLineBytes) {
+        _mm_prefetch(source + at + line + kAheadBytes, _MM_HINT_T0);
+      }
     }
-    w = fold_256(w, factors, take_256<stores, combines>(to, a, b, at));
-    x = fold_256(x, factors, take_256<stores, combines>(to, a, b, at + 32));
-    y = fold_256(y, factors, take_256<stores, combines>(to, a, b, at + 64));
-    z = fold_256(z, factors, take_256<stores, combines>(to, a, b, at + 96));
+    w = fold_256(w, factors, take_256<stores, combines>(to, first, more, at));
+    x = fold_256(x, factors, take_256<stores, combines>(to, first, more, at + 32));
+    y = fold_256(y, factors, take_256<stores, combines>(to, first, more, at + 64));
+    z = fold_256(z, factors, take_256<stores, combines>(to, first, more, at + 96));
   }
   if constexpr (stores == Stores::past_caches) _mm_sfence();
   return reduce(fold_halves(fold_halves(fold_halves(fold_halves(_mm_setzero_si128(), w), x), y), z));

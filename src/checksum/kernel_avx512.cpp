@@ -17,12 +17,14 @@ KEDGE_TARGET_AVX512 inline void store_512(std::byte* to, __m512i value) noexcept
   }
 }
 
-/// Takes what lies at `at` there, and writes it.
+/// Takes what lies at `at` in the sources, and writes it.
 template <Stores stores, bool combines>
-KEDGE_TARGET_AVX512 inline __m512i take_512(std::byte* to, const std::byte* a, const std::byte* b,
+KEDGE_TARGET_AVX512 inline __m512i take_512(std::byte* to, const std::byte* first, Sources more,
                                             std::size_t at) noexcept {
-  __m512i value = _mm512_loadu_si512(a + at);
-  if constexpr (combines) value = _mm512_xor_si512(value, _mm512_loadu_si512(b + at));
+  __m512i value = _mm512_loadu_si512(first + at);
+  if constexpr (combines) {
+    for (const std::byte* source : more) value = _mm512_xor_si512(value, _mm512_loadu_si512(source + at));
+  }
   store_512<stores>(to + at, value);
   return value;
 }
@@ -42,26 +44,28 @@ KEDGE_TARGET_AVX512 inline __m128i fold_quarters(__m128i before, __m512i x) noex
 }
 
 template <Stores stores, bool combines>
-KEDGE_TARGET_AVX512 std::uint32_t pass_512(std::byte* to, const std::byte* a, const std::byte* b, std::size_t size,
-                                           std::uint32_t crc) noexcept {
+KEDGE_TARGET_AVX512 std::uint32_t pass_512(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
   constexpr std::size_t kStep = 256;
+  const std::byte* const first = from.front();
+  const Sources more = from.subspan(1);
   constexpr std::int64_t kFirst = first_factor(8 * kStep);
   constexpr std::int64_t kSecond = second_factor(8 * kStep);
   const __m512i factors = _mm512_set_epi64(kSecond, kFirst, kSecond, kFirst, kSecond, kFirst, kSecond, kFirst);
-  __m512i w = take_512<stores, combines>(to, a, b, 0);
-  __m512i x = take_512<stores, combines>(to, a, b, 64);
-  __m512i y = take_512<stores, combines>(to, a, b, 128);
-  __m512i z = take_512<stores, combines>(to, a, b, 192);
+  __m512i w = take_512<stores, combines>(to, first, more, 0);
+  __m512i x = take_512<stores, combines>(to, first, more, 64);
+  __m512i y = take_512<stores, combines>(to, first, more, 128);
+  __m512i z = take_512<stores, combines>(to, first, more, 192);
   w = _mm512_xor_si512(w, _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
   for (std::size_t at = kStep; at < size; at += kStep) {
-    for (std::size_t line = 0; line < kStep; line += kLineBytes) {
-      _mm_prefetch(a + at + line + kAheadBytes, _MM_HINT_T0);
-      if constexpr (combines) _mm_prefetch(b + at + line + kAheadBytes, _MM_HINT_T0);
+    for (const std::byte* source : from) {
+      for (std::size_t line = 0; line < kStep; line += kLineBytes) {
+        _mm_prefetch(source + at + line + kAheadBytes, _MM_HINT_T0);
+      }
     }
-    w = fold_512(w, factors, take_512<stores, combines>(to, a, b, at));
-    x = fold_512(x, factors, take_512<stores, combines>(to, a, b, at + 64));
-    y = fold_512(y, factors, take_512<stores, combines>(to, a, b, at + 128));
-    z = fold_512(z, factors, take_512<stores, combines>(to, a, b, at + 192));
+    w = fold_512(w, factors, take_512<stores, combines>(to, first, more, at));
+    x = fold_512(x, factors, take_512<stores, combines>(to, first, more, at + 64));
+    y = fold_512(y, factors, take_512<stores, combines>(to, first, more, at + 128));
+    z = fold_512(z, factors, take_512<stores, combines>(to, first, more, at + 192));
   }
   if constexpr (stores == Stores::past_caches) _mm_sfence();
   return reduce(fold_quarters(fold_quarters(fold_quarters(fold_quarters(_mm_setzero_si128(), w), x), y), z));

@@ -17,33 +17,35 @@ KEDGE_TARGET_PCLMUL inline void store_128(std::byte* to, __m128i value) noexcept
   else _mm_storeu_si128(place, value);
 }
 
-/// Takes what lies at `at` there, and writes it.
+/// Takes what lies at `at` in the sources, and writes it.
 template <Stores stores, bool combines>
-KEDGE_TARGET_PCLMUL inline __m128i take_128(std::byte* to, const std::byte* a, const std::byte* b,
+KEDGE_TARGET_PCLMUL inline __m128i take_128(std::byte* to, const std::byte* first, Sources more,
                                             std::size_t at) noexcept {
-  __m128i value = load_128(a + at);
-  if constexpr (combines) value = _mm_xor_si128(value, load_128(b + at));
+  __m128i value = load_128(first + at);
+  if constexpr (combines) {
+    for (const std::byte* source : more) value = _mm_xor_si128(value, load_128(source + at));
+  }
   store_128<stores>(to + at, value);
   return value;
 }
 
 template <Stores stores, bool combines>
-KEDGE_TARGET_PCLMUL std::uint32_t pass_128(std::byte* to, const std::byte* a, const std::byte* b, std::size_t size,
-                                           std::uint32_t crc) noexcept {
+KEDGE_TARGET_PCLMUL std::uint32_t pass_128(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
   constexpr std::size_t kStep = 64;
+  const std::byte* const first = from.front();
+  const Sources more = from.subspan(1);
   const __m128i factors = _mm_set_epi64x(second_factor(8 * kStep), first_factor(8 * kStep));
-  __m128i w = take_128<stores, combines>(to, a, b, 0);
-  __m128i x = take_128<stores, combines>(to, a, b, 16);
-  __m128i y = take_128<stores, combines>(to, a, b, 32);
-  __m128i z = take_128<stores, combines>(to, a, b, 48);
+  __m128i w = take_128<stores, combines>(to, first, more, 0);
+  __m128i x = take_128<stores, combines>(to, first, more, 16);
+  __m128i y = take_128<stores, combines>(to, first, more, 32);
+  __m128i z = take_128<stores, combines>(to, first, more, 48);
   w = _mm_xor_si128(w, _mm_cvtsi32_si128(static_cast<int>(~crc)));
   for (std::size_t at = kStep; at < size; at += kStep) {
-    _mm_prefetch(a + at + kAheadBytes, _MM_HINT_T0);
-    if constexpr (combines) _mm_prefetch(b + at + kAheadBytes, _MM_HINT_T0);
-    w = fold(w, factors, take_128<stores, combines>(to, a, b, at));
-    x = fold(x, factors, take_128<stores, combines>(to, a, b, at + 16));
-    y = fold(y, factors, take_128<stores, combines>(to, a, b, at + 32));
-    z = fold(z, factors, take_128<stores, combines>(to, a, b, at + 48));
+    for (const std::byte* source : from) _mm_prefetch(source + at + kAheadBytes, _MM_HINT_T0);
+    w = fold(w, factors, take_128<stores, combines>(to, first, more, at));
+    x = fold(x, factors, take_128<stores, combines>(to, first, more, at + 16));
+    y = fold(y, factors, take_128<stores, combines>(to, first, more, at + 32));
+    z = fold(z, factors, take_128<stores, combines>(to, first, more, at + 48));
   }
   if constexpr (stores == Stores::past_caches) _mm_sfence();
   return reduce(fold_into_next(fold_into_next(fold_into_next(w, x), y), z));

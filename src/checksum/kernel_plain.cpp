@@ -1,5 +1,6 @@
 // Any processor: ISA-L's checksum of each piece, which it leaves in the nearest cache for the copy.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "checksum/crc32c.hpp"
@@ -9,9 +10,8 @@
 namespace kedge::checksum {
 namespace {
 
-std::uint32_t copy_plainly(std::byte* to, const std::byte* a, const std::byte* /*b*/, std::size_t size,
-                           std::uint32_t crc) noexcept {
-  const std::span<const std::byte> from(a, size);
+std::uint32_t copy_plainly(std::byte* to, Sources sources, std::size_t size, std::uint32_t crc) noexcept {
+  const std::span<const std::byte> from(sources.front(), size);
   for (std::size_t at = 0; at < size; at += kFetchBytes) {
     fetch_ahead(from, at);
     const auto piece = from.subspan(at, std::min(kFetchBytes, size - at));
@@ -21,12 +21,16 @@ std::uint32_t copy_plainly(std::byte* to, const std::byte* a, const std::byte* /
   return crc;
 }
 
-std::uint32_t combine_plainly(std::byte* to, const std::byte* a, const std::byte* b, std::size_t size,
-                              std::uint32_t crc) noexcept {
+std::uint32_t combine_plainly(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
+  std::array<std::byte, kFetchBytes> sum;  // NOLINT(*-member-init): filled below; `to` may be one of the sources
   for (std::size_t at = 0; at < size; at += kFetchBytes) {
-    const std::size_t end = std::min(size, at + kFetchBytes);
-    for (std::size_t i = at; i < end; ++i) to[i] = a[i] ^ b[i];
-    crc = crc32c({to + at, end - at}, crc);
+    const std::size_t length = std::min(kFetchBytes, size - at);
+    std::memcpy(sum.data(), from.front() + at, length);
+    for (const std::byte* source : from.subspan(1)) {
+      for (std::size_t i = 0; i < length; ++i) sum[i] ^= source[at + i];  // NOLINT(*-constant-array-index)
+    }
+    std::memcpy(to + at, sum.data(), length);
+    crc = crc32c(std::span(sum).first(length), crc);
   }
   return crc;
 }

@@ -14,17 +14,19 @@ inline constexpr std::size_t kLineBytes = 64;
 /// How far ahead of what it works on a kernel asks memory for what comes: measured in decision 039.
 inline constexpr std::size_t kAheadBytes = 2048;
 
-/// Writes `size` bytes of `a`, or of `a` XOR `b`, to `to`, and continues `crc` by them. `size` is a multiple of
-/// kStepBytes, and not 0. `b` is null where nothing is combined; it may be `to`.
-using Pass = std::uint32_t (*)(std::byte* to, const std::byte* a, const std::byte* b, std::size_t size,
-                               std::uint32_t crc) noexcept;
+/// Where the bytes are that a pass combines, or copies if there is one source.
+using Sources = std::span<const std::byte* const>;
+
+/// Writes `size` bytes, the XOR of all sources, to `to`, and continues `crc` by them. `size` is a multiple of
+/// kStepBytes, and not 0. A source may be `to`.
+using Pass = std::uint32_t (*)(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept;
 
 struct Kernel {
   const char* name = "";
   bool is_supported = false;  ///< by this processor
-  Pass copy = nullptr;        ///< what is written stays in the caches
+  Pass copy = nullptr;        ///< of one source; what is written stays in the caches
   Pass stream = nullptr;      ///< past the caches: `to` lies on a line; ordered before what this thread does next
-  Pass combine = nullptr;     ///< `a` XOR `b`, in the caches
+  Pass combine = nullptr;     ///< of several sources, in the caches
   Pass combine_and_stream = nullptr;
 };
 

@@ -1,6 +1,7 @@
 // What a start notes on the prefix before it begins, and what it says where the prefix is full.
 #pragma once
 
+#include <cerrno>
 #include <utility>
 
 #include "kedge/error.hpp"
@@ -15,7 +16,8 @@ auto noting(Step&& step) {
     return std::forward<Step>(step)();
   } catch (const Error& error) {
     Failure failure = error.failure();
-    if (failure.code == ErrorCode::no_space && !failure.path.empty()) {
+    const bool is_limit = failure.system_errno == EFBIG;  // ulimit -f: there may be all the space in the world
+    if (failure.code == ErrorCode::no_space && !failure.path.empty() && !is_limit) {
       failure.message =
           "no space left on the parallel filesystem, where every start and kedge drain make a note first: free some "
           "there or raise the quota, then start again, or drain again; the checkpoints in the node-local stores stay";

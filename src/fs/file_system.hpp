@@ -56,6 +56,9 @@ class ByteAccess {
 
   /// Copies `bytes` to `offset`.
   virtual std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) = 0;
+  /// Writes the XOR of these bytes, all of one length, to `offset`. By itself a piece at a time, by way of copy_in.
+  virtual std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                               std::uint32_t crc);
   /// Fills `bytes` from `offset`.
   [[nodiscard]] virtual std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) = 0;
   /// CRC32C of stored bytes, without handing them out.

@@ -40,7 +40,7 @@ class PosixFile final : public File {
     return write_through_cache(offset, bytes, crc);
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    in_pieces(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
+    in_pieces(bytes.size(), kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
       const auto chunk = bytes.subspan(at, length);
       read_at(offset + at, chunk);
       crc = crc32c(chunk, crc);

@@ -44,6 +44,14 @@ class PosixMapping final : public Mapping {
     enter(offset, bytes.size());
     return copy_with_checksum({data_ + offset, bytes.size()}, bytes, crc);
   }
+  std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                       std::uint32_t crc) override {
+    if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
+    const std::size_t size = from.front().size();
+    require_within(path_, offset, size, size_bytes_);
+    enter(offset, size);
+    return xor_with_checksum({data_ + offset, size}, from, crc);
+  }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     require_within(path_, offset, bytes.size(), size_bytes_);
     in_pieces(bytes.size(), kChunkBytes, [&](std::uint64_t at, std::uint64_t length) {

@@ -62,6 +62,15 @@ void Files::store(const Stripe& stripe, const Piece& piece, std::size_t number, 
       crc = out.copy_in(offset, terms.front().bytes, crc);
       return;
     }
+    const bool is_xor = !terms.empty() && std::ranges::all_of(terms, [&](const codec::Term& term) {
+      return term.coefficient == 1 && term.bytes.size() == piece.length;
+    });
+    if (is_xor) {
+      std::vector<std::span<const std::byte>> sources(terms.size());
+      std::ranges::transform(terms, sources.begin(), &codec::Term::bytes);
+      crc = out.xor_in(offset, sources, crc);
+      return;
+    }
     std::vector<codec::Term> blocks;
     for (std::uint64_t done = 0; done < piece.length; done += kBlockBytes) {
       const auto sum = sum_.room(std::min(kBlockBytes, piece.length - done));

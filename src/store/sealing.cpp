@@ -28,6 +28,11 @@ std::uint32_t Draft::copy_in(std::uint64_t offset, std::span<const std::byte> by
   return file_.bytes().copy_in(offset + head, bytes.subspan(head), crc);
 }
 
+std::uint32_t Draft::xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from, std::uint32_t crc) {
+  if (in_head(offset, from.front().size()) != 0) return ByteAccess::xor_in(offset, from, crc);
+  return file_.bytes().xor_in(offset, from, crc);
+}
+
 std::uint32_t Draft::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
   const std::uint64_t head = in_head(offset, bytes.size());
   if (head != 0) {

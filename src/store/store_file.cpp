@@ -188,14 +188,27 @@ fs::ByteAccess& StoreFile::written_by(std::uint64_t offset, std::uint64_t length
   return is_new ? static_cast<fs::ByteAccess&>(*file_) : *mapping_;
 }
 
-std::uint32_t StoreFile::MemoryAccess::copy_in(std::uint64_t offset, std::span<const std::byte> bytes,
-                                               std::uint32_t crc) {
+/// What a write of so many bytes gives; if there is no space, more words.
+template <class Write>
+std::uint32_t StoreFile::explained(std::uint64_t length, Write&& write) const {
   try {
-    return file_.written_by(offset, bytes.size()).copy_in(offset, bytes, crc);
+    return write();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::no_space) file_.space_.explain(error.failure(), bytes.size());
+    if (error.code() == ErrorCode::no_space) space_.explain(error.failure(), length);
     throw;
   }
+}
+
+std::uint32_t StoreFile::MemoryAccess::copy_in(std::uint64_t offset, std::span<const std::byte> bytes,
+                                               std::uint32_t crc) {
+  return file_.explained(bytes.size(),
+                         [&] { return file_.written_by(offset, bytes.size()).copy_in(offset, bytes, crc); });
+}
+
+std::uint32_t StoreFile::MemoryAccess::xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                                              std::uint32_t crc) {
+  const std::size_t length = from.front().size();
+  return file_.explained(length, [&] { return file_.written_by(offset, length).xor_in(offset, from, crc); });
 }
 
 std::uint32_t StoreFile::MemoryAccess::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {

@@ -89,6 +89,8 @@ class StoreFile final : public format::ContainerTarget {
    public:
     explicit MemoryAccess(StoreFile& file) : file_(file) {}
     std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
+    std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                         std::uint32_t crc) override;
     [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
     [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
 
@@ -96,6 +98,8 @@ class StoreFile final : public format::ContainerTarget {
     StoreFile& file_;
   };
 
+  template <class Write>
+  std::uint32_t explained(std::uint64_t length, Write&& write) const;
   void end_access() noexcept;
   void unmap() noexcept;
   void lose_mapping();

@@ -1,0 +1,23 @@
+#include <vector>
+
+#include "checksum/copy_with_checksum.hpp"
+#include "fs/file_system.hpp"
+#include "fs/pieces.hpp"
+
+namespace kedge::fs {
+
+std::uint32_t ByteAccess::xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                                 std::uint32_t crc) {
+  const std::uint64_t size = from.front().size();
+  std::vector<std::byte> sum(std::min<std::uint64_t>(size, kCachedPieceBytes));
+  std::vector<std::span<const std::byte>> parts(from.size());
+  in_pieces(size, kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
+    std::ranges::transform(from, parts.begin(), [&](const auto& source) { return source.subspan(at, length); });
+    const auto piece = std::span(sum).first(length);
+    static_cast<void>(xor_with_checksum(piece, parts, 0));
+    crc = copy_in(offset + at, piece, crc);
+  });
+  return crc;
+}
+
+}  // namespace kedge::fs
