@@ -176,9 +176,9 @@ class Engine {
   void checkpoint(std::string_view tag, const State& state, const Attributes& attributes = {});
   /// COLLECTIVE. Calls open, load for every item, close. Returns the tag, or nothing if there is none yet. Variables
   /// are resized to what was saved. If an item gives a position in a global array, it must be the saved one
-  /// (`mismatch`). Each byte is read once, and checked while it is loaded (unless open.verify is headers, what the
-  /// State does not load is checked, too). If the checkpoint turns out to be damaged then, it is rebuilt, or the next
-  /// that fits the selection is used, and all variables are loaded again. After an error the variables' content is
+  /// (`mismatch`). What is loaded is checked while it is loaded, and not read before; what the State does not load is
+  /// checked, too, unless open.verify is headers. If the checkpoint turns out to be damaged then, it is rebuilt, or the
+  /// next that fits the selection is used, and all variables are loaded again. After an error the variables' content is
   /// undefined.
   std::optional<Tag> restore(const State& state, const Selection& selection = latest);
 

@@ -21,7 +21,8 @@ enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 /// How much of the selected commit open verifies. What is loaded is checked in any case.
 enum class Verify : std::uint8_t {
   all,      ///< every byte
-  loaded,   ///< all but this rank's own container: that is checked as it is loaded, and the rest of it by close
+  loaded,   ///< all but this rank's own container: that is checked as it is loaded, and the rest of it by close (more
+            ///< than 16 MiB of it, where there is a worker, in the background)
   headers,  ///< headers alone
 };
 

@@ -269,6 +269,7 @@ TEST_F(KedgeHelp, ACommandWithoutACheckpointSaysWhatToGive) {
 TEST_F(KedgeHelp, ACommandWithoutAPrefixSaysWhereItLooked) {
   for (const auto& [name, option] :
        {std::pair<std::string, std::string>{"drain --dry-run", ""}, {"drop --run main", "--prefix"}}) {
+    if (name.starts_with("drain") && !std::filesystem::exists(KEDGE_PROGRAM "-mpi")) continue;  // built without MPI
     const Result bare = kedge_in(prefix_.directory(), name);
     EXPECT_EQ(bare.status, 2) << bare.text;
     EXPECT_THAT(bare.text, AllOf(HasSubstr("./checkpoints"), HasSubstr("persistent.path"), HasSubstr("kedge config")));

@@ -17,7 +17,7 @@ inline constexpr std::size_t kAheadBytes = 2048;
 /// Where the bytes are that a pass combines, or copies if there is one source.
 using Sources = std::span<const std::byte* const>;
 
-/// Writes `size` bytes, the XOR of all sources, to `to`, and continues `crc` by them. `size` is a multiple of
+/// Writes `size` bytes, the XOR of all sources, to `to`, and updates `crc` with them. `size` is a multiple of
 /// kStepBytes, and not 0. A source may be `to`.
 using Pass = std::uint32_t (*)(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept;
 

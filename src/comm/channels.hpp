@@ -20,6 +20,7 @@ inline constexpr int kExchangeChannelOdd = kUserChannels + 3;  ///< the exchange
 inline constexpr int kScanChannel = kUserChannels + 4;         ///< of exclusive_scan
 inline constexpr int kMembersChannel = kUserChannels + 5;      ///< of find_topology
 inline constexpr int kLeaveChannel = kUserChannels + 6;        ///< of a rank that fails during a call
-inline constexpr int kChannelLimit = kUserChannels + 7;
+inline constexpr int kDepartChannel = kUserChannels + 7;       ///< of a rank that makes no more calls
+inline constexpr int kChannelLimit = kUserChannels + 8;
 
 }  // namespace kedge::comm

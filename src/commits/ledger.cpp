@@ -197,6 +197,7 @@ void Ledger::commit(const CommitHead& head) {
   invariant(head.parent_id == parent_id_, "a commit's parent is the one opened or committed before");
   if (!head.is_output) {
     parent_id_ = head.id;
+    unproven_ = {};
     unjudged_.clear();
     lost_ = false;
     commits_exist_ = true;
@@ -205,17 +206,23 @@ void Ledger::commit(const CommitHead& head) {
   add({head, Level::local, {}, false});
 }
 
-void Ledger::open(const CommitHead& head, bool persistent) {
+void Ledger::open(const CommitHead& head, bool persistent, bool proven) {
   const std::lock_guard guard(mutex_);
   invariant(surveyed_, "storage was surveyed before an open");
   invariant(!excluded_.contains(head.id), "an excluded commit is not opened");
   opened_output_ = head.is_output ? head.id : Id128{};
+  unproven_ = proven ? Id128{} : head.id;
   if (!head.is_output) {
     parent_id_ = head.id;
     lost_ = false;
     commits_exist_ = true;
   }
   if (entry_of(head.id) == nullptr) add({head, Level::local, {}, persistent});
+}
+
+void Ledger::prove(const Id128& commit_id) {
+  const std::lock_guard guard(mutex_);
+  if (unproven_ == commit_id) unproven_ = {};
 }
 
 void Ledger::set_parent(const Id128& commit_id) {
@@ -253,6 +260,7 @@ void Ledger::set_persistent(const Id128& commit_id, bool persistent) {
 void Ledger::doubt_opened(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
   lost_ = true;
+  unproven_ = {};
   surveyed_ = false;
   const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id; };
   std::erase_if(entries_, is_it);
@@ -305,7 +313,7 @@ void Ledger::forget_all() {
 RetentionPlan Ledger::retire(std::uint32_t keep) {
   const std::lock_guard guard(mutex_);
   RetentionPlan plan;
-  plan.keeps_all = !surveyed_;
+  plan.keeps_all = !surveyed_ || !unproven_.is_none();
   if (plan.keeps_all) return plan;
   for (const Id128& commit_id : unjudged_) plan.kept[commit_id] = {};
   for (const CommitHead& output : outputs_of_others_) plan.kept[output.id] = {};

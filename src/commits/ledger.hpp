@@ -47,8 +47,8 @@ struct RetentionPlan {
 /// The same on every rank, if every rank makes the same calls with the same arguments. It communicates with nobody and
 /// does no I/O. The only state that calls of the engine share; every member may be called from any thread.
 ///
-/// Transitions: survey (everything anew), look_again, take_snapshot, drop_snapshot, commit, open, set_parent; of one
-/// commit protect, prefer, unprotect, set_persistent, exclude, doubt_opened and exclude_opened; lose, when nothing
+/// Transitions: survey (everything anew), look_again, take_snapshot, drop_snapshot, commit, open, prove, set_parent; of
+/// one commit protect, prefer, unprotect, set_persistent, exclude, doubt_opened and exclude_opened; lose, when nothing
 /// could be opened; retire and discard_newer, which drop entries; note_commits_exist and forget_all.
 class Ledger {
  public:
@@ -112,7 +112,10 @@ class Ledger {
   void commit(const CommitHead& head);
   /// Opened: every rank has its container again. It becomes the parent of the next commit, unless it is an output: that
   /// stays until the next commit, and changes nothing else.
-  void open(const CommitHead& head, bool persistent);
+  /// `proven`: its bytes were verified, or nobody wants them to be; else nothing is retired before prove().
+  void open(const CommitHead& head, bool persistent, bool proven = true);
+  /// What was opened was found whole on all ranks.
+  void prove(const Id128& commit_id);
   /// The next commit gets this parent: a Source was opened, or what was opened turned out damaged.
   void set_parent(const Id128& commit_id);
   /// The commit is protected by this parity.
@@ -163,6 +166,7 @@ class Ledger {
   std::vector<CommitHead> outputs_of_others_;
   std::map<Id128, std::string> excluded_;
   Id128 parent_id_;
+  Id128 unproven_;       ///< what was opened, as long as it may turn out damaged and nothing newer was committed
   Id128 opened_output_;  ///< none: nothing, or a checkpoint, was opened last
   std::uint64_t tier_changes_ = 0;
   std::uint64_t highest_generation_ = 0;

@@ -1,6 +1,7 @@
 #include "drain/drain.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <span>
@@ -150,25 +151,43 @@ class Drain {
   std::string flush(const std::vector<Shift>& shifts) {
     std::string words;
     std::uint64_t outputs = 0;
+    std::optional<Failure> failed;  // one number of ranks does not keep the others' outputs from the prefix
     for (const Shift& shift : shifts) {
-      if (shift.with_checkpoint) {
-        words =
-            flush_by(shift, [&](std::unique_ptr<Communicator> communicator) { return work(std::move(communicator)); });
-        continue;
+      try {
+        if (shift.with_checkpoint) words = checkpoint_by(shift);
+        else outputs += outputs_by(shift);
+      } catch (const Error& error) {
+        if (comm::ends_communication(error.code())) throw;
+        if (!failed) failed = error.failure();
       }
-      const std::vector<Tag> tags = tags_of(shift);
-      const std::string count = flush_by(shift, [&](std::unique_ptr<Communicator> communicator) {
-        return compose("{}", flush_outputs(std::move(communicator), options_, environment_, tags).outputs);
-      });
-      outputs += std::stoull(count);
     }
     const std::string drained = outputs_of(Flushed{{}, 0, false, outputs});
+    if (failed) {
+      if (!drained.empty()) failed->message += compose("; drained{} of other numbers of ranks all the same", drained);
+      throw Error(*failed);
+    }
     if (!words.empty()) return drained.empty() ? words : compose("{}; and{} of other numbers of ranks", words, drained);
     if (!drained.empty()) {
       return compose("drained{}{}", drained,
                      known_.newest.empty() ? "" : compose("; {} is already on the prefix", known_.newest));
     }
     throw Error(ErrorCode::unrecoverable, "the outputs in the stores that are not on the prefix cannot be recovered");
+  }
+
+  /// COLLECTIVE. In words.
+  std::string checkpoint_by(const Shift& shift) {
+    return flush_by(shift, [&](std::unique_ptr<Communicator> communicator) { return work(std::move(communicator)); });
+  }
+
+  /// COLLECTIVE. How many were flushed.
+  std::uint64_t outputs_by(const Shift& shift) {
+    const std::vector<Tag> tags = tags_of(shift);
+    const std::string text = flush_by(shift, [&](std::unique_ptr<Communicator> communicator) {
+      return compose("{}", flush_outputs(std::move(communicator), options_, environment_, tags).outputs);
+    });
+    std::uint64_t count = 0;
+    (void)std::from_chars(text.data(), text.data() + text.size(), count);
+    return count;
   }
 
   /// COLLECTIVE. Of its outputs, each once, the oldest first.

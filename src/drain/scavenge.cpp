@@ -285,7 +285,7 @@ std::string flush_what_is_there(const Options& options, const engine::Environmen
     flushed.total_bytes += now.total_bytes;
     flushed.was_there = flushed.was_there || now.was_there;
     flushed.outputs += now.outputs;
-    lacks_outputs = lacks_outputs || (!shift.with_checkpoint && now.outputs < shift.outputs.size());
+    lacks_outputs = lacks_outputs || now.outputs < shift.outputs.size();
   }
   const std::string words = words_for(run, flushed);
   const std::uint64_t flushed_generation = flushed.commit ? flushed.commit->generation : 0;
@@ -313,12 +313,13 @@ Finished finish_once(const Options& options, const engine::Environment& environm
     if (run.newest.empty()) return {"no node has been copied yet"};
     return {compose("{} is already on the prefix", run.newest)};
   }
-  const Layout& layout = copied.shifts.front().layout;
-  const bool is_whole = layout.present == layout.world_size;
-  if (is_whole || at_once) {
+  const auto is_whole = [](const Shift& shift) { return shift.layout.present == shift.layout.world_size; };
+  const auto lacking = std::ranges::find_if_not(copied.shifts, is_whole);
+  if (lacking == copied.shifts.end() || at_once) {
     if (!overtakes) comm::throw_if(later_start(run, copied.newest.incarnation));
     return {flush_what_is_there(options, environment, run, copied), true};
   }
+  const Layout& layout = lacking->layout;
   return {
       compose("{} of {} containers have been copied; waiting for the remaining nodes. If they are lost, run: kedge "
               "scavenge --finish {} --run {}",

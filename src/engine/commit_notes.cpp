@@ -20,7 +20,10 @@ void CommitNotes::note(const Id128& commit_id) {
     if (run_records_ != nullptr) run_records_->note_first_commit(commit_id);
   });
   noted_.on_prefix = !failure.has_value();
-  if (!failure) return;
+  if (!failure) {
+    said_.reset();
+    return;
+  }
   if (failure->code == ErrorCode::busy) throw Error(*failure);
   if (group_.is_root() && std::exchange(said_, failure->code) != failure->code) {
     log_.warning("the prefix could not record that a commit exists (will retry at the next commit or open): " +

@@ -128,7 +128,7 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
       close();
       return tag;
     } catch (const Error& error) {
-      // The damaged commit is rebuilt, or excluded, on all ranks: each turn has one way fewer.
+      // The damaged commit is rebuilt, or excluded, on all ranks, so this loop ends.
       if (error.code() != ErrorCode::corrupt) throw;
       damage = error.failure();
     }

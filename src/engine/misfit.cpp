@@ -11,7 +11,7 @@ namespace {
 
 Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
 
-/// What of a global array, in words.
+/// A placement, in words.
 std::string to_words(const Placement& placement) {
   if (const auto* shard = std::get_if<Shard>(&placement)) {
     return compose("the block at {} of a global array of shape {}", to_string(shard->offset),

@@ -8,8 +8,8 @@
 
 namespace kedge::engine {
 
-/// Local. Runs a step that writes what a start has to note. A few bytes that are not there keep a job from all that its
-/// stores have: it says so, and what to do.
+/// Local. Runs a step that writes what a start has to note. A job must not be cut off from its stores by a few missing
+/// bytes without saying why.
 template <class Step>
 auto noting(Step&& step) {
   try {
@@ -19,8 +19,8 @@ auto noting(Step&& step) {
     const bool is_limit = failure.system_errno == EFBIG;  // ulimit -f: there may be all the space in the world
     if (failure.code == ErrorCode::no_space && !failure.path.empty() && !is_limit) {
       failure.message =
-          "no space left on the parallel filesystem, where every start and kedge drain make a note first: free some "
-          "there or raise the quota, then start again, or drain again; the checkpoints in the node-local stores stay";
+          "no space left on the parallel filesystem, where every start, and kedge drain, first writes a small record: "
+          "free some space there or raise the quota, then try again; the checkpoints in the node-local stores are kept";
     }
     throw Error(std::move(failure));
   }

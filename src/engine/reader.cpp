@@ -33,7 +33,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   const std::optional<recovery::Opened> opened =
       parts_.recovery.open(selection, newer, one_reads_now ? recovery::Reading::in_open : recovery::Reading::in_load);
   if (opened) hold(*opened);
-  rescue_outputs(parts_);
+  if (!opened || !opened->is_own_unread) rescue_outputs(parts_);  // it may write over what an older commit needs
   if (!opened) {
     parts_.pipeline.find_owed();
     return std::nullopt;
@@ -84,7 +84,7 @@ void Reader::hold(const recovery::Opened& opened) {
     open_.reset();
     throw Error(*failure);
   }
-  parts_.ledger.open(opened.commit, opened.persistent);
+  parts_.ledger.open(opened.commit, opened.persistent, !opened.is_own_unread);
   CheckpointInfo info;
   static_cast<CommitHead&>(info) = opened.commit;
   info.total_bytes = opened.total_bytes;
@@ -311,8 +311,14 @@ void Reader::prove() {
   const Rest mine = open_->first_failure ? has_failed : is_large_here ? is_large : is_small;
   const bool reads_behind = parts_.group.max(mine) == is_large;
   std::optional<Failure> damage;
-  if (open_->first_failure && open_->first_failure->code == ErrorCode::corrupt) damage = open_->first_failure;
-  else if (!reads_behind) damage = unproven.check_rest(*open_->container, open_->file->path());
+  if (open_->first_failure && open_->first_failure->code == ErrorCode::corrupt) {
+    damage = open_->first_failure;
+  } else if (!reads_behind) {
+    damage = attempt([&] {
+      check_present();
+      unproven.require_rest(*open_->container, open_->file->path());
+    });
+  }
   if (const auto failure = parts_.group.vote(damage)) {
     Failure as_damage = *failure;
     as_damage.code = ErrorCode::corrupt;
@@ -321,6 +327,8 @@ void Reader::prove() {
     release();
     throw Error(as_damage);
   }
+  if (!reads_behind) parts_.ledger.prove(opened.commit.id);
+  rescue_outputs(parts_);
   parts_.pipeline.continue_from(opened.commit, opened.persistent, {.others = opened.unread, .container = reads_behind});
 }
 

@@ -216,7 +216,11 @@ class Start {
     const LogicalRank mine = group_.logical_rank();
     NodeLocal& node = started_.node;
     node.owner = owner();
-    if (const auto left_behind = store_left_behind()) left_behind_ = lock(*left_behind);
+    if (const auto left_behind = store_left_behind()) {
+      // That it is used is a reason not to begin; that it is full, or gone by now, is none.
+      const auto failure = attempt([&] { left_behind_ = lock(*left_behind); });
+      if (failure && failure->code == ErrorCode::busy) throw Error(*failure);
+    }
     node.lock = lock(location.directory);
     node.records = std::make_unique<store::NodeRecords>(environment.file_system, location, mine);
     node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);

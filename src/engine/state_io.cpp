@@ -162,9 +162,9 @@ void load(Reader& reader, const State& state) {
 
 Failure with_what_was_loaded(Failure why, const Failure& damage) {
   why.message += compose(
-      "; the variables hold what was loaded of a damaged checkpoint before ({}): start the program again rather than "
-      "go "
-      "on with them",
+      "; the variables still hold data loaded from a damaged checkpoint ({}): restart the program instead of "
+      "continuing "
+      "with them",
       to_string(damage));
   return why;
 }

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "base/attempt.hpp"
 #include "base/text.hpp"
 
 namespace kedge::engine {
@@ -17,18 +16,15 @@ std::uint64_t Unproven::bytes_left(const format::ContainerReader& container) con
   return container.rest_bytes([&](const format::PlacedRegion& region) { return read_.contains(region.spec.name); });
 }
 
-std::optional<Failure> Unproven::check_rest(const format::ContainerReader& container, const std::string& path) const {
+void Unproven::require_rest(const format::ContainerReader& container, const std::string& path) const {
   const std::lock_guard guard(mutex_);
-  return attempt([&] {
-    const std::vector<format::Damage> damages =
-        container.verify_rest([&](const format::PlacedRegion& region) { return read_.contains(region.spec.name); });
-    if (damages.empty()) return;
-    const format::Damage& first = damages.front();
-    throw Error(
-        Failure{ErrorCode::corrupt,
-                compose("{} is damaged near byte {} of the file: its checksum is wrong", first.what, first.offset), -1,
-                path, 0});
-  });
+  const std::vector<format::Damage> damages =
+      container.verify_rest([&](const format::PlacedRegion& region) { return read_.contains(region.spec.name); });
+  if (damages.empty()) return;
+  const format::Damage& first = damages.front();
+  throw Error(Failure{
+      ErrorCode::corrupt,
+      compose("{} is damaged near byte {} of the file: its checksum is wrong", first.what, first.offset), -1, path, 0});
 }
 
 }  // namespace kedge::engine

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -24,9 +23,8 @@ class Unproven {
   void note_read(const format::PlacedRegion& region);
   /// Bytes of regions that nobody has loaded.
   [[nodiscard]] std::uint64_t bytes_left(const format::ContainerReader& container) const;
-  /// Reads what nobody has loaded. The failure if it is damaged or cannot be read.
-  [[nodiscard]] std::optional<Failure> check_rest(const format::ContainerReader& container,
-                                                  const std::string& path) const;
+  /// Reads what nobody has loaded. Throws corrupt if it is damaged, io if it cannot be read.
+  void require_rest(const format::ContainerReader& container, const std::string& path) const;
 
  private:
   recovery::Opened opened_;

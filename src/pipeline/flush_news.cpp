@@ -19,7 +19,7 @@ bool FlushNews::is_news(const Failure& failure) {
 std::optional<std::string> FlushNews::succeeded(const CommitHead& commit) {
   const std::lock_guard guard(mutex_);
   if (!std::exchange(out_of_order_, std::nullopt)) return std::nullopt;
-  return compose("flushes to the prefix succeed again, the first is that of {}", commit.tag);
+  return compose("flushes to the prefix succeed again, starting with {}", commit.tag);
 }
 
 }  // namespace kedge::pipeline

@@ -198,6 +198,7 @@ class Pipeline {
   void tend_protection(const comm::Group& channel);
   void read_on(const comm::Group& channel);
   void meet_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read, const Failure& first);
+  void meet_damaged_container(const comm::Group& channel, const CommitHead& commit, const Failure& first);
   void note(const Job& job, const Submitted& submitted);
   void log_outcome(const Job& job, const Submitted& processed);
   void warn(const CommitHead& commit, const Submitted& processed);

@@ -33,7 +33,7 @@ void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread u
     return;
   }
   upkeep_ = {commit, is_due, {}, !is_due && may_drop};
-  if (unread.container) upkeep_.unread.push_back({commit, {}});
+  if (unread.container) upkeep_.unread.push_back({commit, {}, true});
   if (unread.others) {
     if (is_protected && !unread.container) upkeep_.unread.push_back({commit, is_current ? found.current : found.sound});
     for (const commits::Entry& entry : ledger_.entries()) {
@@ -63,7 +63,9 @@ Protections Pipeline::judge_protection(const CommitHead& commit) {
 /// the step is, since what one knows of commits may be a moment older than what another does.
 bool Pipeline::tend(const comm::Group& channel) {
   pause_.begin();
-  if (std::exchange(upkeep_.protects, false)) {
+  // Where there is no room, protecting drops the former copies, of which a damaged container is rebuilt.
+  const bool container_first = !upkeep_.unread.empty() && upkeep_.unread.front().is_container;
+  if (!container_first && std::exchange(upkeep_.protects, false)) {
     tend_protection(channel);
     return true;
   }
@@ -107,6 +109,10 @@ void Pipeline::read_on(const comm::Group& channel) {
       waiting.vote_and_ask(read.first_failure(), read.some_left && !worker_->upkeep_is_given_up());
   if (ballot.failure) meet_damage(channel, what, read, *ballot.failure);
   else if (ballot.asked) return;
+  else if (what.is_container && channel.all(is_known && !read.some_left)) {
+    ledger_.prove(what.commit.id);
+    retire(store::Reach::known);
+  }
   upkeep_.unread.pop_front();
   unread_files_.forget();
 }
@@ -116,6 +122,7 @@ void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what,
                            const Failure& first) {
   const CommitHead& commit = what.commit;
   const bool is_opened = commit.id == upkeep_.opened.id;
+  if (is_opened && channel.any(read.containers)) return meet_damaged_container(channel, commit, first);
   ledger_.unprotect(commit.id);
   if (!is_opened) ledger_.look_again();
   metrics_.damaged(commit, first);
@@ -141,6 +148,19 @@ void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what,
   if (!channel.is_root()) return;
   log_.warning(compose("a check in the background found damage: {}{}; {}; check the memory or disk of rank {}'s node",
                        to_string(first), files > 1 ? compose(" and {} more", files - 1) : "", so, first.rank));
+}
+
+/// COLLECTIVE. What the application has loaded was intact. Whatever the commit can be rebuilt from stays as it is, and
+/// so does what is older.
+void Pipeline::meet_damaged_container(const comm::Group& channel, const CommitHead& commit, const Failure& first) {
+  upkeep_.protects = false;
+  ledger_.look_again();
+  metrics_.damaged(commit, first);
+  if (!channel.is_root()) return;
+  log_.warning(compose(
+      "a check in the background found damage in {}, in what this program did not load: {}; what it loaded is intact. "
+      "The next open rebuilds the container, or opens an older checkpoint; check the memory or disk of rank {}'s node",
+      commit.tag, to_string(first), first.rank));
 }
 
 /// COLLECTIVE, on `group`. The copies that protected the commit on its former nodes stay until it is protected where

@@ -55,7 +55,10 @@ ReadFiles UnreadFiles::read(const UnreadCommit& what, const GivesWay& gives_way)
       return result;
     }
     try {
-      if (const auto failure = read_whole(file, what.commit, gives_way)) result.damaged.push_back(*failure);
+      if (const auto failure = read_whole(file, what.commit, gives_way)) {
+        result.damaged.push_back(*failure);
+        result.containers = result.containers || file.kind == store::FileKind::container;
+      }
     } catch (const GaveWay&) {
       result.some_left = true;
       return result;

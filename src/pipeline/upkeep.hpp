@@ -23,12 +23,14 @@ struct Unread {
 /// A commit of which not every byte was read.
 struct UnreadCommit {
   CommitHead commit;
-  Id128 protection_id;  ///< the one of which files are to be read; none: all files of the commit
+  Id128 protection_id;        ///< the one of which files are to be read; none: all files of the commit
+  bool is_container = false;  ///< nothing older is given up before these were read
 };
 
 /// What came of reading a commit's files.
 struct ReadFiles {
   std::vector<Failure> damaged;  ///< files that are not what was written, or cannot be read
+  bool containers = false;       ///< some of these are
   bool some_left = false;
 
   [[nodiscard]] std::optional<Failure> first_failure() const {

@@ -210,8 +210,8 @@ void Recovery::doubt(const CommitHead& commit, const Failure& damage) {
   ledger_.doubt_opened(commit.id);
   if (!group_.is_root()) return;
   log_.warning(
-      compose("{} (generation {}) turned out damaged while it was loaded: {}; reading every byte of it before "
-              "the next attempt",
+      compose("{} (generation {}) could not be verified while it was being loaded: {}; every byte of it will be "
+              "read before the next attempt",
               commit.tag, commit.generation, to_string(damage)));
 }
 

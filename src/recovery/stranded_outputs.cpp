@@ -35,7 +35,7 @@ std::vector<std::string> words_for_lost(const StrandedOutputs& outputs) {
   std::vector<std::string> lines;
   for (const auto& [commit, why] : outputs.lost) {
     lines.push_back(
-        compose("the output {} (generation {}) is lost: it is not on the prefix, and cannot be taken there from the "
+        compose("the output {} (generation {}) is lost: it is not on the prefix, and cannot be flushed from the "
                 "node-local stores: {}",
                 commit.tag, commit.generation, why));
   }
@@ -49,11 +49,11 @@ std::vector<std::string> words_for_waiting(const StrandedOutputs& outputs, const
   for (const auto& [world_size, of_size] : by_size) {
     const bool several = of_size.size() > 1;
     lines.push_back(compose(
-        "the output{} {} {} not on the prefix: {} rank{} made {}, and this job has {}. What is there of {} "
-        "stays in the node-local stores until it is; when this job has ended, run with its options: kedge "
-        "drain {} --run {}",
+        "the output{} {} {} not on the prefix: {} rank{} wrote {}, and this job has {}. {} files stay in the "
+        "node-local "
+        "stores until then. After this job has ended, run with the same options: kedge drain {} --run {}",
         several ? "s" : "", commits::listed(of_size), several ? "are" : "is", world_size, world_size == 1 ? "" : "s",
-        several ? "them" : "it", where.processes, several ? "them" : "it", shell_word(where.prefix), where.run));
+        several ? "them" : "it", where.processes, several ? "Their" : "Its", shell_word(where.prefix), where.run));
   }
   return lines;
 }

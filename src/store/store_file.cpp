@@ -188,7 +188,7 @@ fs::ByteAccess& StoreFile::written_by(std::uint64_t offset, std::uint64_t length
   return is_new ? static_cast<fs::ByteAccess&>(*file_) : *mapping_;
 }
 
-/// What a write of so many bytes gives; if there is no space, more words.
+/// Runs a write of `length` bytes; explains a failure for lack of space.
 template <class Write>
 std::uint32_t StoreFile::explained(std::uint64_t length, Write&& write) const {
   try {

@@ -244,6 +244,61 @@ TEST(RestoreOnce, WhatIsOlderIsNotWrittenOverBeforeTheNewestWasFoundWhole) {
   EXPECT_EQ(restored.source, RecoverySource::rebuilt);
 }
 
+TEST(RestoreOnce, MuchThatTheStateDoesNotLoadIsCheckedBehindItAndNothingOlderIsGivenUpBefore) {
+  constexpr std::size_t kMuch = (std::size_t{17} << 20U) / sizeof(double);
+  for (const bool protects : {false, true}) {
+    SimulatedJob job(2);
+    job.options.topology.ranks_per_node = 1;
+    job.options.redundancy.scheme = Scheme::partner;
+    job.options.redundancy.every = protects ? 1 : 0;
+    job.options.store.keep = 2;
+    const auto commit = [&](Engine& engine, const char* tag, int step) {
+      std::vector<double> much(kMuch, step);
+      engine.checkpoint(tag, State().add("step", step).add("much", much));
+    };
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit(engine, "a", 1);
+      commit(engine, "b", 2);
+    }));
+    job.options.store.keep = 1;
+    job.options.pipeline.mode = PipelineMode::background;
+    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = true; };
+    const std::string path = container_of(job.disk, 1, "b");
+    job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      int step = 0;
+      EXPECT_EQ(engine.restore(State().add("step", step)), "b");
+      EXPECT_EQ(step, 2);
+    }));
+    EXPECT_TRUE(job.logged("a check in the background found damage in b, in what this program did not load"));
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      int step = 0;
+      std::vector<double> much;
+      EXPECT_EQ(engine.restore(State().add("step", step).add("much", much)), protects ? "b" : "a");
+      EXPECT_EQ(much, std::vector<double>(kMuch, protects ? 2 : 1));
+    }));
+  }
+}
+
+TEST(RestoreOnce, AFileThatIsCutOffBetweenOpenAndCloseIsAsDamaged) {
+  for (const bool protects : {false, true}) {
+    Job job(protects);
+    job.options.open.verify = Verify::loaded;
+    const std::string path = container_of(job.disk, 2, "b");
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(), "b");
+      once(engine, scope.rank, [&] { job.disk.truncate_from_outside(path, 8192); });
+      EXPECT_EQ(code_of([&] { engine.close(); }), ErrorCode::corrupt);
+      EXPECT_EQ(engine.open(), protects ? "b" : "a");
+      engine.close();
+    }));
+  }
+}
+
 TEST(RestoreOnce, WhereNothingElseIsLeftTheErrorSaysWhatTheVariablesHold) {
   Job job(false);
   for (const char* tag : {"a", "b"}) {
@@ -253,7 +308,7 @@ TEST(RestoreOnce, WhereNothingElseIsLeftTheErrorSaysWhatTheVariablesHold) {
   const Restored restored = restore(job);
   ASSERT_TRUE(restored.failure);
   EXPECT_EQ(restored.failure->code, ErrorCode::unrecoverable);
-  EXPECT_THAT(restored.failure->message, HasSubstr("the variables hold what was loaded of a damaged checkpoint"));
+  EXPECT_THAT(restored.failure->message, HasSubstr("the variables still hold data loaded from a damaged checkpoint"));
 }
 
 TEST(RestoreOnce, NothingIsGivenUpForACommitThatAnErrorOfTheProgramKeptFromBeingLoaded) {

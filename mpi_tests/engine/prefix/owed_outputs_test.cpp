@@ -130,7 +130,7 @@ TEST_F(OwedOutputs, OneOfWhichTooLittleIsLeftIsToldByName) {
   make(job, {{"b", 2}}, true);
   EXPECT_TRUE(job.logged("the output p1 (generation "));
   EXPECT_TRUE(
-      job.logged("is lost: it is not on the prefix, and cannot be taken there from the node-local stores: the "
+      job.logged("is lost: it is not on the prefix, and cannot be flushed from the node-local stores: the "
                  "container of rank 1 is missing"));
 }
 
@@ -183,7 +183,7 @@ TEST_F(OwedOutputs, OneThatARemovedStoreTookAlongIsToldByName) {
     for (const std::string tag : {"p1", "p2"}) {
       EXPECT_EQ(times_logged(job, compose("the output {} (generation ", tag)), 1);
     }
-    EXPECT_EQ(times_logged(job, ") is lost: it is not on the prefix, and cannot be taken there"), 2);
+    EXPECT_EQ(times_logged(job, ") is lost: it is not on the prefix, and cannot be flushed"), 2);
   }
 }
 

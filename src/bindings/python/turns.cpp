@@ -6,11 +6,12 @@ namespace kedge::python {
 namespace {
 
 [[noreturn]] void refuse(const char* what) {
-  throw Error(ErrorCode::bad_state,
-              std::string(what) +
-                  ": one thread at a time may call an engine (save, load and routed files of one checkpoint may "
-                  "overlap); make all its calls in one thread, or let threads take turns by a lock around the whole "
-                  "with statement. What the other thread does goes on");
+  throw Error(
+      ErrorCode::bad_state,
+      std::string(what) +
+          ": only one thread at a time may call an engine (save, load, route_in and route_out of one checkpoint "
+          "may overlap); make all calls from one thread, or hold a lock around the whole with statement. The "
+          "other thread's call is not affected");
 }
 
 }  // namespace
@@ -31,6 +32,9 @@ void Turns::begin(Use use) {
   if (alone_ == self) {
     ++depth_;
     return;
+  }
+  if (is_left_ && !beside_.contains(self)) {
+    throw Error(ErrorCode::bad_state, "this engine has ended: another thread has left its with block; make another");
   }
   check(use, self);
   if (use == Use::beside) {

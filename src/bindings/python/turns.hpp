@@ -18,7 +18,7 @@ enum class Use : std::uint8_t {
 };
 
 /// The calls of one engine that are under way. From any thread; an engine that is called out of turn would be
-/// destroyed, and in Python a slip must not do that.
+/// destroyed, which a mistake in a Python program must not cause.
 class Turns {
  public:
   /// Throws bad_state if it is another thread's turn, whose call goes on. Waits for calls that run beside each other:

@@ -142,21 +142,22 @@ void MpiCommunicator::interrupt_at_finalize() {
   check_local(MPI_Comm_set_attr(MPI_COMM_SELF, finalize_key_, this), "MPI_Comm_set_attr");
 }
 
-void MpiCommunicator::leave(std::string_view why) noexcept { say(why, 0); }
+void MpiCommunicator::leave(std::string_view why) noexcept { say(failure_, why, 0); }
 
 /// Where it timed out in a call, others may be in that one.
-void MpiCommunicator::depart(std::string_view why) noexcept { say(why, has_ended_ ? call_ : call_ + 1); }
+void MpiCommunicator::depart(std::string_view why) noexcept { say(departure_, why, has_ended_ ? call_ : call_ + 1); }
 
-void MpiCommunicator::say(std::string_view why, std::uint64_t from_call) noexcept {
+void MpiCommunicator::say(MpiFarewell& farewell, std::string_view why, std::uint64_t from_call) noexcept {
   const std::lock_guard lock(in_mpi_);
   int finalized = 0;
   if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
-  if (comm_ != MPI_COMM_NULL) farewell_.say({comm_, rank_, size_}, why, from_call);
+  if (comm_ != MPI_COMM_NULL) farewell.say({comm_, rank_, size_}, why, from_call);
   has_ended_ = true;
 }
 
 void MpiCommunicator::hear() {
-  const auto why = farewell_.hear({comm_, rank_, size_}, call_);
+  auto why = failure_.hear({comm_, rank_, size_}, call_);
+  if (!why) why = departure_.hear({comm_, rank_, size_}, call_);
   if (!why) return;
   has_ended_ = true;
   throw Error(ErrorCode::rank_failed, *why);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/channels.hpp"
 #include "comm/mpi/mpi_farewell.hpp"
 #include "kedge/communicator.hpp"
 
@@ -65,7 +66,7 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] Request started(int peer, int channel, Bytes bytes);
   void check_usable() const;
   void hear();
-  void say(std::string_view why, std::uint64_t from_call) noexcept;
+  void say(MpiFarewell& farewell, std::string_view why, std::uint64_t from_call) noexcept;
   void check_peer(int peer) const;
   void check(int peer, int channel) const;
   [[noreturn]] void fail_to_meet(Deadline deadline);
@@ -83,9 +84,10 @@ class MpiCommunicator final : public Communicator {
   bool odd_exchange_ = false;
   std::atomic<bool> has_ended_ = false;  ///< after a timeout, or a call that failed
   std::atomic<bool> interrupted_ = false;
-  std::mutex in_mpi_;  ///< held by whoever is in a call of MPI
-  MpiFarewell farewell_;
-  std::uint64_t call_ = 0;  ///< the number of the call that is under way, or was the last one
+  std::mutex in_mpi_;                      ///< held by whoever is in a call of MPI
+  MpiFarewell failure_{kLeaveChannel};     ///< of a rank that failed during a call
+  MpiFarewell departure_{kDepartChannel};  ///< of one that makes no more calls
+  std::uint64_t call_ = 0;                 ///< the number of the call that is under way, or was the last one
   int finalize_key_ = MPI_KEYVAL_INVALID;
 };
 

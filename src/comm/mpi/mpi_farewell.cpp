@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/channels.hpp"
 #include "comm/mpi/mpi_call.hpp"
 
 namespace kedge::comm {
@@ -21,7 +20,7 @@ void MpiFarewell::pass_on(const Place& place, int from) noexcept {
   std::size_t sent = 0;
   for (const int to : {(place.rank + 1) / 2 - 1, 2 * place.rank + 1, 2 * place.rank + 2}) {
     if (to < 0 || to >= place.size || to == from) continue;
-    (void)MPI_Isend(&message.words, sizeof message.words, MPI_BYTE, to, kLeaveChannel, place.comm,
+    (void)MPI_Isend(&message.words, sizeof message.words, MPI_BYTE, to, channel_, place.comm,
                     &message.requests.at(sent++));
   }
 }
@@ -32,9 +31,9 @@ std::optional<std::string> MpiFarewell::hear(const Place& place, std::uint64_t c
     if (message_ == nullptr || ++looks_ % kEvery != 0) return std::nullopt;
     int found = 0;
     MPI_Status status;
-    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kLeaveChannel, place.comm, &found, &status), "MPI_Iprobe");
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, channel_, place.comm, &found, &status), "MPI_Iprobe");
     if (found == 0) return std::nullopt;
-    check_mpi(MPI_Recv(&message_->words, sizeof message_->words, MPI_BYTE, status.MPI_SOURCE, kLeaveChannel, place.comm,
+    check_mpi(MPI_Recv(&message_->words, sizeof message_->words, MPI_BYTE, status.MPI_SOURCE, channel_, place.comm,
                        MPI_STATUS_IGNORE),
               "MPI_Recv");
     heard_ = message_->words;

@@ -13,15 +13,18 @@
 namespace kedge::comm {
 
 /// A message that any rank may start, that each rank passes on along a tree, and that every waiting rank looks for. Its
-/// memory is allocated in advance. One for each communicator; after the first farewell nothing is sent or received.
+/// memory is allocated in advance. One for each channel; after the first farewell nothing is sent or received there.
 class MpiFarewell {
  public:
+  explicit MpiFarewell(int channel) : channel_(channel) {}
+
   struct Place {
     MPI_Comm comm = MPI_COMM_NULL;
     int rank = 0;
     int size = 0;
   };
-  /// Calls are counted alike on all ranks: who is in one before `from_call` needs nothing of this rank any more.
+  /// Calls are counted alike on all ranks: this rank has completed all before `from_call`, so whoever is still in
+  /// one of those needs nothing more from it.
   void say(const Place& place, std::string_view why, std::uint64_t from_call) noexcept;
   /// Call it again and again: it looks now and then. Returns what a rank that has left said, once it is passed on, and
   /// once it counts for this call.
@@ -38,6 +41,7 @@ class MpiFarewell {
   };
   void pass_on(const Place& place, int from) noexcept;
 
+  int channel_;
   std::unique_ptr<Message> message_ = std::make_unique<Message>();
   std::optional<Words> heard_;
   unsigned looks_ = 0;

@@ -140,7 +140,11 @@ def reason_of(kind: type[BaseException], error: BaseException | None) -> str:
     """What the other ranks are told of why this one leaves."""
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return f"it exits with status {error.code}"
-    return " ".join(f"{kind.__name__}: {error}".split())[:300]
+    try:
+        text = " ".join(str(error or "").split())[:300]
+    except Exception:  # an exception's own __str__ must not keep the others waiting
+        text = ""
+    return f"{kind.__name__}: {text}" if text else kind.__name__
 
 
 def end_calls() -> bool:
