@@ -85,6 +85,29 @@ TEST_F(LedgerTest, ASnapshotThatIsDroppedWasNoCommit) {
   EXPECT_EQ(after.parent_id, before.id);
 }
 
+TEST_F(LedgerTest, NothingIsRetiredForACommitThatMayStillTurnOutDamaged) {
+  const auto keeps_older = [&] { return ledger_.retire(1).keeps(id(9), {}); };
+  const CommitHead made = commit(1);
+  EXPECT_FALSE(keeps_older());
+  ledger_.open(made, false, false);
+  EXPECT_TRUE(keeps_older());
+  ledger_.prove(id(7));
+  EXPECT_TRUE(keeps_older()) << "another one was found whole";
+  ledger_.prove(made.id);
+  EXPECT_FALSE(keeps_older());
+  // Something newer takes its place.
+  ledger_.open(made, false, false);
+  (void)commit(2);
+  EXPECT_FALSE(keeps_older());
+  // It turned out damaged: all is to be looked at anew.
+  ledger_.open(made, false, false);
+  ledger_.doubt_opened(made.id);
+  EXPECT_FALSE(ledger_.find(made.id));
+  EXPECT_TRUE(ledger_.must_survey());
+  EXPECT_TRUE(keeps_older());
+  EXPECT_TRUE(ledger_.why_excluded(made.id).empty()) << "it may be rebuilt";
+}
+
 TEST_F(LedgerTest, KnowsNothingAtFirst) {
   EXPECT_FALSE(ledger_.is_surveyed());
   EXPECT_FALSE(ledger_.commits_exist());
