@@ -21,6 +21,13 @@ std::size_t utf8_sequence(std::string_view text) noexcept {
   return 0;
 }
 
+std::string_view utf8_beginning(std::string_view text, std::size_t bytes) noexcept {
+  if (text.size() <= bytes) return text;
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
+  while (bytes > 0 && continues(bytes)) --bytes;
+  return text.substr(0, bytes);
+}
+
 bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {
     const std::size_t length = utf8_sequence(text);

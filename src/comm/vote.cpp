@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 
 namespace kedge::comm {
 namespace {
@@ -35,9 +36,7 @@ bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) !
 /// The first bytes of UTF-8 text, never half a character.
 std::string cut_end(const std::string& text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
-  auto end = bytes - kCut.size();
-  while (end > 0 && !begins_character(text[end])) --end;
-  return text.substr(0, end).append(kCut);
+  return std::string(utf8_beginning(text, bytes - kCut.size())).append(kCut);
 }
 
 /// The last bytes: of a path the file's name matters most.

@@ -11,12 +11,6 @@
 #include "kedge/error.hpp"
 
 namespace kedge::commits {
-namespace {
-
-constexpr std::size_t kFlushedOutputsKnown = 64;
-
-}  // namespace
-
 bool RetentionPlan::keeps(const Id128& commit_id, const Id128& protection_id) const {
   if (keeps_all) return true;
   const auto found = kept.find(commit_id);
@@ -43,20 +37,6 @@ std::optional<Entry> Ledger::newest() const {
   const std::lock_guard guard(mutex_);
   const auto found = std::ranges::find_if(entries_, [](const Entry& entry) { return !entry.commit.is_output; });
   return found == entries_.end() ? std::nullopt : std::optional(*found);
-}
-
-std::vector<CommitHead> Ledger::outputs_to_flush() const {
-  const std::lock_guard guard(mutex_);
-  std::vector<CommitHead> outputs;
-  for (const Entry& entry : entries_) {
-    if (entry.commit.is_output && !entry.persistent) outputs.insert(outputs.begin(), entry.commit);
-  }
-  return outputs;
-}
-
-std::vector<CommitHead> Ledger::outputs_of_others() const {
-  const std::lock_guard guard(mutex_);
-  return outputs_of_others_;
 }
 
 std::optional<Entry> Ledger::find(std::string_view tag) const {
@@ -370,15 +350,6 @@ std::vector<bool> Ledger::stays(std::uint32_t keep) const {
   std::size_t at = 0;
   for (const Entry& entry : entries_) stay.push_back(entry.commit.is_output ? !entry.persistent : checkpoints[at++]);
   return stay;
-}
-
-/// One leaves the stores as soon as it is on the prefix, and may still be asked for.
-void Ledger::remember(const Entry& output) {
-  const auto is_it = [&](const Entry& other) { return other.commit.id == output.commit.id; };
-  if (std::ranges::any_of(flushed_outputs_, is_it)) return;
-  const auto is_older = [&](const Entry& other) { return is_newer(output.commit, other.commit); };
-  flushed_outputs_.insert(std::ranges::find_if(flushed_outputs_, is_older), output);
-  if (flushed_outputs_.size() > kFlushedOutputsKnown) flushed_outputs_.pop_back();
 }
 
 void Ledger::add(Entry entry) {

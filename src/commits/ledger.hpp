@@ -64,9 +64,9 @@ class Ledger {
   [[nodiscard]] std::optional<Entry> newest() const;
   /// Outputs that are to be on the prefix, and are not yet; the oldest first.
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
-  /// Outputs that are to be on the prefix, and that this start cannot take there: other numbers of ranks made them.
-  /// They stay in the stores. The oldest first.
-  [[nodiscard]] std::vector<CommitHead> outputs_of_others() const;
+  /// Those, and outputs that this start cannot take there, as other numbers of ranks made them: these stay in the
+  /// stores. The oldest first.
+  [[nodiscard]] std::vector<CommitHead> owed_outputs() const;
   /// The newest commit of this tag: among the entries, and the last outputs that left them for the prefix.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
   /// Whether a commit has this level: one of the entries, or of the last outputs that left them for the prefix.

@@ -313,13 +313,13 @@ Finished finish_once(const Options& options, const engine::Environment& environm
     if (run.newest.empty()) return {"no node has been copied yet"};
     return {compose("{} is already on the prefix", run.newest)};
   }
-  const auto is_whole = [](const Shift& shift) { return shift.layout.present == shift.layout.world_size; };
-  const auto lacking = std::ranges::find_if_not(copied.shifts, is_whole);
-  if (lacking == copied.shifts.end() || at_once) {
+  // That of the newest: outputs of other numbers of ranks do not keep a checkpoint from the prefix.
+  const Layout& layout = copied.shifts.front().layout;
+  const bool is_whole = layout.present == layout.world_size;
+  if (is_whole || at_once) {
     if (!overtakes) comm::throw_if(later_start(run, copied.newest.incarnation));
     return {flush_what_is_there(options, environment, run, copied), true};
   }
-  const Layout& layout = lacking->layout;
   return {
       compose("{} of {} containers have been copied; waiting for the remaining nodes. If they are lost, run: kedge "
               "scavenge --finish {} --run {}",

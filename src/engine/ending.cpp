@@ -99,7 +99,7 @@ class Ending {
 
   /// Nothing but a flush takes outputs from the stores: they are on no list of what may be lost.
   [[nodiscard]] bool keeps_outputs(std::string_view option) const {
-    const std::vector<CommitHead> outputs = owed_outputs(ledger_);
+    const std::vector<CommitHead> outputs = ledger_.owed_outputs();
     if (!group_.any(!outputs.empty())) return false;
     if (group_.is_root()) {
       setup_.log.warning(
@@ -179,14 +179,8 @@ class Ending {
 
 }  // namespace
 
-std::vector<CommitHead> owed_outputs(const commits::Ledger& ledger) {
-  std::vector<CommitHead> outputs = ledger.outputs_of_others();
-  std::ranges::copy(ledger.outputs_to_flush(), std::back_inserter(outputs));
-  return outputs;
-}
-
 void warn_of_owed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger) {
-  const std::vector<CommitHead> outputs = owed_outputs(ledger);
+  const std::vector<CommitHead> outputs = ledger.owed_outputs();
   if (outputs.empty()) return;
   setup.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
                             outputs.size() == 1 ? "is" : "are", commits::listed(outputs),

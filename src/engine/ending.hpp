@@ -16,10 +16,8 @@ namespace kedge::engine {
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
                  CommitNotes& notes, bool keeps_files);
 
-/// Local. Outputs that are not on the prefix, whichever number of ranks made them.
-[[nodiscard]] std::vector<CommitHead> owed_outputs(const commits::Ledger& ledger);
-
-/// Local, rank 0. Names those, and how they get there.
+/// Local, rank 0. Names outputs that are not on the prefix, whichever number of ranks made them, and how they get
+/// there.
 void warn_of_owed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger);
 
 /// Local. A sentence for whoever has to flush a job's newest checkpoint himself.

@@ -8,6 +8,7 @@
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "base/utf8.hpp"
 #include "engine/store_loss.hpp"
 #include "engine/succession.hpp"
 #include "persist/posix_tier.hpp"
@@ -177,9 +178,11 @@ bool EngineImpl::end() {
 void EngineImpl::leave_by_error(std::string_view why) noexcept {
   has_failed_ = true;
   if (why.empty() || !is_own_process() || lifecycle_.phase() == Phase::finished) return;
+  constexpr std::size_t kReasonBytes = 700;  // what is sent has 1 KiB, and the advice comes after it
   (void)attempt([&] {
-    group_.communicator().depart(compose(
-        "rank {} has left its engine ({}); see that rank's own messages, and start the job again", group_.rank(), why));
+    group_.communicator().depart(
+        compose("rank {} has left its engine ({}); see that rank's own messages, and start the job again",
+                group_.rank(), utf8_beginning(why, kReasonBytes)));
   });
 }
 

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "comm/reductions_proof.hpp"
 #include "engine/calls.hpp"
+#include "engine/copies_warning.hpp"
 #include "engine/fingerprint.hpp"
 #include "engine/identity.hpp"
 #include "engine/noting.hpp"
@@ -216,16 +217,21 @@ class Start {
     const LogicalRank mine = group_.logical_rank();
     NodeLocal& node = started_.node;
     node.owner = owner();
-    if (const auto left_behind = store_left_behind()) {
-      // That it is used is a reason not to begin; that it is full, or gone by now, is none.
-      const auto failure = attempt([&] { left_behind_ = lock(*left_behind); });
-      if (failure && failure->code == ErrorCode::busy) throw Error(*failure);
-    }
+    lock_store_left_behind();
     node.lock = lock(location.directory);
     node.records = std::make_unique<store::NodeRecords>(environment.file_system, location, mine);
     node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);
     node.store->take_charge_of(started_.topology.node);
     node.store->sweep();
+  }
+
+  /// Local. That it is in use is a reason not to begin; that it is full, or gone by now, is none.
+  void lock_store_left_behind() {
+    const auto left_behind = store_left_behind();
+    const auto failure = attempt([&] {
+      if (left_behind) left_behind_ = lock(*left_behind);
+    });
+    if (failure && failure->code == ErrorCode::busy) throw Error(*failure);
   }
 
   /// Local. Waits for earlier starts that use this store.
@@ -300,28 +306,12 @@ class Start {
   /// The first line of every start: a job that dies has said where its checkpoints are.
   void announce() const {
     if (!group_.is_root()) return;
-    const bool several = started_.topology.node.size() < static_cast<std::size_t>(group_.size());
     setup_.log.info(compose("run '{}', incarnation {}, on {}{}, store {}{}: {}", started_.run.name,
                             started_.run.incarnation, known_.prefix, moved_from(), started_.node.store->directory(),
-                            several ? " and one on each other node" : "", what_was_found()));
+                            has_other_nodes() ? " and one on each other node" : "", what_was_found()));
     log_store_left_behind();
-    warn_of_copies();
+    warn_of_copies(setup_, started_, known_.prefix);
     redundancy::log_choice(started_.topology, setup_.options.redundancy, setup_.log);
-  }
-
-  /// This start does not look into what `kedge scavenge` copied from nodes before it was complete.
-  void warn_of_copies() const {
-    if (setup_.environment.is_drain) return;
-    const std::string copies = persist::scavenge_directory(started_.prefix.records->directory());
-    std::vector<std::string> names;
-    (void)attempt([&] { names = file_system_.list(copies); });
-    if (std::ranges::none_of(names, [](const std::string& name) { return name.starts_with(persist::kScavengedNode); }))
-      return;
-    setup_.log.warning(compose(
-        "stores of an earlier start were copied to {} (kedge scavenge) and have not been flushed: they may have "
-        "newer checkpoints than this start finds. To use them, end this job and run kedge scavenge --finish {} "
-        "--run {}",
-        copies, shell_word(known_.prefix), started_.run.name));
   }
 
   /// The store of the run that open.fresh leaves behind, if it is here.
@@ -338,10 +328,12 @@ class Start {
     if (!known_.left_behind.empty()) setup_.log.info(known_.left_behind);
     const auto directory = store_left_behind();
     if (!directory) return;
-    setup_.log.info(compose(
-        "the earlier checkpoints stay in the node-local store{}; to free it: kedge drop {}",
-        started_.topology.node.size() < static_cast<std::size_t>(group_.size()) ? ", here and on the other nodes" : "",
-        shell_word(*directory)));
+    setup_.log.info(compose("the earlier checkpoints stay in the node-local store{}; to free it: kedge drop {}",
+                            has_other_nodes() ? ", here and on the other nodes" : "", shell_word(*directory)));
+  }
+
+  [[nodiscard]] bool has_other_nodes() const {
+    return started_.topology.node.size() < static_cast<std::size_t>(group_.size());
   }
 
   [[nodiscard]] std::string moved_from() const {

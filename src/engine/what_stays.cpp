@@ -4,12 +4,11 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "engine/ending.hpp"
 
 namespace kedge::engine {
 
 std::string what_stays(const commits::Ledger& ledger, std::uint32_t keep, bool has_work_left) {
-  if (const auto outputs = owed_outputs(ledger); !outputs.empty()) {
+  if (const auto outputs = ledger.owed_outputs(); !outputs.empty()) {
     return compose("; {} of the outputs, from {} on, {} in the store until flushed to the prefix", outputs.size(),
                    outputs.front().tag, outputs.size() == 1 ? "stays" : "stay");
   }

@@ -222,7 +222,7 @@ TEST_F(FullPrefix, AStartThatCannotNoteItselfSaysWhatToDoAndCostsNothing) {
       }
       const auto failure = expect_all_threw(outcomes, ErrorCode::no_space);
       EXPECT_TRUE(
-          says(failure.message, {"no space left on the parallel filesystem", "free some", "kedge drain", "stay"}))
+          says(failure.message, {"no space left on the parallel filesystem", "free some", "kedge drain", "are kept"}))
           << failure.message;
       EXPECT_EQ(files(), files_before);
     }

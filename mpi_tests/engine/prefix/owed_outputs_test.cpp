@@ -54,7 +54,7 @@ TEST_F(OwedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce) {
         put_out(engine, scope.rank, compose("q{}", start), 9);
         engine.finalize();
       }));
-      EXPECT_EQ(times_logged(job, "the output p1 is not on the prefix: 4 ranks made it, and this job has 2."),
+      EXPECT_EQ(times_logged(job, "the output p1 is not on the prefix: 4 ranks wrote it, and this job has 2."),
                 start + 1);
     }
     EXPECT_TRUE(job.logged("kedge drain /prefix --run test"));

@@ -172,12 +172,17 @@ Text loaded_option(const Text& name) { return {get_option(Options::load(), name.
 /// Whether that is another value than the built-in default. Throws invalid_argument if there is no such option.
 bool differs_from_default(const Text& name) { return loaded_option(name).bytes != get_option(Options{}, name.bytes); }
 
-/// A call after which no checkpoint is open, however it ends.
+/// A call after which no checkpoint is open, however it ends, unless it came at a wrong time.
 auto closing(void (kedge::Engine::*method)()) {
   return [method](const Engine& engine) {
     call(engine, Use::ends, [&](kedge::Engine& it) {
+      try {
+        (it.*method)();
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::bad_state) engine.turns()->note_open(false);
+        throw;
+      }
       engine.turns()->note_open(false);
-      (it.*method)();
     });
   };
 }

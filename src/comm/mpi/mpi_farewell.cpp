@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "comm/mpi/mpi_call.hpp"
 
 namespace kedge::comm {
@@ -10,7 +11,7 @@ void MpiFarewell::say(const Place& place, std::string_view why, std::uint64_t fr
   if (message_ == nullptr) return;
   Words& words = message_->words;
   words.from_call = from_call;
-  std::copy_n(why.begin(), std::min(why.size(), words.text.size() - 1), words.text.begin());
+  std::ranges::copy(utf8_beginning(why, words.text.size() - 1), words.text.begin());
   pass_on(place, place.rank);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 
 namespace kedge::comm {
 namespace {
@@ -163,7 +164,7 @@ void Mesh::interrupt() noexcept {
 }
 
 void Mesh::leave(std::string_view why) noexcept {
-  (void)attempt([&] { fail(rank_, std::string(why), std::string(why.substr(0, kReasonBytesMax))); });
+  (void)attempt([&] { fail(rank_, std::string(why), std::string(utf8_beginning(why, kReasonBytesMax))); });
 }
 
 /// Sleeps until something happens on any connection, and carries on whatever can be.
