@@ -17,11 +17,11 @@ void warn_of_copies(const Setup& setup, const Started& started, const std::strin
   (void)attempt([&] { names = setup.environment.file_system->list(copies); });
   if (std::ranges::none_of(names, [](const std::string& name) { return name.starts_with(persist::kScavengedNode); }))
     return;
-  setup.log.warning(compose(
-      "stores of an earlier start were copied to {} (kedge scavenge) and have not been flushed: they may have "
-      "newer checkpoints than this start finds. To use them, end this job and run kedge scavenge --finish {} "
-      "--run {}",
-      copies, shell_word(prefix), started.run.name));
+  setup.log.warning(
+      compose("stores of an earlier start were copied to {} (kedge scavenge) and have not been flushed: they may have "
+              "newer checkpoints than this start finds. To use them, end this job and run kedge scavenge --finish {} "
+              "--run {}",
+              copies, shell_word(prefix), started.run.name));
 }
 
 }  // namespace kedge::engine
