@@ -194,8 +194,9 @@ TEST(Suspension, WhoWasStoppedDoesNotBlameTheOthersAlone) {
   const auto failure = attempt([&] { std::rethrow_exception(thrown[0]); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::timeout);
-  EXPECT_THAT(failure->message, ::testing::AllOf(::testing::HasSubstr("rank 0 timed out waiting for rank 1"),
-                                                 ::testing::HasSubstr("did not run itself for 1")));
+  EXPECT_THAT(failure->message,
+              ::testing::AllOf(::testing::HasSubstr("rank 0 timed out waiting for rank 1"),
+                               ::testing::ContainsRegex("did not run itself for (1|9[0-9][0-9][.])")));
 }
 
 }  // namespace
