@@ -115,7 +115,8 @@ class RefusedStarts : public testing::TestWithParam<Case> {
     EXPECT_EQ(opened.step, step);
   }
 
-  /// What is wrong with the start itself: of launches and tasks rank 0 says it for all.
+  /// Whether this start is refused before it has anything: for its lineage on whichever rank, for its launch or task if
+  /// rank 0, which says it for all, is asked.
   [[nodiscard]] bool is_start_refused() const {
     if (std::get<int>(GetParam()) == 1) return false;  // nothing was there before
     return is_asked(Wrong::lineage) || (is_on(0) && (is_asked(Wrong::part) || is_asked(Wrong::task)));

@@ -11,10 +11,9 @@
 namespace kedge {
 namespace {
 
-using checksum::kLineBytes;
 using checksum::kStepBytes;
 
-/// What is smaller stays in the caches: it fits there, and lines that are written in part cost more.
+/// Copies of fewer bytes stay in the caches: they fit there, and lines that are written in part cost more.
 constexpr std::size_t kStreamBytes = std::size_t{16} << 10U;
 
 /// A copy in three parts: up to the first line of the target that a kernel may stream to, as much as kernels take, and

@@ -15,13 +15,15 @@ namespace kedge {
 [[nodiscard]] std::uint32_t copy_with_checksum(std::span<std::byte> to, std::span<const std::byte> from,
                                                std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
 
-/// The same for what is used again at once: it stays in the caches.
+/// Copies `from` to `to` and continues `crc`, as copy_with_checksum does, but leaves the bytes in the caches whatever
+/// their number: for what is used again at once.
 [[nodiscard]] std::uint32_t copy_in_caches_with_checksum(std::span<std::byte> to, std::span<const std::byte> from,
                                                          std::uint32_t crc,
                                                          const checksum::Kernel& kernel = checksum::kernel());
 
-/// Writes the XOR of all sources, of which there is at least one and all are of one size, likewise. `to` may be one of
-/// them, and overlaps none otherwise.
+/// Writes the XOR of all sources to `to`, past the caches if it is large, and continues `crc` with the CRC32C of what
+/// was written. There is at least one source, and all are of the size of `to`, which may be one of them. Throws
+/// invalid_argument if it overlaps one otherwise.
 [[nodiscard]] std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
                                               std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
 

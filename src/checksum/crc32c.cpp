@@ -6,6 +6,7 @@
 #include <array>
 
 #include "checksum/fetch_ahead.hpp"
+#include "checksum/fold.hpp"
 
 namespace kedge {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 // Appending zero bits to a message is a linear map over GF(2) on its CRC: a 32 x 32 bit matrix, one word per
 // column. Squaring it doubles the number of bits. (M. Adler's method in zlib's crc32_combine.)
 using BitMatrix = std::array<std::uint32_t, 32>;
-
-constexpr std::uint32_t kPolynomialReflected = 0x82f63b78U;
 
 constexpr std::uint32_t times(const BitMatrix& matrix, std::uint32_t vector) {
   std::uint32_t sum = 0;
@@ -33,7 +32,7 @@ constexpr BitMatrix square(const BitMatrix& matrix) {
 // Entry k appends 2^k zero bytes.
 constexpr std::array<BitMatrix, 64> make_zero_byte_powers() {
   BitMatrix one_bit{};
-  one_bit[0] = kPolynomialReflected;
+  one_bit[0] = checksum::kPolynomial;
   for (std::size_t bit = 1; bit < one_bit.size(); ++bit) one_bit[bit] = 1U << (bit - 1);
   std::array<BitMatrix, 64> powers{};
   powers[0] = square(square(square(one_bit)));

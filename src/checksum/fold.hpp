@@ -15,16 +15,19 @@
 
 namespace kedge::checksum {
 
-/// x^n modulo CRC32C's polynomial, reflected: bit 31 is x^0.
+/// CRC32C's polynomial, reflected: bit 31 is x^0.
+inline constexpr std::uint32_t kPolynomial = 0x82f63b78U;
+
+/// x^n modulo that, reflected, too.
 constexpr std::uint32_t power_of_x(unsigned n) noexcept {
-  constexpr std::uint32_t kPolynomial = 0x82f63b78U;
   std::uint32_t power = 0x80000000U;
   for (; n != 0; --n) power = (power >> 1U) ^ ((power & 1U) != 0 ? kPolynomial : 0);
   return power;
 }
 
-/// By what the first half of 128 bits is multiplied to be folded into those that stand `bits` later; the second half.
+/// By what the first half of 128 bits is multiplied to be folded into those that stand `bits` later.
 constexpr std::int64_t first_factor(unsigned bits) noexcept { return power_of_x(bits + 64 - 33); }
+/// By what the second half is.
 constexpr std::int64_t second_factor(unsigned bits) noexcept { return power_of_x(bits - 33); }
 
 }  // namespace kedge::checksum

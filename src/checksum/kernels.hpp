@@ -5,14 +5,12 @@
 #include <cstdint>
 #include <span>
 
+#include "checksum/fetch_ahead.hpp"
+
 namespace kedge::checksum {
 
 /// What a kernel takes at least, and whole multiples of it: four vectors of the widest.
 inline constexpr std::size_t kStepBytes = 256;
-/// Streaming stores fill whole lines of the caches; `to` must lie on one.
-inline constexpr std::size_t kLineBytes = 64;
-/// How far ahead of what it works on a kernel asks memory for what comes: measured in decision 039.
-inline constexpr std::size_t kAheadBytes = 2048;
 
 /// Where the bytes are that a pass combines, or copies if there is one source.
 using Sources = std::span<const std::byte* const>;
@@ -25,8 +23,8 @@ struct Kernel {
   const char* name = "";
   bool is_supported = false;  ///< by this processor
   Pass copy = nullptr;        ///< of one source; what is written stays in the caches
-  Pass stream = nullptr;      ///< past the caches: `to` lies on a line; ordered before what this thread does next
-  Pass combine = nullptr;     ///< of several sources, in the caches
+  Pass stream = nullptr;  ///< past the caches, whole lines: `to` lies on one; ordered before what this thread does next
+  Pass combine = nullptr;  ///< of several sources, in the caches
   Pass combine_and_stream = nullptr;
 };
 

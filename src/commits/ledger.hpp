@@ -114,7 +114,7 @@ class Ledger {
   /// stays until the next commit, and changes nothing else.
   /// `proven`: its bytes were verified, or nobody wants them to be; else nothing is retired before prove().
   void open(const CommitHead& head, bool persistent, bool proven = true);
-  /// What was opened was found whole on all ranks.
+  /// The commit that open() was told of as not proven was found whole on all ranks: what it supersedes may be retired.
   void prove(const Id128& commit_id);
   /// The next commit gets this parent: a Source was opened, or what was opened turned out damaged.
   void set_parent(const Id128& commit_id);
@@ -125,9 +125,10 @@ class Ledger {
   /// The commit is at level local, whatever of its protections lies in the stores.
   void unprotect(const Id128& commit_id);
   void set_persistent(const Id128& commit_id, bool persistent);
-  /// What was opened cannot be relied upon. It is no longer among the entries, and all storage is to be surveyed anew.
+  /// A commit that was opened turned out damaged, and may yet be rebuilt. It is no longer among the entries, and all
+  /// storage is to be surveyed anew.
   void doubt_opened(const Id128& commit_id);
-  /// Likewise, and it must not be opened again.
+  /// A commit that was opened turned out damaged, and must not be opened again: doubt_opened() and exclude().
   void exclude_opened(const Id128& commit_id, std::string why);
   /// It must not be opened again.
   void exclude(const Id128& commit_id, std::string why);

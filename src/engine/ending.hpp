@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"

@@ -305,10 +305,12 @@ void Reader::prove() {
   constexpr std::uint64_t kReadAtOnceBytes = std::uint64_t{16} << 20U;
   const Unproven& unproven = *open_->unproven;
   const recovery::Opened& opened = unproven.opened();
-  // What failed to load is read again now: it may be the container's fault.
-  enum Rest : std::uint64_t { is_small, is_large, has_failed };
+  // What failed to load is read again now: it may be the container's fault. So is all if outputs may have to be
+  // rebuilt, which may write over what an older commit needs.
+  enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
   const bool is_large_here = parts_.pipeline.is_behind() && unproven.bytes_left(*open_->container) > kReadAtOnceBytes;
-  const Rest mine = open_->first_failure ? has_failed : is_large_here ? is_large : is_small;
+  const bool cannot_wait = open_->first_failure.has_value() || !parts_.ledger.outputs_to_flush().empty();
+  const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
   const bool reads_behind = parts_.group.max(mine) == is_large;
   std::optional<Failure> damage;
   if (open_->first_failure && open_->first_failure->code == ErrorCode::corrupt) {

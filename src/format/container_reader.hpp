@@ -68,7 +68,8 @@ class ContainerReader {
 
   /// Whether read() has given out all of this region, unharmed.
   using WasRead = std::function<bool(const PlacedRegion& region)>;
-  /// The same of what was not read yet. With those reads it is every byte of the file.
+  /// Verifies what `was_read` has not: with the reads that it knows of, it is every byte of the file. Empty if all is
+  /// well.
   [[nodiscard]] std::vector<Damage> verify_rest(const WasRead& was_read) const;
   /// How many bytes of regions that takes.
   [[nodiscard]] std::uint64_t rest_bytes(const WasRead& was_read) const;

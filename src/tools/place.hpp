@@ -27,7 +27,8 @@ struct TagPlace {
 
 /// persistent.path of the configuration here and now. Throws Error{invalid_argument} if that is wrong.
 [[nodiscard]] std::string configured_prefix();
-/// What is wrong with a prefix that is not there, and what to do; `is_configured`: it was not named.
+/// The words for a prefix that does not exist, with what to do: if it `is_configured`, the user did not name it, and is
+/// told where it came from.
 [[nodiscard]] std::string no_such_prefix(bool is_configured);
 
 /// The path's status, links followed as the user named it himself; nothing if there is no such name.
