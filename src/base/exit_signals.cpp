@@ -9,6 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/signal_action.hpp"
+
 namespace kedge {
 namespace {
 
@@ -57,31 +59,13 @@ constexpr std::optional<std::size_t> index_of(int signal) noexcept {
   return std::nullopt;
 }
 
-bool has(const struct sigaction& action, unsigned flag) noexcept {
-  return (static_cast<unsigned>(action.sa_flags) & flag) != 0;
-}
-
-bool is_handler(const struct sigaction& action) noexcept {
-  return has(action, SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
-}
-
 /// Async-signal-safe, as all that handlers call.
 void call_before(Layer& layer, int signal, siginfo_t* info, void* context) noexcept {
   const struct sigaction& before = layer.before;
   if (!is_handler(before)) return;
   const bool was_called = layer.called.exchange(true);
-  if (was_called && has(before, SA_RESETHAND)) return;  // it is for one signal
-  if (has(before, SA_SIGINFO)) before.sa_sigaction(signal, info, context);
-  else before.sa_handler(signal);
-}
-
-/// Nobody watches: this is the child of a fork, or the program calls a handler that it found while an engine lived.
-/// What kills the process comes as soon as the handler returns.
-void be_killed_by(int signal) noexcept {
-  struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  sigemptyset(&action.sa_mask);
-  if (::sigaction(signal, &action, nullptr) == 0) (void)::raise(signal);
+  if (was_called && has_flag(before, SA_RESETHAND)) return;  // it is for one signal
+  call_handler(before, signal, info, context);
 }
 
 void handle(std::size_t layer_number, int signal, siginfo_t* info, void* context) noexcept {
@@ -92,7 +76,8 @@ void handle(std::size_t layer_number, int signal, siginfo_t* info, void* context
   Layer& layer = here.layers[layer_number];
   if (here.watchers.load() != 0 && ::getpid() == here.process.load()) {
     here.count.fetch_add(1);
-  } else if (!has(layer.before, SA_SIGINFO) && layer.before.sa_handler == SIG_DFL) {
+  } else if (!has_flag(layer.before, SA_SIGINFO) && layer.before.sa_handler == SIG_DFL) {
+    // Nobody watches: this is the child of a fork, or the program calls a handler that it found while an engine lived.
     be_killed_by(signal);
   }
   call_before(layer, signal, info, context);
@@ -106,7 +91,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 constexpr std::array<Handler, kLayers> kHandlers = {on_signal<0>, on_signal<1>, on_signal<2>, on_signal<3>};
 
 bool is(const struct sigaction& action, Handler handler) noexcept {
-  return has(action, SA_SIGINFO) && action.sa_sigaction == handler;
+  return has_flag(action, SA_SIGINFO) && action.sa_sigaction == handler;
 }
 
 /// Under `installing`. False if every layer is in use.

@@ -70,6 +70,9 @@ class ByteAccess {
 class Mapping : public ByteAccess {
  public:
   [[nodiscard]] virtual std::span<const std::byte> bytes() const noexcept = 0;
+  /// False after a page could not be had: what bytes() gives has zeros instead from there on, and what was written
+  /// there does not reach the file. Those who use bytes() or memory() ask afterwards.
+  [[nodiscard]] virtual bool is_intact() const noexcept { return true; }
   /// The same to write to, for others than copy_in; empty if the mapping is read-only.
   [[nodiscard]] virtual std::span<std::byte> memory() noexcept { return {}; }
   /// Has the system clear and enter all pages now, so that the first copy into them need not wait for that. False where

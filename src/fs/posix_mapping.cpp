@@ -6,11 +6,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "checksum/copy_with_checksum.hpp"
 #include "checksum/crc32c.hpp"
+#include "fs/guarded_range.hpp"
 #include "fs/linux.hpp"
 #include "fs/pieces.hpp"
 #include "fs/system_error.hpp"
@@ -29,8 +31,11 @@ class PosixMapping final : public Mapping {
         size_bytes_(size_bytes),
         access_(access),
         path_(std::move(path)),
-        entered_((size_bytes + kChunkBytes - 1) / kChunkBytes) {}
+        entered_((size_bytes + kChunkBytes - 1) / kChunkBytes) {
+    guard_.emplace(data, size_bytes, access);
+  }
   ~PosixMapping() override {
+    guard_.reset();
     if (size_bytes_ != 0) ::munmap(data_, size_bytes_);
   }
 
@@ -42,7 +47,9 @@ class PosixMapping final : public Mapping {
     if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
     require_within(path_, offset, bytes.size(), size_bytes_);
     enter(offset, bytes.size());
-    return copy_with_checksum({data_ + offset, bytes.size()}, bytes, crc);
+    crc = copy_with_checksum({data_ + offset, bytes.size()}, bytes, crc);
+    require_written();
+    return crc;
   }
   std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                        std::uint32_t crc) override {
@@ -50,7 +57,9 @@ class PosixMapping final : public Mapping {
     const std::size_t size = from.front().size();
     require_within(path_, offset, size, size_bytes_);
     enter(offset, size);
-    return xor_with_checksum({data_ + offset, size}, from, crc);
+    crc = xor_with_checksum({data_ + offset, size}, from, crc);
+    require_written();
+    return crc;
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     require_within(path_, offset, bytes.size(), size_bytes_);
@@ -60,15 +69,18 @@ class PosixMapping final : public Mapping {
       crc =
           bytes.size() < kStreamBytes ? copy_in_caches_with_checksum(to, from, crc) : copy_with_checksum(to, from, crc);
     });
+    require_read();
     return crc;
   }
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     require_within(path_, offset, length, size_bytes_);
     in_pieces(length, kChunkBytes,
               [&](std::uint64_t at, std::uint64_t size) { crc = crc32c_from_memory(touched(offset + at, size), crc); });
+    require_read();
     return crc;
   }
   std::span<const std::byte> bytes() const noexcept override { return {data_, size_bytes_}; }
+  bool is_intact() const noexcept override { return guard_->is_intact(); }
   bool enter_all() noexcept override {
     if (access_ != Access::read_write || ::madvise(data_, size_bytes_, kPopulateWrite) != 0) return false;
     for (auto& chunk : entered_) chunk.store(true, std::memory_order_relaxed);
@@ -78,13 +90,32 @@ class PosixMapping final : public Mapping {
  private:
   [[nodiscard]] std::span<const std::byte> touched(std::uint64_t offset, std::uint64_t length) const noexcept;
   void enter(std::uint64_t offset, std::uint64_t length) noexcept;
+  void require_read() const;
+  void require_written() const;
 
   std::byte* data_;
   std::size_t size_bytes_;
   Access access_;
   std::string path_;
   std::vector<std::atomic<bool>> entered_;  ///< chunks that enter() has seen
+  std::optional<GuardedRange> guard_;
 };
+
+void PosixMapping::require_read() const {
+  if (is_intact()) return;
+  throw Error(Failure{ErrorCode::corrupt,
+                      "the file was truncated by another process, or its memory failed, while it was read; treat it as "
+                      "lost",
+                      -1, path_, 0});
+}
+
+void PosixMapping::require_written() const {
+  if (is_intact()) return;
+  throw Error(Failure{ErrorCode::io,
+                      "the file was truncated by another process, or its memory failed, while it was written; abandon "
+                      "the checkpoint and create another",
+                      -1, path_, 0});
+}
 
 /// Takes the page faults of what is read next ahead of it: one after the other they cost half of what they cost in the
 /// midst of a checksum, and less than MADV_POPULATE_READ, if the pages are in memory. Others fault as ever.

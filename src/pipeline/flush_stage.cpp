@@ -223,7 +223,9 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   store::StoreFile& file = *upload.files.container;
   const persist::TagEntry& entry = upload.manifest.entry;
   fs::Pace* const pace = pace_ ? &*pace_ : nullptr;
-  if (tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace}) != upload.crc) {
+  const std::uint32_t crc = tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
+  file.check_present();  // what was put may have been read where it lies
+  if (crc != upload.crc) {
     throw Error(
         Failure{ErrorCode::corrupt,
                 "the container changed after it was committed, so it is not flushed; check this node's memory or disk",

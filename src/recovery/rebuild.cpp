@@ -135,6 +135,8 @@ class SetRebuild {
   /// whole afterwards. Nothing else would tell that parity was made from a flipped bit.
   void check_inputs(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) const {
     const std::uint32_t me = order_.set.position;
+    if (container_file_ != nullptr) container_file_->check_present();  // they were sent from where they lie
+    if (parity_file_ != nullptr) parity_file_->check_present();
     const auto as_recorded = [&](Part which, const redundancy::Recorded& recorded, const PartFile& file) {
       return redundancy::read_as_recorded(me, which, recorded, stripes, passed, file);
     };

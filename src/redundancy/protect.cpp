@@ -103,6 +103,7 @@ class Protector {
   [[nodiscard]] PartFile parity() const { return {parity_, {}, format::kSuperblockBytes}; }
 
   void check_and_describe(std::span<const Stripe> stripes, const Exchanged& passed) {
+    file_->check_present();  // it was sent from where it lies
     // Every byte of the container went into somebody's parity.
     if (!read_as_recorded(membership_.me, Part::container, {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)},
                           stripes, passed, container())) {

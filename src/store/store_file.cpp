@@ -157,6 +157,12 @@ void StoreFile::check_present() {
                         "directory while the job runs",
                         -1, path(), 0});
   }
+  if (mapping_ && !mapping_->is_intact()) {
+    throw Error(Failure{ErrorCode::io,
+                        "a file on the node-local store was truncated by another process while it was in use, or its "
+                        "memory failed; check this node's memory if nobody touched the store's directory",
+                        -1, path(), 0});
+  }
 }
 
 fs::ByteAccess& StoreFile::bytes() {

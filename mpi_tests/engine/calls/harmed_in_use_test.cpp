@@ -1,0 +1,235 @@
+// A mapped file of the store is truncated by another process in the midst of a call that reads or writes it. That used
+// to end the job by a signal. On the real memory-backed filesystem, since only that sends one.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "harness/forwarding_communicator.hpp"
+#include "harness/page_trap.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults::harmed_in_use_test {
+namespace {
+
+constexpr int kHarmed = 1;                             // the rank whose file it is
+constexpr std::size_t kLarge = std::size_t{8} << 20U;  // bytes of a region
+constexpr off_t kLeft = off_t{1} << 20U;
+
+/// What a handler truncates: it can be given nothing.
+std::vector<std::string> in_danger;
+void truncate_all() {
+  for (const std::string& path : in_danger) (void)::truncate(path.c_str(), kLeft);
+}
+
+class HarmedInUse : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/dev/shm/kedge-test-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) GTEST_SKIP() << "/dev/shm is not there or cannot be written";
+    directory = pattern;
+    ASSERT_TRUE(std::filesystem::create_directory(directory + "/prefix"));
+    job.options.topology.ranks_per_node = 1;
+    job.options.redundancy.scheme = Scheme::partner;
+    job.options.redundancy.every = 0;
+    job.options.store.path = directory + "/{node}";
+    job.options.store.copy_threads = 1;
+    job.options.persistent.path = directory + "/prefix";
+    job.surroundings = [](int, engine::Environment& environment) { environment.file_system = fs::posix_file_system(); };
+  }
+  void TearDown() override {
+    in_danger.clear();
+    if (!directory.empty()) std::filesystem::remove_all(directory);
+  }
+
+  /// All containers of the harmed rank, or that of one step.
+  void endanger(std::optional<int> step = std::nullopt) const {
+    in_danger.clear();
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with(compose("rank-{}.", kHarmed)) || !name.ends_with(".h5")) continue;
+      char middle = 0;
+      std::ifstream(entry.path()).seekg(kLarge / 2).get(middle);
+      if (!step || std::byte(middle) == content(kHarmed, *step).front()) in_danger.push_back(entry.path());
+    }
+  }
+  static std::vector<std::byte> content(int rank, int step) {
+    return std::vector<std::byte>(kLarge, static_cast<std::byte>(16 * step + rank + 1));
+  }
+  static void commit(Engine& engine, int rank, int step) {
+    engine.create(compose("{}", step));
+    const auto bytes = content(rank, step);
+    (void)engine.save("v", region(std::span(bytes)));  // commit tells
+    engine.commit();
+  }
+
+  std::string directory;
+  SimulatedJob job{2};
+};
+
+TEST_F(HarmedInUse, SaveFailsOnAllRanks) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (int step = 1; step <= 3; ++step) commit(engine, scope.rank, step);  // files are mapped, and recycled
+    testing::PageTrap source(kLarge, truncate_all);
+    once(engine, scope.rank, [&] { endanger(); });
+    engine.create("4");
+    if (scope.rank == kHarmed) source.arm();
+    EXPECT_EQ(engine.save("v", region(std::span<const std::byte>(source.memory()))).ok(), scope.rank != kHarmed);
+    const auto failure = attempt([&] { engine.commit(); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::io);
+    EXPECT_EQ(failure->rank, kHarmed);
+    EXPECT_TRUE(says(failure->message, {"truncated by another process"})) << failure->message;
+    commit(engine, scope.rank, 5);
+    EXPECT_EQ(engine.open(), "5");
+    std::vector<std::byte> back(kLarge);
+    EXPECT_TRUE(engine.load("v", mutable_region(std::span(back))).ok());
+    EXPECT_EQ(back, content(scope.rank, 5));
+    engine.close();
+  }));
+}
+
+TEST_F(HarmedInUse, LoadFailsOnAllRanksAndTheNextOpenRebuilds) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit(engine, scope.rank, 1);
+    engine.wait("1", Level::protected_);
+    testing::PageTrap target(kLarge, truncate_all);
+    once(engine, scope.rank, [&] { endanger(); });
+    EXPECT_EQ(engine.open(), "1");
+    if (scope.rank == kHarmed) target.arm();
+    EXPECT_EQ(engine.load("v", mutable_region(target.memory())).ok(), scope.rank != kHarmed);
+    const auto failure = attempt([&] { engine.close(); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::corrupt);
+    EXPECT_EQ(failure->rank, kHarmed);
+  }));
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    std::vector<std::byte> back(kLarge);
+    EXPECT_EQ(engine.restore(State().add("v", back)), "1");
+    EXPECT_EQ(back, content(scope.rank, 1));
+  }));
+}
+
+TEST_F(HarmedInUse, RestoreRebuildsOrTakesTheOneBefore) {
+  for (const bool protects : {true, false}) {
+    SCOPED_TRACE(protects ? "protected" : "local");
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit(engine, scope.rank, 1);
+      commit(engine, scope.rank, 2);
+      if (protects) engine.wait("2", Level::protected_);
+      once(engine, scope.rank, [&] { endanger(2); });
+      EXPECT_EQ(in_danger.size(), 1U);
+      testing::PageTrap target(kLarge, truncate_all);
+      if (scope.rank == kHarmed) target.arm();
+      const std::span<std::byte> bytes = target.memory();
+      State state;
+      state.add("v", mutable_region(bytes));
+      EXPECT_EQ(engine.restore(state), protects ? "2" : "1");
+      EXPECT_TRUE(std::ranges::equal(bytes, content(scope.rank, protects ? 2 : 1)));
+      EXPECT_TRUE(scope.rank != kHarmed || testing::PageTrap::has_sprung());
+      engine.finalize();
+    }));
+    std::filesystem::remove_all(directory + "/node0");
+    std::filesystem::remove_all(directory + "/node1");
+    std::filesystem::remove_all(directory + "/prefix/.kedge");
+  }
+}
+
+/// Truncates the files before the first message that is large.
+class Truncating final : public testing::ForwardingCommunicator {
+ public:
+  explicit Truncating(std::unique_ptr<Communicator> inner) : ForwardingCommunicator(*inner), owned_(std::move(inner)) {}
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
+    return std::make_unique<Truncating>(inner().duplicate(deadline));
+  }
+  [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
+    constexpr std::size_t kSomeBytes = 4096;
+    if (bytes.size() > kSomeBytes) truncate_all();
+    return inner().send(to, channel, bytes);
+  }
+
+ private:
+  std::unique_ptr<Communicator> owned_;
+};
+
+TEST_F(HarmedInUse, WhatIsSentWhileItIsTruncatedIsNoProtection) {
+  job.in_front = [](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
+    if (rank != kHarmed) return own;
+    return std::make_unique<Truncating>(std::move(own));
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit(engine, scope.rank, 1);
+    once(engine, scope.rank, [&] { endanger(); });
+    const auto failure = attempt([&] { engine.wait("1", Level::protected_); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::io);
+    EXPECT_EQ(failure->rank, kHarmed);
+    EXPECT_EQ(engine.level("1"), Level::local);
+  }));
+}
+
+/// Whoever is told that a checkpoint has a level has it, whenever the files of one node are cut off.
+TEST_F(HarmedInUse, AtAnyMomentNoLevelIsToldThatIsNotReached) {
+  const int rounds = std::getenv("KEDGE_TEST_FULL") != nullptr ? 400 : 8;
+  std::minstd_rand random(4711);
+  for (int round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(round);
+    const std::chrono::microseconds moment(std::uniform_int_distribution<int>(0, 60'000)(random));
+    const bool only_prefix = round % 2 == 1;  // what is left afterwards
+    int reached = 0;
+    const auto later = std::async(std::launch::async, [&] {
+      std::this_thread::sleep_for(moment);
+      std::error_code gone;  // while files come and go
+      for (std::filesystem::recursive_directory_iterator at(directory + "/node1", gone), end; at != end;
+           at.increment(gone)) {
+        const std::string name = at->path().filename().string();
+        if (name.find("rank-") == 0 || name.find("parity-") == 0) (void)::truncate(at->path().c_str(), kLeft);
+      }
+    });
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      for (int step = 1; step <= 3; ++step) {
+        const auto failure = attempt([&] {
+          commit(engine, scope.rank, step);
+          engine.wait(compose("{}", step), only_prefix ? Level::persistent : Level::protected_);
+        });
+        if (!failure && scope.rank == 0) reached = step;
+      }
+    }));
+    later.wait();
+    if (only_prefix)
+      for (const char* node : {"/node0", "/node1"}) std::filesystem::remove_all(directory + node);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      std::vector<std::byte> back(kLarge);
+      std::optional<Tag> tag;
+      const auto failure = attempt([&] { tag = engine.restore(State().add("v", back)); });
+      const int step = tag ? std::stoi(*tag) : 0;
+      EXPECT_GE(step, reached) << (failure ? failure->message : "");
+      EXPECT_TRUE(step == 0 || back == content(scope.rank, step));
+    }));
+    for (const char* part : {"/node0", "/node1", "/prefix"}) std::filesystem::remove_all(directory + part);
+    std::filesystem::create_directory(directory + "/prefix");
+  }
+}
+
+}  // namespace
+}  // namespace kedge::faults::harmed_in_use_test
