@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 #include <set>
@@ -33,7 +34,7 @@ class Story {
     job_.options.persistent.every = draw(3);
     job_.options.store.keep = 1 + static_cast<std::uint32_t>(draw(2));
     job_.options.redundancy.every = draw(2) + 1;
-    job_.options.open.verify = draw(3) == 0 ? Verify::headers : Verify::all;
+    job_.options.open.verify = std::array{Verify::headers, Verify::loaded, Verify::all, Verify::all}.at(draw(4));
     if (draw(3) == 0) job_.options.store.on_exit = OnExit::remove_if_persistent;
     if (draw(4) == 0) job_.options.persistent.keep = 1 + draw(2);
   }

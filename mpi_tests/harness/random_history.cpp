@@ -117,13 +117,19 @@ void RandomHistory::configure() {
   Options& options = job_.options;
   options.store.keep = choices_.one_of<std::uint32_t>({1, 1, 2, 3});
   options.store.copy_threads = choices_.one_of<std::uint32_t>({1, 2, 3});
-  options.open.verify = kind_ == Harm::behind_checks && choices_.one_in(2) ? Verify::headers : Verify::all;
+  options.open.verify = Verify::all;
+  if (kind_ == Harm::behind_checks) {
+    options.open.verify = choices_.one_of<Verify>({Verify::all, Verify::all, Verify::loaded, Verify::headers});
+  }
   tell(
       compose("configured: {} ranks, {}, {} parities, sets of {}, pieces of {}, depth {}, every {}, keep {}, {}, "
               "persistent every {}",
               job_.ranks, to_string(options.redundancy.scheme), options.redundancy.parity, options.redundancy.set_size,
               options.redundancy.piece_bytes, options.redundancy.depth, options.redundancy.every, options.store.keep,
-              options.open.verify == Verify::all ? "all verified" : "headers verified", options.persistent.every));
+              options.open.verify == Verify::all      ? "all verified"
+              : options.open.verify == Verify::loaded ? "verified when loaded"
+                                                      : "headers verified",
+              options.persistent.every));
 }
 
 void RandomHistory::draw_redundancy() {
@@ -150,11 +156,13 @@ RandomStart RandomHistory::draw_start(const std::vector<CommitLeft>& held) {
   RandomStart start;
   start.commits = choices_.int_below(3);
   start.opens = !choices_.one_in(10);
+  start.restores = choices_.one_in(2);
   if (!start.opens || held.empty() || !choices_.one_in(3)) return start;
   const Tag tag = choices_.one_of(held).tag;
   start.selection = choices_.one_in(2) ? Selection(tag) : Selection(Before{tag});
   if (choices_.one_in(2)) {
     start.newer = Newer::discard;
+    start.restores = false;                     // it keeps them
     if (choices_.one_in(2)) start.commits = 0;  // else the next start has a newer one than what was discarded
   }
   return start;
@@ -186,7 +194,7 @@ void RandomHistory::one_start(const RandomStart& start, bool faulty, const std::
   // An engine that finds a file of its store removed while it runs says so in finalize.
   now.start.finalizes = start.commits == 1 && now.start.opens_again == 0;
   tell(compose("start that {}{}; on disk{}; expected {}",
-               start.opens ? "opens " + describe(start.selection) : "does not open",
+               start.opens ? (start.restores ? "restores " : "opens ") + describe(start.selection) : "does not open",
                start.newer == Newer::discard ? ", discards" : "", describe(now.held), name_of(now.expected)));
   const Started started = carry_out(job_, now.start);
   tell(describe(started.ranks[0]) + (started.any_died ? " (somebody died)" : ""));
@@ -258,7 +266,7 @@ void RandomHistory::judge_stores(const Case& now, const Started& started, bool e
   }
   const auto held = oracle_.look(harm_.nodes());
   // What was armed, or damaged in use, may have struck after the engine looked.
-  if (armed_ || now.start.opens_again > 0 || job_.options.open.verify == Verify::headers) return;
+  if (armed_ || now.start.opens_again > 0 || job_.options.open.verify != Verify::all) return;
   // The newest commit that returned everywhere, else what was opened.
   std::string tag;
   Level level = Level::none;

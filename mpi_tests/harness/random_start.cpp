@@ -38,6 +38,18 @@ class Application {
     engine.checkpoint(tag_of(step), state());
   }
 
+  /// By restore, which checks what it loads as it loads it.
+  std::optional<Tag> restore(Engine& engine, const Selection& selection) {
+    auto tag = engine.restore(state(), selection);
+    if (!tag) return tag;
+    for (std::size_t region = 0; region < kRegions; ++region) {
+      EXPECT_TRUE(regions_.at(region) == content(seed_, rank_, step_, region))
+          << "rank " << rank_ << " restored wrong bytes of step " << step_;
+    }
+    return tag;
+  }
+  [[nodiscard]] int step() const noexcept { return step_; }
+
   /// The step of what is open, or kNotLoaded. Fails the test if a load succeeded and gave something else.
   int load(Engine& engine) {
     if (!engine.load("step", mutable_region(&step_, Shape{}))) return Opening::kNotLoaded;
@@ -80,6 +92,17 @@ Opening open_and_load(Engine& engine, Application& application, const Selection&
   return opening;
 }
 
+Opening restore(Engine& engine, Application& application, const Selection& selection) {
+  Opening opening;
+  opening.tag = application.restore(engine, selection);
+  if (!opening.tag) return opening;
+  opening.commit_id = engine.info().id;
+  opening.level = engine.level(*opening.tag);
+  opening.step = application.step();
+  EXPECT_EQ(*opening.tag, tag_of(opening.step));
+  return opening;
+}
+
 void wait_for_all(RankScope& scope) { scope.communicator.barrier(Deadline::after(std::chrono::seconds(60))); }
 
 void run_rank(RankScope& scope, const RandomStart& start, RankSaw& saw) {
@@ -88,7 +111,8 @@ void run_rank(RankScope& scope, const RandomStart& start, RankSaw& saw) {
   Engine engine = scope.make_engine();
   if (start.opens) {
     saw.reached = "open";
-    saw.first = open_and_load(engine, application, start.selection, start.newer);
+    saw.first = start.restores ? restore(engine, application, start.selection)
+                               : open_and_load(engine, application, start.selection, start.newer);
   }
   for (int i = 0; i < start.commits; ++i) {
     saw.reached = compose("commit {}", i);
@@ -100,7 +124,8 @@ void run_rank(RankScope& scope, const RandomStart& start, RankSaw& saw) {
     wait_for_all(scope);
     if (scope.rank == 0) start.between();
     wait_for_all(scope);
-    saw.again.push_back(open_and_load(engine, application, latest, Newer::keep));
+    saw.again.push_back(start.restores ? restore(engine, application, latest)
+                                       : open_and_load(engine, application, latest, Newer::keep));
   }
   if (start.finalizes) {
     saw.reached = "finalize";

@@ -14,6 +14,7 @@ namespace kedge::faults {
 struct RandomStart {
   std::uint64_t seed = 0;  ///< of what is saved
   bool opens = true;
+  bool restores = false;  ///< where it opens: by restore
   Selection selection = latest;
   Newer newer = Newer::keep;
   int first_step = 1;  ///< of those that are committed then, with tags "s<step>"
