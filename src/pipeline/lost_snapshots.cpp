@@ -2,7 +2,24 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
+
 namespace kedge::pipeline {
+namespace {
+
+/// How a message names the lost one and the newest that is left. Their tags may be the same.
+struct Names {
+  Names(const CommitHead& lost_one, const std::optional<commits::Entry>& newest)
+      : lost(lost_one.tag), left(newest ? newest->commit.tag : Tag("none")) {
+    if (lost != left) return;
+    lost += compose(" (generation {})", lost_one.generation);
+    left += compose(" (generation {})", newest ? newest->commit.generation : 0);
+  }
+  std::string lost;
+  std::string left;
+};
+
+}  // namespace
 
 void LostSnapshots::add(const CommitHead& commit, const Failure& failure) {
   const std::lock_guard guard(mutex_);
@@ -20,10 +37,48 @@ std::optional<LostSnapshots::Lost> LostSnapshots::newest() const {
   return lost_.empty() ? std::nullopt : std::optional(lost_.front());
 }
 
-std::optional<LostSnapshots::Lost> LostSnapshots::find(std::string_view tag) const {
+std::optional<LostSnapshots::Lost> LostSnapshots::newest_of(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
   const auto found = std::ranges::find_if(lost_, [&](const Lost& lost) { return lost.commit.tag == tag; });
   return found == lost_.end() ? std::nullopt : std::optional(*found);
+}
+
+std::optional<LostSnapshots::Lost> LostSnapshots::find(std::string_view tag) const {
+  const auto newest = ledger_.newest_of(tag);  // first: the worker notes a loss before it drops the snapshot
+  auto lost = newest_of(tag);
+  if (lost && newest && is_newer(*newest, lost->commit)) return std::nullopt;
+  return lost;
+}
+
+void LostSnapshots::begin(const Tag& tag) {
+  last_tag_ = tag;
+  is_told_ = false;
+}
+
+void LostSnapshots::told(std::string_view tag) noexcept { is_told_ = is_told_ || tag == last_tag_; }
+
+std::optional<Failure> LostSnapshots::not_told() const {
+  const auto left = ledger_.newest();
+  const auto lost = newest();
+  if (!lost || is_told_ || (left && is_newer(left->commit, lost->commit))) return std::nullopt;
+  const Names names(lost->commit, left);
+  Failure failure = lost->failure;
+  failure.message = compose(
+      "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} "
+      "is the newest that is left, and the node-local files are kept. To be able to save again, call wait(tag, "
+      "local) before finalize",
+      names.lost, to_string(lost->failure), names.left);
+  failure.path.clear();  // they are in the text
+  failure.system_errno = 0;
+  return failure;
+}
+
+std::string LostSnapshots::warning(const CommitHead& commit, const Failure& failure) const {
+  const Names names(commit, ledger_.newest());
+  return compose(
+      "the snapshot of {} could not be written to the node-local stores and is lost: {}; {} is still the "
+      "newest checkpoint, and the next one may succeed",
+      names.lost, to_string(failure), names.left);
 }
 
 }  // namespace kedge::pipeline

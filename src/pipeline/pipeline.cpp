@@ -36,9 +36,11 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       store_(store),
       ledger_(ledger),
       outputs_(ledger),
+      lost_snapshots_(ledger),
       protect_(std::move(protect)),
       flush_(std::move(flush)),
       schedule_(std::move(schedule)),
+      turns_(schedule_.protect_every, schedule_.flush_every),
       pause_(pause),
       clock_(clock),
       log_(log),
@@ -46,8 +48,8 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       flush_record_(flush_records, ledger, clock, log),
       completions_(
           ledger, [this](const Id128& commit_id) { return worker_ && worker_->is_under_way(commit_id); }, log) {
-  if (schedule_.mode == PipelineMode::inline_) return;
-  auto channel = open_channel();
+  if (schedule_.channel.mode == PipelineMode::inline_) return;
+  auto channel = open_channel(group_, schedule_.channel, log_);
   if (!channel.messages) return;
   start_worker(std::move(channel));
   if (worker_) store_.spare(store::FileKind::container, schedule_.max_pending);
@@ -55,8 +57,8 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
   if (commit.is_output) outputs_.made();
-  else ++commits_, ++unflushed_;
-  lost_.forget(commit.tag);
+  else turns_.count();
+  lost_snapshots_.forget(commit.tag);
   Job job{{commit, {}}, nullptr, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
   const ToMakeUpFor failed = take_failed();
   decide(job, level, failed.flush);
@@ -68,7 +70,7 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
     job.prepare_s = clock_.seconds() - begin_s;
   }
   if (submitted.not_persistent) job.flush = false;
-  else if (job.flush && worker_ && !commit.is_output) unflushed_ = 0;
+  else if (job.flush && worker_ && !commit.is_output) turns_.flushed();
   within_submit_s_ = job.prepare_s;
   if (worker_) {
     job.blocked_s += clock_.seconds() - job.submitted_s;
@@ -98,8 +100,8 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
 /// COLLECTIVE, where a worker flushes. What it met one rank may know and another not yet: who knows more knows all that
 /// the others do, so that the larger number counts.
 Pipeline::ToMakeUpFor Pipeline::take_failed() {
-  if (!worker_ || (schedule_.flush_every == 0 && !outputs_.exist())) return {};
-  const std::uint64_t flush = flush_failed_.exchange(false) ? 1 : 0;
+  if (!worker_ || (!turns_.flushes() && !outputs_.exist())) return {};
+  const std::uint64_t flush = turns_.take_flush_failed() ? 1 : 0;
   const std::uint64_t output = outputs_.take_note() ? 2 : 0;
   const std::uint64_t failed = group_.max(flush + output);
   return {(failed & 1U) != 0, (failed & 2U) != 0};
@@ -111,20 +113,19 @@ void Pipeline::decide(Job& job, std::optional<Level> level, bool makes_up_for_fl
   if (job.files.commit.is_output) {
     job.protect = protects();
     job.flush = true;
-    if (makes_up_for_flush) flush_failed_ = true;  // that is for the next checkpoint
+    if (makes_up_for_flush) turns_.note_flush(true);  // that is for the next checkpoint
     return;
   }
-  const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
-  const bool is_protect_lost = protect_lost_.exchange(false);
-  job.protect = protect_->is_possible() && (is_due(commits_, schedule_.protect_every) || is_protect_lost);
-  job.flush = schedule_.flush_every != 0 && (makes_up_for_flush || unflushed_ >= schedule_.flush_every);
+  const Turns::Due due = turns_.take(makes_up_for_flush);
+  job.protect = due.protect && protect_->is_possible();
+  job.flush = due.flush;
   if (!level) return;
   job.flush = *level == Level::persistent;
   if (!job.flush) job.protect = *level == Level::protected_;
 }
 
 Level Pipeline::highest_level() const {
-  if (schedule_.flush_every != 0) return Level::persistent;
+  if (turns_.flushes()) return Level::persistent;
   return protects() ? Level::protected_ : Level::local;
 }
 
@@ -160,7 +161,7 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
     // A flush may be over when a later start of the run is found to have taken over.
     if (!processed.not_persistent || (entry && entry->persistent)) processed.persistent_after_s = since_commit_s();
     const bool is_counted = reach == store::Reach::all && !job.files.commit.is_output;
-    if (!processed.not_persistent && is_counted) unflushed_ = 0;
+    if (!processed.not_persistent && is_counted) turns_.flushed();
     retire(reach);
     if (!processed.not_persistent && reach == store::Reach::all) flush_owed_outputs();
   }
@@ -187,7 +188,7 @@ void Pipeline::work(const comm::Group& channel, Job& job) {
   if (job.unsealed && !seal(channel, job)) return;
   const Submitted processed = process(channel, job, store::Reach::known);
   if (job.files.commit.is_output && processed.not_persistent) outputs_.note();
-  if (job.flush && !job.files.commit.is_output) flush_failed_ = processed.not_persistent.has_value();
+  if (job.flush && !job.files.commit.is_output) turns_.note_flush(processed.not_persistent.has_value());
   note(job, processed);
   if (channel.is_root()) log_outcome(job, processed);
   if (processed.not_persistent && processed.not_persistent->code == ErrorCode::busy) {
@@ -237,7 +238,7 @@ void Pipeline::skip_flushes() {
   const Pause::Awaited awaited(pause_);
   const std::uint64_t begun = group_.max(worker_->hold());
   const std::vector<CommitHead> skipped = worker_->skip_flushes(begun);
-  if (!skipped.empty()) unflushed_ = schedule_.flush_every;  // the next one is due
+  if (!skipped.empty()) turns_.make_flush_due();
   skipped_ += skipped.size();
   for (const CommitHead& commit : skipped) {
     const Failure failure{ErrorCode::not_found,
@@ -271,7 +272,7 @@ Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) 
 
 void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
   std::optional<CommitHead> commit = ledger_.newest_of(tag);
-  if (const auto lost = find_lost(tag)) {
+  if (const auto lost = lost_snapshots_.find(tag)) {
     commit = lost->commit;
     completions_.failed(commit->id, level, lost->failure);
   }
@@ -284,7 +285,7 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
                               tag));
   }
   // What becomes persistent is protected, too.
-  const bool can_come = schedule_.flush_every != 0 || protect_->is_possible() || level != Level::protected_;
+  const bool can_come = turns_.flushes() || protect_->is_possible() || level != Level::protected_;
   if (!can_come) completions_.failed(commit->id, level, no_protection());
   completions_.expect(*commit, level, std::move(callback));
 }
@@ -338,7 +339,7 @@ std::optional<Failure> Pipeline::run(const comm::Group& group, Stage& stage, con
     const comm::Group waiting = is_behind ? patient(group, files.container->size_bytes()) : group;
     failure = run_timed(stage, waiting, files, clock_.seconds() - begin_s, reach);
   }
-  if (!failure && stage.reaches() == Level::persistent && !commit.is_output) unflushed_ = 0;
+  if (!failure && stage.reaches() == Level::persistent && !commit.is_output) turns_.flushed();
   const auto entry = ledger_.find(commit.id);
   // A flush may be over when a later start of the run is found to have taken over.
   const bool is_reached = !failure || (stage.reaches() == Level::persistent && entry && entry->persistent);

@@ -24,11 +24,13 @@
 #include "pipeline/flush_record.hpp"
 #include "pipeline/lost_snapshots.hpp"
 #include "pipeline/metrics.hpp"
+#include "pipeline/open_channel.hpp"
 #include "pipeline/owed_outputs.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/stage_costs.hpp"
+#include "pipeline/turns.hpp"
 #include "pipeline/upkeep.hpp"
 #include "pipeline/worker.hpp"
 #include "store/node_store.hpp"
@@ -42,15 +44,13 @@ struct Schedule {
   std::uint64_t flush_every = 0;    ///< likewise
   std::uint32_t keep = 1;           ///< commits that the stores keep
   bool flush_at_end = true;         ///< the newest, when the job ends, if any is flushed by itself
-  PipelineMode mode = PipelineMode::inline_;
+  ChannelSettings channel;
   std::uint32_t max_pending = 1;  ///< in the background: commits under way, with the one being written
   WhenFull when_full = WhenFull::block;
   bool waits = false;                       ///< in the background: submit() returns when nothing is under way
   std::string cores = {};                   ///< on which a worker runs; empty: on any
   std::uint64_t sent_bytes_per_s = 0;       ///< of a worker, on this node; 0: without limit
   std::uint32_t flush_retries = 0;          ///< in the background
-  Messages messages = Messages::automatic;  ///< of a worker
-  std::string interface = {};               ///< of a worker, over TCP
   bool snapshots = false;                   ///< commits may be submitted before they are sealed
   std::string run = {};                     ///< whose name the log gives beside commits; empty: of none
 };
@@ -107,7 +107,7 @@ class Pipeline {
   /// none, invalid_argument if the options rule the level out.
   void require(std::string_view tag, Level level);
   /// Local. open discards what is newer: finalize need not report a snapshot that is lost.
-  void forgo_newer() noexcept { loss_is_known_ = true; }
+  void forgo_newer() noexcept { lost_snapshots_.told_of_all(); }
   /// Why the newest commit is lost: it was a snapshot that could not be sealed, require() has not said so yet, and
   /// nobody forgoes it. The same on all ranks.
   [[nodiscard]] std::optional<Failure> lost_snapshot() const;
@@ -129,7 +129,7 @@ class Pipeline {
   /// The highest level that commits are taken to by themselves.
   [[nodiscard]] Level highest_level() const;
   /// Whether commits are protected by themselves.
-  [[nodiscard]] bool protects() const { return schedule_.protect_every != 0 && protect_->is_possible(); }
+  [[nodiscard]] bool protects() const { return turns_.protects() && protect_->is_possible(); }
   [[nodiscard]] StageCosts costs() const { return timer_.costs(worker_ ? worker_->ahead() : Ahead{}); }
   /// How many seconds the last submit() spent in stages.
   [[nodiscard]] double within_submit_s() const noexcept { return within_submit_s_; }
@@ -174,14 +174,7 @@ class Pipeline {
   }
 
  private:
-  struct OpenChannel {
-    std::unique_ptr<Communicator> messages;
-    bool is_own = false;  ///< of Kedge's connections
-  };
-
   void start_worker(OpenChannel channel);
-  [[nodiscard]] OpenChannel open_channel() const;
-  [[nodiscard]] std::unique_ptr<Communicator> connect_over_tcp() const;
   [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t own_bytes) const;
   [[nodiscard]] Submitted take_hold(const comm::Group& group, Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
@@ -191,7 +184,6 @@ class Pipeline {
   [[nodiscard]] bool seal(const comm::Group& channel, Job& job);
   void prepare_behind(const comm::Group& channel, Job& job);
   void not_sealed(const comm::Group& channel, const Job& job, const Failure& failure);
-  [[nodiscard]] std::optional<LostSnapshots::Lost> find_lost(std::string_view tag) const;
   void throw_if_not_sealed(std::string_view tag);
   void tidy(const comm::Group& channel);
   [[nodiscard]] bool tend(const comm::Group& channel);
@@ -236,9 +228,11 @@ class Pipeline {
   store::NodeStore& store_;
   commits::Ledger& ledger_;
   OwedOutputs outputs_;
+  LostSnapshots lost_snapshots_;
   std::unique_ptr<ProtectStage> protect_;
   std::unique_ptr<Stage> flush_;
   Schedule schedule_;
+  Turns turns_;
   Pause& pause_;
   std::unique_ptr<fs::Pace> send_pace_;  ///< the worker's; null: there is no limit
   Clock& clock_;
@@ -250,16 +244,8 @@ class Pipeline {
   StageTimer timer_;
   double within_submit_s_ = 0;
   std::uint64_t skipped_ = 0;  ///< flushes, by pipeline.when_full
-  std::uint64_t commits_ = 0;  ///< of this engine: every Nth is protected
-  /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
-  std::uint64_t unflushed_ = 0;
-  std::atomic<bool> flush_failed_ = false;  ///< in the worker, the last one
-  std::atomic<bool> protect_lost_ = false;  ///< the last commit whose turn it was could not be sealed
-  std::atomic<bool> is_sealing_ = false;    ///< a snapshot, or making its manifest
-  LostSnapshots lost_;
-  Tag last_snapshot_;
-  bool loss_is_known_ = false;  ///< to the application, of the last snapshot
-  Upkeep upkeep_;               ///< the worker's, as long as it tends it
+  std::atomic<bool> is_sealing_ = false;  ///< a snapshot, or making its manifest
+  Upkeep upkeep_;                         ///< the worker's, as long as it tends it
   UnreadFiles unread_files_{store_};
   std::unique_ptr<Worker> worker_;  ///< in the background; the last member: it uses the others
 };

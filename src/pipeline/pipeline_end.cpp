@@ -35,7 +35,7 @@ Pipeline::Finished Pipeline::finish_within(Deadline deadline) {
 std::vector<CommitHead> Pipeline::owed_at_end() const {
   std::vector<CommitHead> owed;
   const std::optional<commits::Entry> newest = ledger_.newest();
-  const bool is_flushed_at_end = schedule_.flush_every != 0 && schedule_.flush_at_end;
+  const bool is_flushed_at_end = turns_.flushes() && schedule_.flush_at_end;
   if (is_flushed_at_end && newest && !newest->persistent && !ledger_.is_lost()) owed.push_back(newest->commit);
   std::ranges::copy(owed_outputs(), std::back_inserter(owed));
   return owed;

@@ -9,44 +9,24 @@
 #include "pipeline/pipeline.hpp"
 
 namespace kedge::pipeline {
-namespace {
-
-/// How a message names the lost one and the newest that is left. Their tags may be the same.
-struct Names {
-  Names(const CommitHead& lost_one, const std::optional<commits::Entry>& newest)
-      : lost(lost_one.tag), left(newest ? newest->commit.tag : Tag("none")) {
-    if (lost != left) return;
-    lost += compose(" (generation {})", lost_one.generation);
-    left += compose(" (generation {})", newest ? newest->commit.generation : 0);
-  }
-  std::string lost;
-  std::string left;
-};
-
-}  // namespace
-
 bool Pipeline::can_prepare_behind(std::span<const format::PlacedRegion> regions, const Attributes& attributes) const {
-  const bool may_flush =
-      schedule_.flush_every != 0 && (flush_failed_ || unflushed_ + 1 >= schedule_.flush_every);  // as decide()
-  return !may_flush || !flush_->needs_application(group_, regions, attributes);
+  return !turns_.may_flush_next() || !flush_->needs_application(group_, regions, attributes);
 }
 
 void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
                                std::unique_ptr<PendingSeal> unsealed) {
-  ++commits_;
-  ++unflushed_;
+  turns_.count();
   Job job{{commit, {}}, std::move(unsealed), false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
   job.files.is_behind = true;
   const ToMakeUpFor failed = take_failed();
   decide(job, {}, failed.flush);
   if (failed.output) outputs_.note();  // the next one brings it on its way
-  if (job.flush) unflushed_ = 0;
+  if (job.flush) turns_.flushed();
   job.blocked_s += clock_.seconds() - job.submitted_s;
   within_submit_s_ = 0;
   metrics_.took_snapshot(commit, job.bytes, job.blocked_s);
   if (group_.is_root()) log_.debug(compose("{} is a snapshot; the rest goes on in the background", commit.tag));
-  last_snapshot_ = commit.tag;
-  loss_is_known_ = false;
+  lost_snapshots_.begin(commit.tag);
   is_sealing_ = true;
   worker_->submit(std::move(job));
   if (schedule_.waits) (void)wait_until_idle();
@@ -77,7 +57,7 @@ bool Pipeline::seal(const comm::Group& channel, Job& job) {
   const double took_s = clock_.seconds() - begin_s - (pause_.stood() - stood_before).count();
   timer_.add(Level::local, job.blocked_s + std::max(took_s, 0.0));
   metrics_.committed(job.files.commit, job.bytes, job.blocked_s);
-  lost_.forget(job.files.commit.tag);
+  lost_snapshots_.forget(job.files.commit.tag);
   worker_->made_progress();
   prepare_behind(channel, job);
   is_sealing_ = false;
@@ -97,7 +77,7 @@ void Pipeline::prepare_behind(const comm::Group& channel, Job& job) {
   }
   if (submitted.not_persistent) {
     held.flush = false;
-    flush_failed_ = true;  // the next one is due
+    turns_.note_flush(true);
   }
   worker_->change([&] {
     job.files = std::move(held.files);
@@ -112,60 +92,34 @@ void Pipeline::prepare_behind(const comm::Group& channel, Job& job) {
 /// COLLECTIVE, on `channel`. It was never a commit; the one before it still is the newest.
 void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Failure& failure) {
   const CommitHead& commit = job.files.commit;
-  lost_.add(commit, failure);
+  lost_snapshots_.add(commit, failure);
   for (const Level level : {Level::snapshot, Level::local, Level::protected_, Level::persistent}) {
     completions_.failed(commit.id, level, failure);
   }
-  if (job.protect) protect_lost_ = true;
-  if (job.flush) flush_failed_ = true;
+  if (job.protect) turns_.note_protect_lost();
+  if (job.flush) turns_.note_flush(true);
   ledger_.drop_snapshot();
   metrics_.checkpoint_failed(commit.tag, failure);
   if (channel.is_root()) {
-    const Names names(commit, ledger_.newest());
-    log_.warning(
-        compose("the snapshot of {} could not be written to the node-local stores and is lost: {}; {} is still the "
-                "newest checkpoint, and the next one may succeed",
-                names.lost, to_string(failure), names.left));
+    log_.warning(lost_snapshots_.warning(commit, failure));
   }
   is_sealing_ = false;
   worker_->made_progress();
   if (failure.code == ErrorCode::device_failed) throw Error(failure);
 }
 
-/// Local. Nothing, unless the newest checkpoint of this tag is one that could not be sealed.
-std::optional<LostSnapshots::Lost> Pipeline::find_lost(std::string_view tag) const {
-  const auto newest = ledger_.newest_of(tag);  // first: the worker notes a loss before it drops the snapshot
-  auto lost = lost_.find(tag);
-  if (lost && newest && is_newer(*newest, lost->commit)) return std::nullopt;
-  return lost;
-}
-
 /// COLLECTIVE.
 void Pipeline::throw_if_not_sealed(std::string_view tag) {
   if (!schedule_.snapshots) return;
-  const auto lost = find_lost(tag);
+  const auto lost = lost_snapshots_.find(tag);
   const auto failure = group_.vote(lost ? std::optional(lost->failure) : std::nullopt);
-  if (failure && tag == last_snapshot_) loss_is_known_ = true;
+  if (failure) lost_snapshots_.told(tag);
   comm::throw_if(failure);
 }
 
 std::optional<Failure> Pipeline::lost_snapshot() const {
   if (!schedule_.snapshots) return std::nullopt;
-  const auto newest = ledger_.newest();
-  const auto lost = lost_.newest();
-  std::optional<Failure> failure;
-  if (lost && !loss_is_known_ && !(newest && is_newer(newest->commit, lost->commit))) {
-    const Names names(lost->commit, newest);
-    failure = lost->failure;
-    failure->message = compose(
-        "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} "
-        "is the newest that is left, and the node-local files are kept. To be able to save again, call wait(tag, "
-        "local) before finalize",
-        names.lost, to_string(lost->failure), names.left);
-    failure->path.clear();  // they are in the text
-    failure->system_errno = 0;
-  }
-  return group_.vote(failure);
+  return group_.vote(lost_snapshots_.not_told());
 }
 
 }  // namespace kedge::pipeline

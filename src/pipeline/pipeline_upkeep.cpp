@@ -15,7 +15,10 @@ namespace kedge::pipeline {
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread unread) {
   // A job that never lives for N commits must get something to the prefix all the same.
-  if (!commit.is_output) unflushed_ = persistent ? 0 : schedule_.flush_every;
+  if (!commit.is_output) {
+    if (persistent) turns_.flushed();
+    else turns_.make_flush_due();
+  }
   outputs_.found();
   const Protections found = judge_protection(commit);
   // At the level that the survey found: the protection that it was recovered from still exists. This also removes the

@@ -1,4 +1,4 @@
-// How a pipeline starts its worker, and what holds that back.
+// How a pipeline starts its worker.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -8,55 +8,9 @@
 #include "base/cores.hpp"
 #include "base/text.hpp"
 #include "comm/gentle_communicator.hpp"
-#include "comm/sockets/join.hpp"
-#include "kedge/transport.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace kedge::pipeline {
-
-/// COLLECTIVE. What a worker sends on; without messages if there is nothing for it, and a warning has said why.
-Pipeline::OpenChannel Pipeline::open_channel() const {
-  const auto least =
-      static_cast<ThreadSupport>(group_.min(static_cast<std::uint64_t>(group_.communicator().thread_support())));
-  if (schedule_.messages == Messages::tcp) return {connect_over_tcp(), true};
-  if (least == ThreadSupport::multiple) return {group_.communicator().duplicate(group_.deadline()), false};
-  if (schedule_.messages == Messages::automatic && least != ThreadSupport::single) return {connect_over_tcp(), true};
-  if (!group_.is_root()) return {};
-  const std::string_view remedy = schedule_.messages == Messages::mpi
-                                      ? "with MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"
-                                      : "with MPI_THREAD_FUNNELED or more, or set pipeline.messages = tcp";
-  const std::string words = compose(
-      "commits are protected and flushed inside the engine's calls; to do that in the background, initialize MPI by "
-      "MPI_Init_thread {}",
-      remedy);
-  if (schedule_.mode == PipelineMode::automatic) log_.info(words);
-  else log_.warning(words);
-  return {};
-}
-
-/// COLLECTIVE. The ranks' own connections, where the application's message layer is not for this thread.
-std::unique_ptr<Communicator> Pipeline::connect_over_tcp() const {
-  if (group_.size() == 1) {
-    auto alone = single_process();
-    alone->connect(group_.deadline());
-    return alone;
-  }
-  comm::Joined joined = comm::join_over_sockets(group_, schedule_.interface);
-  if (group_.is_root() && joined.communicator) {
-    log_.info(compose("background work sends over TCP, on {} ({})", joined.network,
-                      schedule_.messages == Messages::tcp
-                          ? "pipeline.messages = tcp"
-                          : "without MPI_THREAD_MULTIPLE it cannot use the program's own messages"));
-  }
-  if (group_.is_root() && joined.failure) {
-    log_.warning(
-        compose("commits are protected and flushed inside the engine's calls: the ranks cannot reach each other over "
-                "TCP ({}); name a network that all nodes share (pipeline.interface), initialize MPI with "
-                "MPI_THREAD_MULTIPLE, or set pipeline.mode = inline",
-                joined.failure->message));
-  }
-  return std::move(joined.communicator);
-}
 
 /// COLLECTIVE. What it sends waits for the application where that asks for it.
 void Pipeline::start_worker(OpenChannel channel) {
@@ -86,7 +40,7 @@ void Pipeline::start_worker(OpenChannel channel) {
   try {
     worker_ = std::make_unique<Worker>(group_, Channel{gentle, channel.is_own}, begin, duties);
   } catch (const Error& error) {
-    if (schedule_.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
+    if (schedule_.channel.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
     pause_.tell_by(nullptr);
     if (group_.is_root()) {
       log_.warning(compose("commits are protected and flushed inside the engine's calls: {}", error.failure().message));
