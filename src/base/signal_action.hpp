@@ -7,7 +7,9 @@
 
 namespace kedge {
 
-inline bool has_flag(const struct sigaction& action, int flag) noexcept { return (action.sa_flags & flag) != 0; }
+inline bool has_flag(const struct sigaction& action, unsigned flag) noexcept {
+  return (static_cast<unsigned>(action.sa_flags) & flag) != 0;
+}
 
 inline bool is_handler(const struct sigaction& action) noexcept {
   return has_flag(action, SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
