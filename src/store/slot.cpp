@@ -30,7 +30,13 @@ StoreFile& Slot::opened(const RunDirectory& directory) {
 }
 
 Held Slot::scan(const RunDirectory& directory, const Id128& run_id, Verify verify) {
+  let_go_if_lost();
   return take_over(inspect(directory, name, run_id, verify));
+}
+
+/// If it was removed, or another one took its name, that one is to be looked at.
+void Slot::let_go_if_lost() {
+  if (file && pins == 0 && attempt([&] { file->check_present(); })) file.reset();
 }
 
 Held Slot::verify(const RunDirectory& directory, const Id128& run_id) {
@@ -42,12 +48,8 @@ Held Slot::verify(const RunDirectory& directory, const Id128& run_id) {
 /// being opened is told by whoever needs it open.
 StoreFile* Slot::mapped(const RunDirectory& directory) {
   if (!directory.location().memory_backed) return nullptr;
-  const auto present = [&] { opened(directory).check_present(); };
-  auto failure = attempt(present);
-  if (failure && file && pins == 0) {  // it was removed, or another one took its name: that one is to be looked at
-    file.reset();
-    failure = attempt(present);
-  }
+  let_go_if_lost();
+  const auto failure = attempt([&] { opened(directory).check_present(); });
   return failure || file->mapped().empty() ? nullptr : file.get();
 }
 

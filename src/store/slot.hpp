@@ -51,6 +51,7 @@ struct Slot {
   [[nodiscard]] std::uint64_t size_bytes(const RunDirectory& directory) const;
 
  private:
+  void let_go_if_lost();
   [[nodiscard]] StoreFile* mapped(const RunDirectory& directory);
   [[nodiscard]] Held take_over(Inspection inspection);
 };

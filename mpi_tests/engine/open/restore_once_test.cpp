@@ -299,6 +299,26 @@ TEST(RestoreOnce, AFileThatIsCutOffBetweenOpenAndCloseIsAsDamaged) {
   }
 }
 
+TEST(RestoreOnce, AFileThatWasReplacedByAnOlderOneBetweenTwoRestoresIsNoError) {
+  for (const bool protects : {false, true}) {
+    Job job(protects);
+    job.options.store.keep = 2;
+    const std::string path = container_of(job.disk, 2, "b");
+    const auto older = job.disk.read_all(container_of(job.disk, 2, "a"));
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      Variables variables;
+      EXPECT_EQ(engine.restore(variables.state()), "b");
+      once(engine, scope.rank, [&] {
+        job.disk.remove_all(path);
+        job.disk.write_all(path, older);
+      });
+      EXPECT_EQ(engine.restore(variables.state()), protects ? "b" : "a");
+      EXPECT_TRUE(variables == Variables::of(scope.rank, protects ? 2 : 1));
+    }));
+  }
+}
+
 TEST(RestoreOnce, WhereNothingElseIsLeftTheErrorSaysWhatTheVariablesHold) {
   Job job(false);
   for (const char* tag : {"a", "b"}) {
