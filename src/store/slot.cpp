@@ -48,7 +48,7 @@ StoreFile* Slot::mapped(const RunDirectory& directory) {
     file.reset();
     failure = attempt(present);
   }
-  return failure || file->mapped().empty() ? nullptr : file.get();
+  return failure || !file->is_mapped() ? nullptr : file.get();
 }
 
 Held Slot::take_over(Inspection inspection) {

@@ -27,6 +27,11 @@ std::uint32_t WriteCombiner::copy_out(std::uint64_t offset, std::span<std::byte>
   return file_.copy_out(offset, bytes, crc);
 }
 
+void WriteCombiner::read(std::uint64_t offset, std::span<std::byte> bytes) {
+  flush();
+  file_.read(offset, bytes);
+}
+
 std::uint32_t WriteCombiner::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
   flush();
   return file_.checksum(offset, length, crc);
@@ -41,7 +46,7 @@ void WriteCombiner::flush_locked() {
   if (gathered_.empty()) return;
   // Cleared also if the write throws: the commit fails then, and these bytes must not follow into the next.
   const std::vector<std::byte> pending = std::exchange(gathered_, {});
-  file_.copy_in(gathered_at_, pending, 0);
+  file_.write(gathered_at_, pending);
 }
 
 }  // namespace kedge::store

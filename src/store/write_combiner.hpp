@@ -18,6 +18,7 @@ class WriteCombiner final : public fs::ByteAccess {
 
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
+  void read(std::uint64_t offset, std::span<std::byte> bytes) override;
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
   /// Hands what is gathered to the file.
   void flush();
