@@ -58,7 +58,7 @@ class ByteAccess {
   virtual std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) = 0;
   /// The same without a checksum: of bytes that were checked where they came from. By itself by way of copy_in.
   virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) { copy_in(offset, bytes, 0); }
-  /// Writes the XOR of these bytes, all of one length, to `offset`. By itself a piece at a time, by way of copy_in.
+  /// Writes the XOR of these bytes, all of one length, to `offset`. By itself a piece at a time, by way of write.
   virtual std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                                std::uint32_t crc);
   /// Fills `bytes` from `offset`.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "base/clock.hpp"
@@ -86,6 +87,21 @@ TEST(Copy, TakesNoneOfWhatIsVerifiedWhenItIsUsed) {
   EXPECT_EQ(to.content, from.content);
   EXPECT_EQ(from.checked + to.checked, 0U);
   EXPECT_EQ(from.passed, to.passed);
+}
+
+TEST(Copy, OfASumTakesItsChecksumWithTheSum) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{4097}, std::size_t{1'000'003}}) {
+    const auto a = noise(size);
+    const std::vector<std::byte> b(size, std::byte{0x5c});
+    auto wanted = a;
+    for (std::byte& byte : wanted) byte ^= std::byte{0x5c};
+    Counted to{std::vector<std::byte>(size + 7)};
+    const std::array<std::span<const std::byte>, 2> parts{a, b};
+    EXPECT_EQ(to.xor_in(7, parts, 9), crc32c(wanted, 9));
+    EXPECT_TRUE(std::ranges::equal(std::span(to.content).subspan(7), wanted));
+    EXPECT_EQ(to.passed, size);
+    EXPECT_EQ(to.checked, 0U);
+  }
 }
 
 TEST(Copy, OfAFileThatIsShorterEndsThere) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <random>
@@ -196,6 +197,22 @@ TEST_P(Contract, ReadsAndWritesWithoutAChecksumAreTheSame) {
     one->read(kSize, {});
   }
   EXPECT_EQ(code_thrown([&] { system().open(path("a"), Access::read)->write(0, bytes); }), ErrorCode::io);
+}
+
+TEST_P(Contract, SumsAreWrittenWithTheirChecksum) {
+  constexpr std::size_t kSize = (std::size_t{1} << 20U) + 77;
+  const auto one = random_bytes(kSize, 8);
+  const auto other = random_bytes(kSize, 9);
+  std::vector<std::byte> sum(kSize);
+  std::ranges::transform(one, other, sum.begin(), std::bit_xor());
+  const std::array<std::span<const std::byte>, 2> parts{one, other};
+  const auto file = system().create(path("a"));
+  file->reserve(2 * kSize);
+  EXPECT_EQ(file->xor_in(3, parts, 5), crc32c(sum, 5));
+  EXPECT_EQ(file->checksum(3, kSize, 5), crc32c(sum, 5));
+  const auto mapping = file->map(2 * kSize);
+  EXPECT_EQ(mapping->xor_in(kSize, parts, 0), crc32c(sum));
+  EXPECT_EQ(file->checksum(kSize, kSize, 0), crc32c(sum));
 }
 
 TEST_P(Contract, AHoleIsReadAsZeros) {
