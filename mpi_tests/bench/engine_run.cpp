@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/environment.hpp"
 #include "kedge/mpi.hpp"
 #include "kedge/state.hpp"
 #include "timing.hpp"
@@ -43,7 +44,7 @@ std::uint32_t EngineRun::members() const noexcept {
   return std::min(nodes, scheme_ == kedge::Scheme::partner ? 2 : arguments_.set_size);
 }
 
-void EngineRun::start(kedge::PipelineMode mode) {
+void EngineRun::start(kedge::PipelineMode mode, std::shared_ptr<kedge::fs::FileSystem> files) {
   engine_.reset();
   kedge::Options options;  // not load(): what is measured does not depend on the user's own settings, but for these two
   options.open.chained = true;  // one engine after the other
@@ -66,7 +67,13 @@ void EngineRun::start(kedge::PipelineMode mode) {
   options.redundancy.every = background_ ? 1 : 0;
   options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());
   options.log.level = kedge::LogLevel::warning;
-  engine_.emplace(kedge::mpi(MPI_COMM_WORLD), options);
+  if (!files) {
+    engine_.emplace(kedge::mpi(MPI_COMM_WORLD), options);
+    return;
+  }
+  auto environment = kedge::engine::Environment::system();
+  environment.file_system = std::move(files);
+  engine_.emplace(kedge::engine::Environment::make_engine(kedge::mpi(MPI_COMM_WORLD), options, std::move(environment)));
 }
 
 void EngineRun::stop() {

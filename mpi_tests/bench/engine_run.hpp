@@ -1,14 +1,18 @@
-// One run's engine, which is started again and again, and the data that it saves: through Kedge's public API alone.
+// One run's engine, which is started again and again, and the data that it saves: through Kedge's public API alone, but
+// for where what it reads is counted.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arguments.hpp"
 #include "data.hpp"
+#include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
 #include "workplace.hpp"
 
@@ -42,7 +46,11 @@ class EngineRun {
 
   /// COLLECTIVE. In place of the engine that there is, if any.
   void start() { start(background_ ? kedge::PipelineMode::background : kedge::PipelineMode::inline_); }
-  void start(kedge::PipelineMode mode);
+  void start(kedge::PipelineMode mode) { start(mode, nullptr); }
+  /// COLLECTIVE. Inline, over this file system.
+  void start_over(std::shared_ptr<kedge::fs::FileSystem> files) {
+    start(kedge::PipelineMode::inline_, std::move(files));
+  }
   /// COLLECTIVE. Nothing if there is none.
   void stop();
   /// Local. Every byte differs from that of the checkpoint before.
@@ -61,6 +69,7 @@ class EngineRun {
   [[nodiscard]] double restore_and_compare();
 
  private:
+  void start(kedge::PipelineMode mode, std::shared_ptr<kedge::fs::FileSystem> files);
   void compare();
 
   struct Piece {

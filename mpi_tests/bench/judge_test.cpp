@@ -119,6 +119,15 @@ TEST(Judge, MemoryIsJudgedWithoutABase) {
   EXPECT_EQ(check(made), 1);
 }
 
+TEST(Judge, BytesThatAreReadAreJudgedWithoutABaseAndInAnyNumberOfRounds) {
+  Table made;
+  made.add({"restore_reads", "reads", "", 0, Unit::bytes_per_byte, {1.001, 1.001}});
+  EXPECT_EQ(check(made), 0);
+  made.clear();
+  made.record("restore_reads", 2.001);
+  EXPECT_EQ(check(made), 1) << "as open and load read them";
+}
+
 TEST(Judge, MemoryAgainstMemoryNeedsNoRounds) {
   Table made;
   made.add({"held", "held", "", 0, Unit::mebibytes, {40}});

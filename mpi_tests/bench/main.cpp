@@ -24,6 +24,7 @@
 #include "growth_rows.hpp"
 #include "memory_watch.hpp"
 #include "prefix_rows.hpp"
+#include "read_rows.hpp"
 #include "recorder.hpp"
 #include "report.hpp"
 #include "small_rows.hpp"
@@ -84,6 +85,7 @@ class Job {
         run_(arguments, scheme, {"bench", 1, arguments.size_bytes}, workplace_, buffers, self.rank, self.ranks),
         engine_rows_(workplace_, run_, baselines_, buffers),
         small_rows_(arguments, scheme, workplace_, buffers, baselines_, self.rank, self.ranks),
+        read_rows_(arguments, workplace_, buffers, self.rank, self.ranks),
         second_(arguments, scheme, {"second", 1, arguments.size_bytes, kedge::OnExit::remove}, workplace_, buffers,
                 self.rank, self.ranks),
         prefix_rows_(workplace_, run_, disk_baselines_, baselines_),
@@ -107,6 +109,7 @@ class Job {
     if (with_small_) {
       measured_.table.add({"second", "blocked copy of a run's second checkpoint, from empty stores", "write", bytes});
       small_rows_.add_to(measured_.table);
+      ReadRows::add_to(measured_.table);
     }
     if (arguments.persistent) {
       PrefixRows::add_to(measured_.table, bytes);
@@ -174,6 +177,7 @@ class Job {
     if (!with_small_) return;
     second_round(recorder);
     small_rows_.round(recorder);
+    read_rows_.round(recorder);
   }
 
   /// Into the file that the first checkpoint made ready. All of the run's files are removed at the end.
@@ -197,6 +201,7 @@ class Job {
   EngineRun run_;
   EngineRows engine_rows_;
   SmallRows small_rows_;
+  ReadRows read_rows_;
   EngineRun second_;
   PrefixRows prefix_rows_;
   EngineRun behind_;

@@ -11,15 +11,21 @@ namespace {
 using kedge::compose;
 
 std::string value_text(const Row& row, double value) {
-  if (row.unit == Unit::seconds) return compose("{:.3f}", value);
-  return row.unit == Unit::microseconds ? compose("{:.2f} us", value) : compose("{:.1f} MiB", value);
+  switch (row.unit) {
+    case Unit::seconds: return compose("{:.3f}", value);
+    case Unit::microseconds: return compose("{:.2f} us", value);
+    case Unit::mebibytes: return compose("{:.1f} MiB", value);
+    case Unit::bytes_per_byte: return compose("{:.3f} B/B", value);
+  }
+  return "";
 }
 
 /// Least and most; nothing of a single value.
 std::string range_text(const Row& row, const Summary& values) {
   if (row.values.size() < 2) return "";
-  return row.unit == Unit::seconds ? compose("{:.3f} .. {:.3f}", values.min, values.max)
-                                   : compose("{:.2f} .. {:.2f}", values.min, values.max);
+  const bool has_two_digits = row.unit == Unit::microseconds || row.unit == Unit::mebibytes;
+  return has_two_digits ? compose("{:.2f} .. {:.2f}", values.min, values.max)
+                        : compose("{:.3f} .. {:.3f}", values.min, values.max);
 }
 
 std::string line(const Judged& judged) {

@@ -11,8 +11,13 @@ Json to_json(const Summary& summary) {
 }
 
 const char* name_of(Unit unit) {
-  if (unit == Unit::seconds) return "s";
-  return unit == Unit::microseconds ? "us" : "MiB";
+  switch (unit) {
+    case Unit::seconds: return "s";
+    case Unit::microseconds: return "us";
+    case Unit::mebibytes: return "MiB";
+    case Unit::bytes_per_byte: return "B/B";
+  }
+  return "";
 }
 
 const char* name_of(Messages messages) {

@@ -39,6 +39,7 @@ inline constexpr std::array kTargets{
     Target{"rebuild", {"rs", 2, 4, Messages::shared_memory}, "write", 3.0},
     Target{"open_load", {}, "read", 1.0},
     Target{"restore", {}, "copy", 1.35},
+    Target{"restore_reads", {}, "", 1.01},
     Target{"protect_exchange", {"", 0, 0, Messages::network}, "exchange", 1.2},
     Target{"small", {}, "pieces", 1.6},
     Target{"flush", {}, "disk_write", 1.1},

@@ -73,6 +73,25 @@ std::uint32_t copy(std::span<std::byte> to, std::span<const std::byte> from, std
   return copy_few(to.subspan(tail), from.subspan(tail), crc);
 }
 
+std::uint32_t combine_parts(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
+                            std::uint32_t crc, bool streams, const checksum::Kernel& kernel) {
+  std::vector<const std::byte*> sources;
+  for (const auto& source : from) {
+    require_fit(to, source, true);
+    sources.push_back(source.data());
+  }
+  const auto advance = [&](std::size_t bytes) {
+    for (const std::byte*& source : sources) source += bytes;
+  };
+  const auto [head, body] = parts_of(to.data(), to.size(), streams);
+  crc = xor_few(to.first(head), sources, crc);
+  advance(head);
+  const checksum::Pass pass = streams ? kernel.combine_and_stream : kernel.combine;
+  if (body != 0) crc = pass(to.data() + head, sources, body, crc);
+  advance(body);
+  return xor_few(to.subspan(head + body), sources, crc);
+}
+
 }  // namespace
 
 std::uint32_t copy_with_checksum(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc,
@@ -87,22 +106,12 @@ std::uint32_t copy_in_caches_with_checksum(std::span<std::byte> to, std::span<co
 
 std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
                                 std::uint32_t crc, const checksum::Kernel& kernel) {
-  std::vector<const std::byte*> sources;
-  for (const auto& source : from) {
-    require_fit(to, source, true);
-    sources.push_back(source.data());
-  }
-  const auto advance = [&](std::size_t bytes) {
-    for (const std::byte*& source : sources) source += bytes;
-  };
-  const bool streams = to.size() >= kStreamBytes;
-  const auto [head, body] = parts_of(to.data(), to.size(), streams);
-  crc = xor_few(to.first(head), sources, crc);
-  advance(head);
-  const checksum::Pass pass = streams ? kernel.combine_and_stream : kernel.combine;
-  if (body != 0) crc = pass(to.data() + head, sources, body, crc);
-  advance(body);
-  return xor_few(to.subspan(head + body), sources, crc);
+  return combine_parts(to, from, crc, to.size() >= kStreamBytes, kernel);
+}
+
+std::uint32_t xor_in_caches_with_checksum(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
+                                          std::uint32_t crc, const checksum::Kernel& kernel) {
+  return combine_parts(to, from, crc, false, kernel);
 }
 
 }  // namespace kedge

@@ -27,4 +27,10 @@ namespace kedge {
 [[nodiscard]] std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
                                               std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
 
+/// The same, but leaves the sum in the caches whatever its size: for what is used again at once.
+[[nodiscard]] std::uint32_t xor_in_caches_with_checksum(std::span<std::byte> to,
+                                                        std::span<const std::span<const std::byte>> from,
+                                                        std::uint32_t crc,
+                                                        const checksum::Kernel& kernel = checksum::kernel());
+
 }  // namespace kedge

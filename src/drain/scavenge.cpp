@@ -171,7 +171,7 @@ class Copy {
       throw Error(
           Failure{ErrorCode::io, "the file already exists: another kedge scavenge is copying this store", -1, to, 0});
     const std::uint64_t bytes = source->status().size_bytes;
-    (void)fs::copy(*source, *copy, bytes);
+    fs::copy_unchecked(*source, *copy, bytes);
     copy->sync();
     bytes_ += bytes;
   }

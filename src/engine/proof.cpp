@@ -27,7 +27,7 @@ std::optional<Id128> read_nonce(fs::FileSystem& file_system, const std::string& 
   const auto file = file_system.open(path, fs::Access::read);
   std::string text(kNonceCharacters, '\0');
   if (file->status().size_bytes < text.size()) return std::nullopt;
-  (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
+  file->read(0, std::as_writable_bytes(std::span(text)));
   return parse_id(text);
 }
 

@@ -6,6 +6,7 @@
 #include "checksum/crc32c.hpp"
 #include "format/fields.hpp"
 #include "format/region_copy.hpp"
+#include "fs/pieces.hpp"
 
 namespace kedge::format {
 namespace {
@@ -30,7 +31,7 @@ Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const
   if (file_size < kSuperblockBytes)
     refuse_corrupt(path, kedge::compose("not a Kedge container: it has only {} bytes", file_size));
   SuperblockBytes stored{};
-  static_cast<void>(bytes.copy_out(0, stored, 0));
+  bytes.read(0, stored);
   Superblock superblock = decode(stored, path);
   if (superblock.file_size != file_size) {
     refuse_corrupt(path,
@@ -82,9 +83,13 @@ void ContainerReader::read(const PlacedRegion& region, fs::ByteAccess& out) cons
   for (std::size_t block = 0; block * kBlockBytes < region.size_bytes; ++block) {
     const std::uint64_t begin = block * kBlockBytes;
     const auto piece = std::span(buffer).first(std::min(kBlockBytes, region.size_bytes - begin));
-    const std::uint32_t found = bytes_.copy_out(region.offset + begin, piece, 0);
+    std::uint32_t found = 0;
+    // Long ones would be copied past the cache, where the write fetches them again.
+    fs::in_pieces(piece.size(), fs::kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
+      found = bytes_.copy_out(region.offset + begin + at, piece.subspan(at, length), found);
+    });
     check_blocks(region, block, std::span(&found, 1));
-    static_cast<void>(out.copy_in(begin, piece, 0));
+    out.write(begin, piece);
   }
 }
 

@@ -47,7 +47,7 @@ ManifestHead read_head(fs::ByteAccess& bytes, std::uint64_t file_size, const std
   if (file_size < kSuperblockBytes)
     refuse_corrupt(path, kedge::compose("not a Kedge manifest: it has only {} bytes", file_size));
   SuperblockBytes stored{};
-  static_cast<void>(bytes.copy_out(0, stored, 0));
+  bytes.read(0, stored);
   ManifestHead head = decode_manifest_head(stored, path);
   if (head.file_size != file_size) {
     refuse_corrupt(path, kedge::compose("the manifest was written with {} bytes and now has {}: {}", head.file_size,
@@ -65,7 +65,7 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
   if (extent.kind == ExtentKind::attributes) return {{"attributes", extent.offset, extent.length}};
   if (extent.kind != ExtentKind::shards) return {{"HDF5 metadata", extent.offset, extent.length}};
   std::vector<std::byte> stored(extent.length);
-  static_cast<void>(bytes.copy_out(extent.offset, stored, 0));
+  bytes.read(extent.offset, stored);
   std::vector<Damage> damages;
   for (std::uint32_t rank = 0; rank < head.commit.world_size; ++rank) {
     const std::uint64_t place = rank * std::uint64_t{kShardRowBytes};
@@ -122,14 +122,13 @@ ShardRow ManifestReader::row(LogicalRank logical_rank) const {
         path_, 0});
   }
   std::array<std::byte, kShardRowBytes> stored{};
-  static_cast<void>(
-      bytes_.copy_out(head_.table_offset + logical_rank.value * std::uint64_t{kShardRowBytes}, stored, 0));
+  bytes_.read(head_.table_offset + logical_rank.value * std::uint64_t{kShardRowBytes}, stored);
   return decode_row(stored, {head_.commit.id, logical_rank}, path_);
 }
 
 std::vector<ShardRow> ManifestReader::rows() const {
   std::vector<std::byte> stored(head_.commit.world_size * std::uint64_t{kShardRowBytes});
-  static_cast<void>(bytes_.copy_out(head_.table_offset, stored, 0));
+  bytes_.read(head_.table_offset, stored);
   std::vector<ShardRow> rows;
   for (std::uint32_t rank = 0; rank < head_.commit.world_size; ++rank) {
     const auto bytes = std::span(stored).subspan(rank * kShardRowBytes, kShardRowBytes);

@@ -8,9 +8,13 @@
 #include "base/invariant.hpp"
 #include "base/on_threads.hpp"
 #include "checksum/crc32c.hpp"
+#include "fs/pieces.hpp"
 
 namespace kedge::format {
 namespace {
+
+// Of a file at once: still in a cache when it is written, and large enough for a disk.
+constexpr std::uint64_t kStreamedBytes = std::uint64_t{1} << 20U;
 
 using Visit = std::function<void(std::uint64_t offset, std::uint64_t length)>;
 
@@ -110,11 +114,15 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device
 
 BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,
                                 std::uint64_t size_bytes) {
-  std::vector<std::byte> block(std::min<std::uint64_t>(kBlockBytes, size_bytes));
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(kStreamedBytes, size_bytes));
   return copy_blocks(size_bytes, 1, [&](std::uint64_t begin, std::uint64_t length) {
-    const auto piece = std::span(block).first(length);
-    static_cast<void>(from.copy_out(begin, piece, 0));
-    return file.copy_in(offset + begin, piece, 0);
+    std::uint32_t crc = 0;
+    fs::in_pieces(length, kStreamedBytes, [&](std::uint64_t at, std::uint64_t piece_bytes) {
+      const auto piece = std::span(buffer).first(piece_bytes);
+      from.read(begin + at, piece);
+      crc = file.copy_in(offset + begin + at, piece, crc);
+    });
+    return crc;
   });
 }
 

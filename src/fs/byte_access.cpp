@@ -14,8 +14,8 @@ std::uint32_t ByteAccess::xor_in(std::uint64_t offset, std::span<const std::span
   in_pieces(size, kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
     std::ranges::transform(from, parts.begin(), [&](const auto& source) { return source.subspan(at, length); });
     const auto piece = std::span(sum).first(length);
-    static_cast<void>(xor_with_checksum(piece, parts, 0));
-    crc = copy_in(offset + at, piece, crc);
+    crc = xor_in_caches_with_checksum(piece, parts, crc);
+    write(offset + at, piece);
   });
   return crc;
 }

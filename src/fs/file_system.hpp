@@ -44,9 +44,9 @@ struct Space {
   std::uint64_t memory_bytes = 0;  ///< the machine's memory, where that backs it; 0: not known
 };
 
-/// Random access to the bytes of one file, with the CRC32C of what passes fused in: each call continues from
-/// `crc` (0 to begin) and returns the new value. Throws Error{io | no_space | corrupt}; reading past the end
-/// is `corrupt` ("truncated").
+/// Random access to the bytes of one file. Calls with a `crc` take the CRC32C of what passes on the way: each continues
+/// from it (0 to begin) and returns the new value; read and write are for who has no use for one. Throws
+/// Error{io | no_space | corrupt}; reading past the end is `corrupt` ("truncated").
 class ByteAccess {
  public:
   ByteAccess() = default;
@@ -56,11 +56,16 @@ class ByteAccess {
 
   /// Copies `bytes` to `offset`.
   virtual std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) = 0;
-  /// Writes the XOR of these bytes, all of one length, to `offset`. By itself a piece at a time, by way of copy_in.
+  /// The same without a checksum: of bytes that were checked where they came from. By itself by way of copy_in.
+  virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) { copy_in(offset, bytes, 0); }
+  /// Writes the XOR of these bytes, all of one length, to `offset`. By itself a piece at a time, by way of write.
   virtual std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                                std::uint32_t crc);
   /// Fills `bytes` from `offset`.
   [[nodiscard]] virtual std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) = 0;
+  /// The same without a checksum: of bytes that whoever takes them next checks, or that say themselves whether they are
+  /// whole. By itself by way of copy_out.
+  virtual void read(std::uint64_t offset, std::span<std::byte> bytes) { static_cast<void>(copy_out(offset, bytes, 0)); }
   /// CRC32C of stored bytes, without handing them out.
   [[nodiscard]] virtual std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) = 0;
 };

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "fs/file_system.hpp"
+#include "fs/pieces.hpp"
 
 namespace kedge::fs {
 
@@ -55,22 +56,30 @@ class Paced final : public ByteAccess {
   Paced(ByteAccess& to, Pace& pace) : to_(to), pace_(pace) {}
 
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    const std::size_t piece_bytes = pace_.is_limited() ? kLimitedBytes : kUnlimitedBytes;
-    for (std::size_t at = 0; at < bytes.size(); at += piece_bytes) {
-      const auto piece = bytes.subspan(at, std::min(piece_bytes, bytes.size() - at));
-      pace_.pass(piece.size());
-      crc = to_.copy_in(offset + at, piece, crc);
-    }
+    in_paced_pieces(bytes, [&](std::uint64_t at, auto piece) { crc = to_.copy_in(offset + at, piece, crc); });
     return crc;
+  }
+  void write(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    in_paced_pieces(bytes, [&](std::uint64_t at, auto piece) { to_.write(offset + at, piece); });
   }
   [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     return to_.copy_out(offset, bytes, crc);
   }
+  void read(std::uint64_t offset, std::span<std::byte> bytes) override { to_.read(offset, bytes); }
   [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     return to_.checksum(offset, length, crc);
   }
 
  private:
+  template <class Take>
+  void in_paced_pieces(std::span<const std::byte> bytes, Take&& take) {
+    in_pieces(bytes.size(), pace_.is_limited() ? kLimitedBytes : kUnlimitedBytes,
+              [&](std::uint64_t at, std::uint64_t length) {
+                pace_.pass(length);
+                take(at, bytes.subspan(at, length));
+              });
+  }
+
   static constexpr std::size_t kLimitedBytes = std::size_t{1} << 20U;
   static constexpr std::size_t kUnlimitedBytes = std::size_t{32} << 20U;  // enough for many writes at once
 

@@ -36,7 +36,7 @@ class PosixFile final : public File {
 
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     const FileSizeSignalBlocked no_signal;
-    if (direct_.valid() && bytes.size() >= kDirectBytesMin) return write_past_cache(offset, bytes, crc);
+    if (is_direct(bytes.size())) return write_past_cache(offset, bytes, crc);
     return write_through_cache(offset, bytes, crc);
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
@@ -47,6 +47,13 @@ class PosixFile final : public File {
     });
     return crc;
   }
+  void write(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    const FileSizeSignalBlocked no_signal;
+    // Past the page cache the bytes are copied anyway, and the checksum comes with that.
+    if (is_direct(bytes.size())) (void)write_past_cache(offset, bytes, 0);
+    else write_at(offset, bytes);
+  }
+  void read(std::uint64_t offset, std::span<std::byte> bytes) override { read_at(offset, bytes); }
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     std::vector<std::byte> buffer(std::min<std::uint64_t>(length, kCachedPieceBytes));
     in_pieces(length, kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t size) {
@@ -74,6 +81,9 @@ class PosixFile final : public File {
   std::unique_ptr<Mapping> map(std::uint64_t size_bytes) override;
 
  private:
+  [[nodiscard]] bool is_direct(std::size_t size_bytes) const noexcept {
+    return direct_.valid() && size_bytes >= kDirectBytesMin;
+  }
   std::uint32_t write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc);
   std::uint32_t write_past_cache(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);

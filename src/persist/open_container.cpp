@@ -45,7 +45,7 @@ void require_directories(fs::FileSystem& file_system, const std::string& tag_dir
 
 std::vector<std::byte> first_bytes(fs::ByteAccess& bytes, std::uint64_t size_bytes) {
   std::vector<std::byte> first(std::min<std::uint64_t>(size_bytes, format::kSuperblockBytes));
-  static_cast<void>(bytes.copy_out(0, first, 0));
+  bytes.read(0, first);
   return first;
 }
 

@@ -52,7 +52,7 @@ std::optional<Unfinished> parse_unfinished(std::string_view name) {
 std::string read_text(fs::FileSystem& file_system, const std::string& path) {
   const auto file = file_system.open(path, fs::Access::read);
   std::string text(std::min<std::uint64_t>(file->status().size_bytes, kRecordBytesMax), '\0');
-  (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
+  file->read(0, std::as_writable_bytes(std::span(text)));
   return text;
 }
 

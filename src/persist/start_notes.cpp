@@ -42,7 +42,7 @@ std::optional<StartBefore> read_note(fs::FileSystem& file_system, const std::str
   (void)attempt([&] {
     const auto file = file_system.open(fs::join(directory, compose("{}{}", kTakenNote, number)), fs::Access::read);
     std::string text(std::min<std::uint64_t>(file->status().size_bytes, kNoteBytesMax), '\0');
-    (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
+    file->read(0, std::as_writable_bytes(std::span(text)));
     found = parse_note(text);
   });
   if (found) found->incarnation = number;

@@ -122,7 +122,7 @@ std::string read_text(fs::File& file) {
   const std::uint64_t size_bytes = file.status().size_bytes;
   if (size_bytes > kCatalogBytesMax) return {};
   std::string text(size_bytes, '\0');
-  static_cast<void>(file.copy_out(0, std::as_writable_bytes(std::span(text)), 0));
+  file.read(0, std::as_writable_bytes(std::span(text)));
   return text;
 }
 
@@ -183,7 +183,7 @@ void TagCatalog::append(std::string_view line) {
   std::string text;
   if (end > 0) {
     std::byte last{};
-    static_cast<void>(file->copy_out(end - 1, std::span(&last, 1), 0));
+    file->read(end - 1, std::span(&last, 1));
     if (last != std::byte{'\n'}) text = "\n";  // what a crash tore must not spoil this line
   }
   text += line;

@@ -4,6 +4,7 @@
 
 #include "base/attempt.hpp"
 #include "fs/copy.hpp"
+#include "fs/pieces.hpp"
 #include "store/verify_file.hpp"
 
 namespace kedge::recovery {
@@ -15,9 +16,6 @@ struct Copy {
   persist::OpenedContainer source;
   store::Draft* draft = nullptr;
 };
-
-// From the system's memory to the system's memory: a piece stays in the cache between reading and writing it.
-constexpr std::uint64_t kMemoryPieceBytes = std::uint64_t{256} << 10U;
 
 void fetch_one(const Copy& copy, std::uint64_t piece_bytes, Recovered& recovered) {
   const persist::OpenedContainer& source = copy.source;
@@ -56,7 +54,8 @@ void fetch(const comm::Group& group, store::NodeStore& store, std::span<const Fe
                                   copy.source.row.size_bytes, store::Sealing::Storage::as_written);
     }
   }));
-  const std::uint64_t piece_bytes = store.memory_backed() ? kMemoryPieceBytes : fs::kCopyPieceBytes;
+  // From the system's memory to the system's memory: a piece stays in the cache between reading and writing it.
+  const std::uint64_t piece_bytes = store.memory_backed() ? fs::kCachedPieceBytes : fs::kCopyPieceBytes;
   comm::throw_if(sealing.seal(attempt([&] {
     for (const Copy& copy : copies) fetch_one(copy, piece_bytes, recovered);
   })));

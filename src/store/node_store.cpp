@@ -174,7 +174,7 @@ std::optional<format::SetDescriptor> NodeStore::own_set(const FileKey& key) {
   StoreFile& file = descriptor->opened(directory_);
   file.check_present();
   format::SetDescriptorBytes bytes{};
-  (void)file.bytes().copy_out(0, bytes, 0);
+  file.bytes().read(0, bytes);
   return format::decode_set(bytes, file.path());
 }
 

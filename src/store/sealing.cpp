@@ -43,6 +43,12 @@ std::uint32_t Draft::copy_out(std::uint64_t offset, std::span<std::byte> bytes, 
   return file_.bytes().copy_out(offset + head, bytes.subspan(head), crc);
 }
 
+void Draft::read(std::uint64_t offset, std::span<std::byte> bytes) {
+  const std::uint64_t head = in_head(offset, bytes.size());
+  if (head != 0) std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(offset), head, bytes.begin());
+  if (head != bytes.size()) file_.bytes().read(offset + head, bytes.subspan(head));
+}
+
 std::uint32_t Draft::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
   const std::uint64_t head = in_head(offset, length);
   if (head != 0) crc = crc32c(std::span(head_).subspan(offset, head), crc);

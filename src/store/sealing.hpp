@@ -28,6 +28,7 @@ class Draft final : public fs::ByteAccess {
   std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                        std::uint32_t crc) override;
   [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
+  void read(std::uint64_t offset, std::span<std::byte> bytes) override;
   [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
 
   using Head = std::array<std::byte, format::kSuperblockBytes>;

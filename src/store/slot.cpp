@@ -50,7 +50,7 @@ StoreFile* Slot::mapped(const RunDirectory& directory) {
   if (!directory.location().memory_backed) return nullptr;
   let_go_if_lost();
   const auto failure = attempt([&] { opened(directory).check_present(); });
-  return failure || file->mapped().empty() ? nullptr : file.get();
+  return failure || !file->is_mapped() ? nullptr : file.get();
 }
 
 Held Slot::take_over(Inspection inspection) {

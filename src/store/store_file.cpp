@@ -221,6 +221,11 @@ std::uint32_t StoreFile::MemoryAccess::copy_out(std::uint64_t offset, std::span<
   return file_.grows_ ? file_.file_->copy_out(offset, bytes, crc) : file_.mapping_->copy_out(offset, bytes, crc);
 }
 
+void StoreFile::MemoryAccess::read(std::uint64_t offset, std::span<std::byte> bytes) {
+  if (file_.grows_) file_.file_->read(offset, bytes);
+  else file_.mapping_->read(offset, bytes);
+}
+
 std::uint32_t StoreFile::MemoryAccess::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
   return file_.grows_ ? file_.file_->checksum(offset, length, crc) : file_.mapping_->checksum(offset, length, crc);
 }

@@ -61,6 +61,7 @@ class StoreFile final : public format::ContainerTarget {
   void warm_up() noexcept;
   /// The file's bytes where they lie, on memory-backed stores; empty elsewhere. Valid until the size changes.
   [[nodiscard]] std::span<const std::byte> mapped() const noexcept;
+  [[nodiscard]] bool is_mapped() const noexcept { return mapping_ != nullptr && size_bytes_ != 0; }
 
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
   [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }
@@ -92,6 +93,7 @@ class StoreFile final : public format::ContainerTarget {
     std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                          std::uint32_t crc) override;
     [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
+    void read(std::uint64_t offset, std::span<std::byte> bytes) override;
     [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
 
    private:

@@ -20,7 +20,7 @@ std::string read_small_file(fs::FileSystem& file_system, const std::string& dire
   if (!file_system.status(path)) return {};
   const auto file = file_system.open(path, fs::Access::read);
   std::string text(std::min(file->status().size_bytes, kRecordBytesMax), '\0');
-  (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
+  file->read(0, std::as_writable_bytes(std::span(text)));
   return text;
 }
 

@@ -83,7 +83,7 @@ class Verification {
       reject(FileFault::truncated, compose("truncated to {} bytes, too short for a {}", size_bytes_,
                                            expected_.kind ? noun(*expected_.kind) : "Kedge file"));
     }
-    (void)bytes_.copy_out(0, head_, 0);
+    bytes_.read(0, head_);
     if (format::is_unsealed(head_)) reject(FileFault::unsealed, "nothing is sealed in it");
     const FileKind of_set_files = expected_.kind && is_set_file(*expected_.kind) ? *expected_.kind : FileKind::parity;
     const std::optional<FileKind> by_magic = kind_by_magic(head_, of_set_files);
@@ -182,7 +182,7 @@ class Verification {
     std::optional<CommitHead> commit;
     (void)attempt([&] {  // else it is not known, and whoever reads it whole says why
       Head head{};
-      (void)bytes_.copy_out(format::kSuperblockBytes, head, 0);
+      bytes_.read(format::kSuperblockBytes, head);
       const format::Superblock copy = format::decode(head, path_);
       const bool fits = copy.commit.run_id == set.run_id && copy.commit.id == set.commit_id &&
                         copy.commit.generation == set.generation && copy.commit.world_size == set.world_size &&

@@ -7,9 +7,18 @@
 namespace kedge::store {
 
 std::uint32_t WriteCombiner::copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
+  return gather(offset, bytes) ? crc32c(bytes, crc) : file_.copy_in(offset, bytes, crc);
+}
+
+void WriteCombiner::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (!gather(offset, bytes)) file_.write(offset, bytes);
+}
+
+/// False for what is large enough to be written by itself: nothing is held back before it.
+bool WriteCombiner::gather(std::uint64_t offset, std::span<const std::byte> bytes) {
   if (bytes.size() >= kBufferBytes / 4) {
     flush();
-    return file_.copy_in(offset, bytes, crc);
+    return false;
   }
   const std::lock_guard guard(mutex_);
   const bool adjacent = offset == gathered_at_ + gathered_.size();
@@ -19,12 +28,17 @@ std::uint32_t WriteCombiner::copy_in(std::uint64_t offset, std::span<const std::
     gathered_at_ = offset;
   }
   gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
-  return crc32c(bytes, crc);
+  return true;
 }
 
 std::uint32_t WriteCombiner::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
   flush();
   return file_.copy_out(offset, bytes, crc);
+}
+
+void WriteCombiner::read(std::uint64_t offset, std::span<std::byte> bytes) {
+  flush();
+  file_.read(offset, bytes);
 }
 
 std::uint32_t WriteCombiner::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
@@ -41,7 +55,7 @@ void WriteCombiner::flush_locked() {
   if (gathered_.empty()) return;
   // Cleared also if the write throws: the commit fails then, and these bytes must not follow into the next.
   const std::vector<std::byte> pending = std::exchange(gathered_, {});
-  file_.copy_in(gathered_at_, pending, 0);
+  file_.write(gathered_at_, pending);
 }
 
 }  // namespace kedge::store

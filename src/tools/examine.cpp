@@ -47,7 +47,7 @@ FileKind kind_of_name(std::optional<store::FileKind> named) {
 // Whether the file's first bytes changed since it was opened: the job unsealed it, and may have sealed it anew.
 bool changed_meanwhile(const OpenedFile& opened) {
   std::vector<std::byte> now(opened.first.size());
-  const auto failure = attempt([&] { static_cast<void>(opened.file->copy_out(0, now, 0)); });
+  const auto failure = attempt([&] { opened.file->read(0, now); });
   return !failure && now != opened.first;
 }
 
@@ -101,7 +101,7 @@ OpenedFile open_file(fs::FileSystem& file_system, const std::string& path) {
   opened.file = file_system.open(path, fs::Access::read);
   opened.size_bytes = opened.file->status().size_bytes;
   opened.first.resize(std::min<std::uint64_t>(opened.size_bytes, format::kSuperblockBytes));
-  static_cast<void>(opened.file->copy_out(0, opened.first, 0));
+  opened.file->read(0, opened.first);
   const std::string file_name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
   const auto name = store::parse_file_name(file_name);
   opened.kind = classify(opened.first, name ? std::optional(name->kind) : std::nullopt);

@@ -42,7 +42,7 @@ struct Candidate {
 std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const std::string& path) {
   const auto file = file_system.open(path, fs::Access::read);
   std::string text(std::min<std::uint64_t>(file->status().size_bytes, 256), '\0');
-  static_cast<void>(file->copy_out(0, std::as_writable_bytes(std::span(text)), 0));
+  file->read(0, std::as_writable_bytes(std::span(text)));
   text.resize(std::min(text.find('\n'), text.size()));
   return persist::parse_directory_name(text) ? std::optional(text) : std::nullopt;
 }

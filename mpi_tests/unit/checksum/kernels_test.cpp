@@ -75,6 +75,9 @@ class Kernels : public testing::TestWithParam<std::size_t> {
     const auto xor_of = [&](const Parts& parts) {
       return [&, parts](auto target) { return xor_with_checksum(target, parts, 77, kernel()); };
     };
+    expect(combined(a, b), to, [&](auto target) {
+      return xor_in_caches_with_checksum(target, Parts{a, b}, 77, kernel());
+    });
     expect(combined(a, b), to, xor_of({a, b}));
     expect(b, to, xor_of({a, b, a}));
     expect(a, to, xor_of({a}));
@@ -152,6 +155,7 @@ TEST_P(Kernels, NothingBeyondTheBytesIsTouched) {
       EXPECT_EQ(copy_in_caches_with_checksum(part(to), part(from), 0, kernel()), crc) << size;
       EXPECT_EQ(xor_with_checksum(part(to), Parts{part(from), part(other)}, 0, kernel()), crc)
           << size;  // the other: zeros
+      EXPECT_EQ(xor_in_caches_with_checksum(part(to), Parts{part(from), part(other)}, 0, kernel()), crc) << size;
     }
   }
 }

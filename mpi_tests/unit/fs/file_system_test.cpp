@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <random>
@@ -172,16 +173,74 @@ TEST_P(Contract, CopiesAndChecksumsContinue) {
   EXPECT_EQ(file->copy_in(0, {}, 42), 42U);
 }
 
+TEST_P(Contract, ReadsAndWritesWithoutAChecksumAreTheSame) {
+  constexpr std::size_t kSize = (std::size_t{5} << 20U) + 13;
+  const auto bytes = random_bytes(kSize, 6);
+  const auto file = system().create(path("a"));
+  const std::size_t cut = 300'001;
+  file->write(cut, std::span(bytes).subspan(cut));
+  file->write(0, std::span(bytes).first(cut));
+  file->write(7, {});
+  EXPECT_EQ(file->checksum(0, kSize, 0), crc32c(bytes));
+  std::vector<std::byte> back(kSize);
+  system().open(path("a"), Access::read)->read(0, back);
+  EXPECT_EQ(back, bytes);
+  file->reserve(kSize);
+  const auto mapping = file->map(kSize);
+  mapping->write(cut, std::span(bytes).first(1000));
+  std::vector<std::byte> part(1000);
+  for (ByteAccess* one : {static_cast<ByteAccess*>(file.get()), static_cast<ByteAccess*>(mapping.get())}) {
+    one->read(cut, part);
+    EXPECT_TRUE(std::ranges::equal(part, std::span(bytes).first(1000)));
+    one->read(kSize - 1000, part);
+    EXPECT_TRUE(std::ranges::equal(part, std::span(bytes).last(1000)));
+    one->read(kSize, {});
+  }
+  EXPECT_EQ(code_thrown([&] { system().open(path("a"), Access::read)->write(0, bytes); }), ErrorCode::io);
+}
+
+TEST_P(Contract, SumsAreWrittenWithTheirChecksum) {
+  constexpr std::size_t kSize = (std::size_t{1} << 20U) + 77;
+  const auto one = random_bytes(kSize, 8);
+  const auto other = random_bytes(kSize, 9);
+  std::vector<std::byte> sum(kSize);
+  std::ranges::transform(one, other, sum.begin(), std::bit_xor());
+  const std::array<std::span<const std::byte>, 2> parts{one, other};
+  const auto file = system().create(path("a"));
+  file->reserve(2 * kSize);
+  EXPECT_EQ(file->xor_in(3, parts, 5), crc32c(sum, 5));
+  EXPECT_EQ(file->checksum(3, kSize, 5), crc32c(sum, 5));
+  const auto mapping = file->map(2 * kSize);
+  EXPECT_EQ(mapping->xor_in(kSize, parts, 0), crc32c(sum));
+  EXPECT_EQ(file->checksum(kSize, kSize, 0), crc32c(sum));
+}
+
+TEST_P(Contract, AHoleIsReadAsZeros) {
+  constexpr std::size_t kSize = 700'000;
+  const auto file = system().create(path("a"));
+  file->truncate(kSize);
+  file->write(100'000, random_bytes(10, 7));
+  std::vector<std::byte> back(kSize, std::byte{0xee});
+  file->read(0, back);
+  EXPECT_TRUE(std::ranges::equal(std::span(back).subspan(100'000, 10), random_bytes(10, 7)));
+  std::ranges::fill(std::span(back).subspan(100'000, 10), std::byte{0});
+  EXPECT_EQ(back, std::vector<std::byte>(kSize));
+}
+
 TEST_P(Contract, ReadingPastTheEndIsCorrupt) {
   const auto file = with_bytes("a", random_bytes(100, 3));
   std::vector<std::byte> buffer(101);
   EXPECT_EQ(code_thrown([&] { (void)file->copy_out(0, buffer, 0); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { (void)file->copy_out(100, std::span(buffer).first(1), 0); }), ErrorCode::corrupt);
+  EXPECT_EQ(code_thrown([&] { file->read(0, buffer); }), ErrorCode::corrupt);
+  EXPECT_EQ(code_thrown([&] { file->read(100, std::span(buffer).first(1)); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { (void)file->checksum(50, 51, 0); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { (void)file->checksum(50, 50, 0); }), std::nullopt);
   file->reserve(100);
   const auto mapping = file->map(100);
   EXPECT_EQ(code_thrown([&] { (void)mapping->copy_out(99, std::span(buffer).first(2), 0); }), ErrorCode::corrupt);
+  EXPECT_EQ(code_thrown([&] { mapping->read(99, std::span(buffer).first(2)); }), ErrorCode::corrupt);
+  EXPECT_EQ(code_thrown([&] { mapping->read(~0ULL, std::span(buffer).first(2)); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { (void)mapping->copy_in(~0ULL, std::span(buffer).first(2), 0); }), ErrorCode::corrupt);
 }
 

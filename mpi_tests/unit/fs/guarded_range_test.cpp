@@ -81,6 +81,12 @@ TEST_F(GuardedMapping, ReadingWhatWasTruncatedIsCorrupt) {
   EXPECT_FALSE(mapping_->is_intact());
 }
 
+TEST_F(GuardedMapping, ReadingWithoutAChecksumWhatWasTruncatedIsCorrupt) {
+  truncate();
+  std::vector<std::byte> to(kSize);
+  expect(failure_of([&] { mapping_->read(0, to); }), ErrorCode::corrupt);
+}
+
 TEST_F(GuardedMapping, TakingTheChecksumOfWhatWasTruncatedIsCorrupt) {
   truncate();
   expect(failure_of([&] { (void)mapping_->checksum(0, kSize, 0); }), ErrorCode::corrupt);

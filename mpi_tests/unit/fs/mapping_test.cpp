@@ -70,6 +70,10 @@ TEST_F(Mapped, WhatIsReadThroughANewMappingIsThereWhereverItLies) {
       EXPECT_EQ(file->map(kSize)->copy_out(begin, std::span(back).subspan(1, length), 9), crc32c(part, 9));
       EXPECT_TRUE(std::ranges::equal(std::span(back).subspan(1, length), part)) << begin << " " << length;
       EXPECT_TRUE(back.front() == std::byte{0xee} && back.back() == std::byte{0xee});
+      std::ranges::fill(back, std::byte{0xee});
+      file->map(kSize)->read(begin, std::span(back).subspan(1, length));
+      EXPECT_TRUE(std::ranges::equal(std::span(back).subspan(1, length), part)) << begin << " " << length;
+      EXPECT_TRUE(back.front() == std::byte{0xee} && back.back() == std::byte{0xee});
     }
   }
 }

@@ -253,11 +253,16 @@ void grow_out_of_order(store::NodeStore& own, FaultyDisk& disk, bool memory, boo
     }
     std::vector<std::byte> back(100);
     EXPECT_EQ(file.bytes().copy_out(99'950, back, 0), crc32c(std::span(bytes).subspan(99'950, 100)));
+    std::ranges::fill(back, std::byte{0});
+    file.bytes().read(99'950, back);
+    EXPECT_TRUE(std::ranges::equal(back, std::span(bytes).subspan(99'950, 100)));
     EXPECT_EQ(file.bytes().checksum(200'000, 100'001, 0), crc32c(std::span(bytes).subspan(200'000)));
     file.flush(false);
     EXPECT_EQ(file.mapped().empty(), !memory);
     const auto all = disk.read_all(file.path());
     ASSERT_EQ(all.size(), bytes.size());
+    file.bytes().read(99'950, back);
+    EXPECT_TRUE(std::ranges::equal(back, std::span(bytes).subspan(99'950, 100)));
     EXPECT_TRUE(std::equal(all.begin() + 4096, all.begin() + 150'000, bytes.begin() + 4096));
     EXPECT_TRUE(std::equal(all.begin() + 200'000, all.end(), bytes.begin() + 200'000));
     file.bytes().copy_in(0, std::span(bytes).first(4096), 0);

@@ -115,6 +115,12 @@ TEST_P(SealingOfRanks, SealOnAll) {
     std::vector<std::byte> head(format::kSuperblockBytes);
     (void)draft.copy_out(0, head, 0);
     EXPECT_EQ(head.back(), std::byte{0x5a}) << "the head is read back before it is written";
+    std::vector<std::byte> all(kBytes);
+    draft.read(0, all);
+    EXPECT_EQ(all, std::vector<std::byte>(kBytes, std::byte{0x5a}));
+    draft.read(4000, std::span(all).first(200));
+    draft.read(kBytes - 1, std::span(all).first(1));
+    EXPECT_EQ(all, std::vector<std::byte>(kBytes, std::byte{0x5a}));
     EXPECT_FALSE(rank.sealing.ready({}));
     EXPECT_EQ(sealed(), 0) << "before all voted ready";
     rank.communicator.barrier(Deadline::never(), {});

@@ -51,6 +51,15 @@ TEST(WriteCombiner, GathersSmallPiecesAndKeepsTheirOrder) {
   EXPECT_EQ(disk.operations(0), before) << "nothing is written before the buffer is full";
   combiner.copy_in(10, std::vector(5, std::byte{0xff}), 0);  // not adjacent: what was gathered goes first
   std::fill_n(expected.begin() + 10, 5, std::byte{0xff});
+  combiner.write(15, std::vector(5, std::byte{0xfe}));
+  std::fill_n(expected.begin() + 15, 5, std::byte{0xfe});
+  std::vector<std::byte> back(10);
+  combiner.read(10, back);
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), expected.begin() + 10)) << "what is gathered is read, too";
+  combiner.write(20, std::vector(5, std::byte{0xfd}));
+  combiner.write(0, std::vector(store::WriteCombiner::kBufferBytes, std::byte{1}));  // at once, after what was gathered
+  expected.assign(store::WriteCombiner::kBufferBytes, std::byte{1});
+  EXPECT_EQ(disk.read_all("/d/f"), expected);
   combiner.flush();
   EXPECT_EQ(disk.read_all("/d/f"), expected);
 }
