@@ -114,7 +114,8 @@ class Engine {
   void commit();
   /// Local. The bytes of a region in the checkpoint that this rank committed last, where they lie in the store: for
   /// programs that write files of their own from them. Empty if the store is not in memory, or there is no such region.
-  /// Valid until the next collective call. Waits until a snapshot is sealed.
+  /// Valid until the next collective call. Waits until a snapshot is sealed. If another process truncates the file
+  /// meanwhile, they read as zeros from there on.
   [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
   /// COLLECTIVE. Drops the checkpoint that create began.
   void abandon();
@@ -177,9 +178,9 @@ class Engine {
   /// COLLECTIVE. Calls open, load for every item, close. Returns the tag, or nothing if there is none yet. Variables
   /// are resized to what was saved. If an item gives a position in a global array, it must be the saved one
   /// (`mismatch`). What is loaded is checked while it is loaded, and not read before; what the State does not load is
-  /// checked, too, unless open.verify is headers. If the checkpoint turns out to be damaged then, it is rebuilt, or the
-  /// next that fits the selection is used, and all variables are loaded again. After an error the variables' content is
-  /// undefined.
+  /// checked, too, unless open.verify is headers or it is another run's (Source). If the checkpoint turns out to be
+  /// damaged then, it is rebuilt, or the next that fits the selection is used, and all variables are loaded again.
+  /// After an error the variables' content is undefined.
   std::optional<Tag> restore(const State& state, const Selection& selection = latest);
 
   /// COLLECTIVE. Flushes the newest commit, if any commits are flushed, and shuts the engine down as store.on_exit

@@ -18,12 +18,15 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 /// What finalize does with the node-local files: keep, remove_if_persistent or remove; kedge.toml says more.
 enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 
-/// How much of the selected commit open verifies. What is loaded is checked in any case.
+/// How much of the selected commit open verifies. What is loaded is checked in any case, and restore reads each byte
+/// once, whether this is all or loaded.
 enum class Verify : std::uint8_t {
-  all,      ///< every byte
-  loaded,   ///< all but this rank's own container: that is checked as it is loaded, and the rest of it by close (more
-            ///< than 16 MiB of it, where there is a worker, in the background)
-  headers,  ///< headers alone
+  all,  ///< every byte: damage is repaired, or another commit taken, before the program sees anything
+  /// Each rank's own container is read once: what is loaded, as it is loaded, and the rest by close; more than 16 MiB
+  /// of that in the background, where work is done there. After close has thrown corrupt, open again, in this process
+  /// or the next.
+  loaded,
+  headers,  ///< headers alone: what is not loaded, and parity, is not checked
 };
 
 /// How large writes reach block storage or a parallel filesystem.

@@ -45,6 +45,14 @@ concept Contiguous = requires(T& container) {
 template <class F>
 concept GivesRegion = std::is_invocable_r_v<MutableRegion, F&>;
 
+/// A random number engine: what it gives when it is called is a number, and its state lies within it.
+template <class T>
+concept RandomEngine = requires {
+  typename T::result_type;
+  { T::min() } -> std::same_as<typename T::result_type>;
+  { T::max() } -> std::same_as<typename T::result_type>;
+};
+
 template <class T>
 concept Resizable = requires(T& container, std::size_t count) {
   container.resize(count);
@@ -56,11 +64,11 @@ concept Resizable = requires(T& container, std::size_t count) {
 /// while the State is used. Ranks may have different lists. Adding a name again replaces the earlier entry.
 class State {
  public:
-  /// Adds a variable: a vector or anything else with data() and size(), a number, an enum, an array, or a trivially
-  /// copyable struct (see kedge::members; a pointer in one that is not described is restored as it was, and means
-  /// nothing in a new process). Where a vector's
-  /// elements are in memory, and how many, is looked up at each checkpoint; restore resizes it to what was saved.
-  /// `block` is their shape and, in a global array, their position.
+  /// Adds a variable: a vector or anything else with data() and size(), a number, an enum, an array, a random number
+  /// engine such as std::mt19937, or a trivially copyable struct (see kedge::members; a pointer in one that is not
+  /// described is restored as it was, and means nothing in a new process). Where a vector's elements are in memory, and
+  /// how many, is looked up at each checkpoint; restore resizes it to what was saved. `block` is their shape and, in a
+  /// global array, their position.
   template <class T>
   requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> &&
            !detail::GivesRegion<std::remove_const_t<T>>) State& add(const std::string& name, T& variable,
@@ -150,7 +158,7 @@ class State {
   }
   template <class T>
   static std::function<View()> view_of(T& variable) {
-    static_assert(!std::is_invocable_v<T&>,
+    static_assert(!std::is_invocable_v<T&> || detail::RandomEngine<T>,
                   "this would save the function itself: let it return a MutableRegion, which says where memory is");
     static_assert(!std::is_same_v<T, Region>,
                   "a Region only describes memory: add the variable itself, or a MutableRegion");

@@ -109,6 +109,7 @@ class Handle {
     fs::require_within(path_, offset, bytes.size(), node_->status.size_bytes);  // the system would send SIGBUS
     if (!bytes.empty()) std::memcpy(node_->memory->data() + offset, bytes.data(), bytes.size());
     if (offset <= node_->backed_bytes) node_->backed_bytes = std::max(node_->backed_bytes, end);
+    else node_->beyond.add(offset, end - offset);
   }
 
   std::shared_ptr<DiskState> state_;

@@ -183,6 +183,7 @@ int Tree::resize(Inode& file, std::uint64_t size_bytes) const {
   volume.most_used_bytes = std::max(volume.most_used_bytes, volume.used_bytes);
   file.status.size_bytes = size_bytes;
   file.backed_bytes = std::min(file.backed_bytes, size_bytes);
+  file.beyond.cut(size_bytes);
   return 0;
 }
 
@@ -252,6 +253,7 @@ void Tree::lose_pages(Inode& file, std::mt19937_64& random) {
   if (kept_size < larger) std::memset(file.memory->data() + kept_size, 0, larger - kept_size);
   file.status.size_bytes = kept_size;
   file.backed_bytes = kept_size;
+  file.beyond = {};
 }
 
 void Tree::recover_names(Inode& directory, std::mt19937_64& random, std::set<const Inode*>& seen) {

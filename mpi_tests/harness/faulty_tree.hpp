@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_ranges.hpp"
 #include "harness/faulty_file_system.hpp"
 
 namespace kedge::faults {
@@ -61,6 +62,7 @@ struct Inode {
   bool charged = false;            // counted in its volume: it has a name or is open
   std::unique_ptr<Arena> memory;   // files
   std::uint64_t backed_bytes = 0;  // the first bytes that have storage: reserved or written without a gap
+  ByteRanges beyond;               // and those behind a gap
   std::vector<std::byte> durable;  // files: as of the last sync
   std::map<std::string, InodePtr> names;
   std::map<std::string, InodePtr> durable_names;
@@ -73,7 +75,9 @@ struct Inode {
 
   [[nodiscard]] fs::FileStatus status_now() const {
     fs::FileStatus now = status;
-    now.allocated_bytes = backed_bytes;
+    ByteRanges allocated = beyond;
+    allocated.add(0, backed_bytes);
+    now.allocated_bytes = allocated.bytes();
     return now;
   }
   [[nodiscard]] bool is(fs::FileStatus::Kind kind) const noexcept { return status.kind == kind; }

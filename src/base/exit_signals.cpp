@@ -31,22 +31,15 @@ constexpr std::size_t kLayers = 4;
 
 using Handler = void (*)(int, siginfo_t*, void*);
 
-/// One installation of a handler, and what it is over. Written before the handler is installed and after it is gone.
-struct Layer {
-  struct sigaction before {};
-  std::atomic<bool> called = false;  ///< the handler before, at least once
-};
-
 /// What the process knows of one signal.
 struct Watched {
   std::atomic<std::uint32_t> count = 0;  ///< how many came
   std::atomic<std::uint32_t> watchers = 0;
   std::atomic<pid_t> process = 0;  ///< whose watchers they are
   std::size_t used = 0;            ///< layers, from the first on; guarded by `installing`
-  std::array<Layer, kLayers> layers;
+  std::array<PreviousAction, kLayers> layers;
 };
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free &&
-              std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
 
 // A handler has no other place to look at. Nothing here is destroyed before the last signal can come.
 constinit std::array<Watched, kExitSignals> watched{};
@@ -59,28 +52,20 @@ constexpr std::optional<std::size_t> index_of(int signal) noexcept {
   return std::nullopt;
 }
 
-/// Async-signal-safe, as all that handlers call.
-void call_before(Layer& layer, int signal, siginfo_t* info, void* context) noexcept {
-  const struct sigaction& before = layer.before;
-  if (!is_handler(before)) return;
-  const bool was_called = layer.called.exchange(true);
-  if (was_called && has_flag(before, SA_RESETHAND)) return;  // it is for one signal
-  call_handler(before, signal, info, context);
-}
-
+/// Async-signal-safe, as all that it calls.
 void handle(std::size_t layer_number, int signal, siginfo_t* info, void* context) noexcept {
   const int error = errno;
   const auto index = index_of(signal);
   if (!index) return;
   Watched& here = watched[*index];
-  Layer& layer = here.layers[layer_number];
+  PreviousAction& before = here.layers[layer_number];
   if (here.watchers.load() != 0 && ::getpid() == here.process.load()) {
     here.count.fetch_add(1);
-  } else if (!has_flag(layer.before, SA_SIGINFO) && layer.before.sa_handler == SIG_DFL) {
+  } else if (is_default(before.action)) {
     // Nobody watches: this is the child of a fork, or the program calls a handler that it found while an engine lived.
     be_killed_by(signal);
   }
-  call_before(layer, signal, info, context);
+  (void)before.call(signal, info, context);
   errno = error;
 }
 
@@ -103,9 +88,9 @@ bool install(int signal, Watched& here) {
     if (is(now, handler)) return true;
   }
   if (here.used == kLayers) return false;
-  Layer& layer = here.layers[here.used];
-  layer.before = now;
-  layer.called = false;
+  PreviousAction& before = here.layers[here.used];
+  before.action = now;
+  before.was_called = false;
   struct sigaction ours {};
   ours.sa_sigaction = kHandlers[here.used];
   ours.sa_mask = now.sa_mask;
@@ -121,7 +106,7 @@ bool install(int signal, Watched& here) {
 void uninstall(int signal, Watched& here) {
   struct sigaction now {};
   if (here.used == 0 || ::sigaction(signal, nullptr, &now) != 0 || !is(now, kHandlers[here.used - 1])) return;
-  if (::sigaction(signal, &here.layers[here.used - 1].before, nullptr) == 0) --here.used;
+  if (::sigaction(signal, &here.layers[here.used - 1].action, nullptr) == 0) --here.used;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace kedge {
 
 /// While it lives, signals do not reach this thread or those that it starts: handlers of the application expect to run
 /// on the application's own threads. What an instruction of these threads raises does: blocked, it would kill the
-/// process without a word.
+/// process without running any handler.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
@@ -40,7 +40,7 @@ void on_threads(unsigned threads, Work&& work) {
     try {
       while (others.size() < threads - 1) others.push_back(std::async(std::launch::async, std::ref(work)));
     } catch (const std::system_error&) {
-      // No thread to be had.
+      // The system has no more threads.
     }
   }
   work();

@@ -2,7 +2,7 @@
 // called in a handler.
 #pragma once
 
-#include <cerrno>
+#include <atomic>
 #include <csignal>
 
 namespace kedge {
@@ -15,11 +15,30 @@ inline bool is_handler(const struct sigaction& action) noexcept {
   return has_flag(action, SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
 }
 
+inline bool is_default(const struct sigaction& action) noexcept {
+  return !has_flag(action, SA_SIGINFO) && action.sa_handler == SIG_DFL;
+}
+
 /// `action` is a handler.
 inline void call_handler(const struct sigaction& action, int signal, siginfo_t* info, void* context) noexcept {
   if (has_flag(action, SA_SIGINFO)) action.sa_sigaction(signal, info, context);
   else action.sa_handler(signal);
 }
+
+/// What was there before a handler of ours. Written before that is installed.
+struct PreviousAction {
+  struct sigaction action {};
+  std::atomic<bool> was_called = false;
+
+  /// False if there is no handler to call: none was installed, or it was for one signal and has had that.
+  bool call(int signal, siginfo_t* info, void* context) noexcept {
+    if (!is_handler(action)) return false;
+    if (was_called.exchange(true) && has_flag(action, SA_RESETHAND)) return false;
+    call_handler(action, signal, info, context);
+    return true;
+  }
+};
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 /// What kills the process comes as soon as the handler returns.
 inline void be_killed_by(int signal) noexcept {

@@ -37,11 +37,10 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 void require_fit(std::span<const std::byte> to, std::span<const std::byte> from, bool may_be_same) {
   if (to.size() != from.size()) {
-    throw Error(ErrorCode::invalid_argument, "bytes are copied to memory of another size");
+    throw Error(ErrorCode::invalid_argument, "source and destination differ in size");
   }
   if (overlap(to, from) && !(may_be_same && to.data() == from.data())) {
-    throw Error(ErrorCode::invalid_argument,
-                "memory is copied to memory that it overlaps; save from and load into memory of the program's own");
+    throw Error(ErrorCode::invalid_argument, "source and destination overlap; use a separate buffer");
   }
 }
 
@@ -49,7 +48,7 @@ void require_fit(std::span<const std::byte> to, std::span<const std::byte> from,
 std::uint32_t copy_few(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc) {
   if (from.empty()) return crc;
   std::memcpy(to.data(), from.data(), from.size());
-  return crc32c(from, crc);
+  return crc32c(to, crc);  // what was copied, if somebody writes to `from` meanwhile
 }
 
 std::uint32_t xor_few(std::span<std::byte> to, std::span<const std::byte* const> from, std::uint32_t crc) {

@@ -1,4 +1,4 @@
-// The copy that a checkpoint consists of: once through the core, with the checksum taken on the way.
+// Copies and XORs that take their CRC32C in the same pass.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 namespace kedge {
 
 /// Copies `from` to `to`, which are of one size, and continues `crc` with the CRC32C of what was copied. Large copies
-/// go past the caches: what is written is not read again soon, and its old content need not be fetched. Other threads
-/// see the bytes as after any copy. Throws invalid_argument if the two overlap.
+/// go past the caches: what is written is not read again soon, and the destination need not be read first. Other
+/// threads see the bytes as after any copy. Throws invalid_argument if the two overlap.
 [[nodiscard]] std::uint32_t copy_with_checksum(std::span<std::byte> to, std::span<const std::byte> from,
                                                std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
 

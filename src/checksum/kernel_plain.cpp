@@ -15,8 +15,8 @@ std::uint32_t copy_plainly(std::byte* to, Sources sources, std::size_t size, std
   for (std::size_t at = 0; at < size; at += kFetchBytes) {
     fetch_ahead(from, at);
     const auto piece = from.subspan(at, std::min(kFetchBytes, size - at));
-    crc = crc32c(piece, crc);
     std::memcpy(to + at, piece.data(), piece.size());
+    crc = crc32c({to + at, piece.size()}, crc);  // what was copied, if somebody writes to `from` meanwhile
   }
   return crc;
 }

@@ -9,7 +9,7 @@
 
 namespace kedge::checksum {
 
-/// What a kernel takes at least, and whole multiples of it: four vectors of the widest.
+/// Least size of a call to a kernel, and its granularity: four vectors of the widest.
 inline constexpr std::size_t kStepBytes = 256;
 
 /// Where the bytes are that a pass combines, or copies if there is one source.
@@ -34,7 +34,7 @@ struct Kernel {
 /// The first that is supported. For tests: the one that the environment names in KEDGE_TEST_CHECKSUM, if it is.
 [[nodiscard]] const Kernel& kernel() noexcept;
 
-// What makes them. Those of another architecture do not exist.
+// Their factories. Those of other architectures are not defined.
 [[nodiscard]] Kernel avx512_kernel() noexcept;
 [[nodiscard]] Kernel avx2_kernel() noexcept;
 [[nodiscard]] Kernel pclmul_kernel() noexcept;

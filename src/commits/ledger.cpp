@@ -237,9 +237,14 @@ void Ledger::set_persistent(const Id128& commit_id, bool persistent) {
   if (entry != nullptr) entry->persistent = persistent;
 }
 
+bool Ledger::is_unproven() const {
+  const std::lock_guard guard(mutex_);
+  return !unproven_.is_none();
+}
+
 void Ledger::doubt_opened(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
-  lost_ = true;
+  lost_ = lost_ || std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.commit.id == commit_id; });
   unproven_ = {};
   surveyed_ = false;
   const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id; };

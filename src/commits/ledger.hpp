@@ -116,6 +116,8 @@ class Ledger {
   void open(const CommitHead& head, bool persistent, bool proven = true);
   /// The commit that open() was told of as not proven was found whole on all ranks: what it supersedes may be retired.
   void prove(const Id128& commit_id);
+  /// Whether there is such a commit, of which not all ranks have said so.
+  [[nodiscard]] bool is_unproven() const;
   /// The next commit gets this parent: a Source was opened, or what was opened turned out damaged.
   void set_parent(const Id128& commit_id);
   /// The commit is protected by this parity.

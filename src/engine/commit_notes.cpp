@@ -45,6 +45,23 @@ void CommitNotes::store_lost() {
   noted_.in_store = !attempt([&] { node_records_.note_commit(run_id_); });
 }
 
+bool CommitNotes::was_found_damaged() {
+  if (!damaged_) (void)attempt([&] { damaged_ = node_records_.has_damage(); });
+  return damaged_.value_or(false);
+}
+
+void CommitNotes::note_damage(const std::string& what) {
+  damaged_ = true;
+  (void)attempt([&] { node_records_.note_damage(what); });
+}
+
+void CommitNotes::note_committed(const Id128& commit_id) {
+  note(commit_id);
+  if (!was_found_damaged()) return;
+  damaged_ = false;
+  (void)attempt([&] { node_records_.forget_damage(); });
+}
+
 void CommitNotes::forget() {
   group_.together([&] {
     node_records_.forget_commit();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/log.hpp"
@@ -40,6 +41,13 @@ class CommitNotes {
   /// Local. The store was removed and recreated: the note in it is written anew, at the latest by the next commit or
   /// open.
   void store_lost();
+  /// Local. A rank of this node found damage while it loaded, in this start or one before, and no commit was made
+  /// since: what is opened may be damaged.
+  [[nodiscard]] bool was_found_damaged();
+  /// Local. `what` is for people who look into the store.
+  void note_damage(const std::string& what);
+  /// COLLECTIVE. Of a commit that was made: as note(), and nothing that was found damaged is the newest any more.
+  void note_committed(const Id128& commit_id);
   /// COLLECTIVE. The commits were removed on purpose: the next start begins from zero. Throws the same Error on all
   /// ranks.
   void forget();
@@ -52,6 +60,7 @@ class CommitNotes {
   store::NodeRecords& node_records_;
   Id128 run_id_;
   NotedCommits noted_;
+  std::optional<bool> damaged_;    ///< as the store says; nothing: nobody has looked
   std::optional<ErrorCode> said_;  ///< why the prefix could not note it, as far as the log says; rank 0's
   const Log& log_;
 };

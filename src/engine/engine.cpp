@@ -110,6 +110,7 @@ void Engine::checkpoint(std::string_view tag, const State& state, const Attribut
 
 std::optional<Tag> Engine::restore(const State& state, const Selection& selection) {
   std::optional<Failure> damage;  // of what the variables hold in part; the same on all ranks
+  const double begin_s = impl_->seconds();
   while (true) {
     std::optional<Tag> tag;
     try {
@@ -119,13 +120,16 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
       throw Error(engine::with_what_was_loaded(error.failure(), *damage));
     }
     if (!tag && damage) {
-      throw Error(engine::with_what_was_loaded(
-          {ErrorCode::unrecoverable, "no other checkpoint can be loaded", -1, {}, 0}, *damage));
+      impl_->call([&] {
+        throw Error(engine::with_what_was_loaded(
+            {ErrorCode::unrecoverable, "no other checkpoint can be loaded", -1, {}, 0}, *damage));
+      });
     }
     if (!tag) return std::nullopt;
     impl_->call([&] { engine::load(impl_->reader(), state); });
     try {
       close();
+      impl_->reader().log_restored(impl_->seconds() - begin_s);
       return tag;
     } catch (const Error& error) {
       // The damaged commit is rebuilt, or excluded, on all ranks, so this loop ends.

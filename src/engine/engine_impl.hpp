@@ -66,6 +66,8 @@ class EngineImpl {
     }
   }
   [[nodiscard]] Reader& reader() noexcept { return reader_; }
+  /// By the engine's clock.
+  [[nodiscard]] double seconds() const { return setup_.environment.clock->seconds(); }
 
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
   [[nodiscard]] bool need_checkpoint();

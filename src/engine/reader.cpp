@@ -10,6 +10,7 @@
 #include "engine/calls.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/misfit.hpp"
+#include "engine/opened_lines.hpp"
 #include "engine/output_rescue.hpp"
 #include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
@@ -17,6 +18,15 @@
 #include "kedge/state.hpp"
 
 namespace kedge::engine {
+namespace {
+
+/// Of a file that was there a moment ago. What the system refuses to do with it is another matter.
+bool is_lost(const Failure& failure) {
+  return failure.code == ErrorCode::corrupt || failure.code == ErrorCode::not_found ||
+         (failure.code == ErrorCode::io && failure.system_errno == 0);
+}
+
+}  // namespace
 
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recovery::Reading reading) {
   const double begin_s = parts_.clock().seconds();
@@ -25,14 +35,14 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
   if (const auto* source = std::get_if<Source>(&selection); source != nullptr && !local) local = check_source(*source);
   if (!local) local = parts_.pipeline.wait_until_idle(pipeline::Rest::given_up).failure;
-  const bool one_reads_now =
-      enter(parts_.group, Call::open, hash_of(selection, newer), local, reading == recovery::Reading::in_open) != 0;
+  if (parts_.notes.was_found_damaged()) reading = recovery::Reading::all_in_open;
+  reading = static_cast<recovery::Reading>(
+      enter(parts_.group, Call::open, hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
   restore_lost_stores(parts_);
-  const std::optional<recovery::Opened> opened =
-      parts_.recovery.open(selection, newer, one_reads_now ? recovery::Reading::in_open : recovery::Reading::in_load);
-  if (opened) hold(*opened);
+  std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer, reading);
+  while (opened && !try_to_hold(*opened)) opened = parts_.recovery.open(selection, newer, reading);
   if (!opened || !opened->is_own_unread) rescue_outputs(parts_);  // it may write over what an older commit needs
   if (!opened) {
     parts_.pipeline.find_owed();
@@ -40,8 +50,8 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   }
   if (!opened->commit.is_output) parts_.notes.note(opened->commit.id);
   if (newer == Newer::discard) parts_.pipeline.forgo_newer();
-  if (opened->is_own_unread) open_->unproven = std::make_unique<Unproven>(*opened);
-  else parts_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
+  if (!opened->is_own_unread)
+    parts_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
   note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);
   return opened->commit.tag;
@@ -63,15 +73,14 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   note_opened(0, begin_s);  // it is read in place
   if (parts_.group.is_root()) {
     parts_.setup.log.info(
-        compose("opened {} (generation {}) from {} as the starting point of this run: {} containers, {}, took {}",
-                opened.commit.tag, opened.commit.generation, source.prefix, opened.commit.world_size,
-                human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
+        opened_line(source.prefix, opened.commit, opened.total_bytes, parts_.clock().seconds() - begin_s));
   }
   return opened.commit.tag;
 }
 
-/// COLLECTIVE. Takes hold of this rank's container in the store.
-void Reader::hold(const recovery::Opened& opened) {
+/// COLLECTIVE. Takes hold of this rank's container in the store. False if that was damaged or lost since it was found:
+/// it is to be recovered again, or another commit opened.
+bool Reader::try_to_hold(const recovery::Opened& opened) {
   open_ = std::make_unique<OpenCheckpoint>(parts_);
   const auto failure = parts_.group.try_together([&] {
     open_->file =
@@ -79,10 +88,13 @@ void Reader::hold(const recovery::Opened& opened) {
     store::StoreFile& file = *open_->file;
     open_->container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path(),
                                                                  parts_.started.copy_threads);
+    if (opened.is_own_unread) open_->unproven = std::make_unique<Unproven>(opened);
   });
   if (failure) {
     open_.reset();
-    throw Error(*failure);
+    if (!is_lost(*failure)) throw Error(*failure);
+    parts_.recovery.found_damaged(opened.commit, *failure);
+    return false;
   }
   parts_.ledger.open(opened.commit, opened.persistent, !opened.is_own_unread);
   CheckpointInfo info;
@@ -92,6 +104,7 @@ void Reader::hold(const recovery::Opened& opened) {
   else if (opened.totals.rebuilt != 0) info.source = RecoverySource::rebuilt;
   else if (opened.totals.moved != 0) info.source = RecoverySource::moved;
   begin_reading(std::move(info));
+  return true;
 }
 
 /// Local.
@@ -106,21 +119,8 @@ void Reader::log_opened(const recovery::Opened& opened, double begin_s) const {
     log.info(compose("{}, {}", opened.mine.summary, human_bytes(opened.mine.container_bytes)));
   }
   if (!parts_.group.is_root()) return;
-  const CommitHead& commit = opened.commit;
-  const recovery::RecoveryTotals& totals = opened.totals;
-  const double age_s = static_cast<double>(parts_.clock().wall_ns() - commit.time_ns) * 1e-9;
-  std::string recovered;
-  const auto add = [&](std::uint64_t containers, std::string_view how) {
-    if (containers != 0) recovered += compose(", {} {}", containers, how);
-  };
-  add(totals.moved, "moved");
-  add(totals.rebuilt, "rebuilt");
-  add(totals.fetched, "fetched");
-  if (totals.bytes != 0) recovered += compose(" ({})", human_bytes(totals.bytes));
-  log.info(compose("opened {} (generation {}, {} old): {} containers in place{}; {} in all, took {}", commit.tag,
-                   commit.generation, human_seconds(std::max(age_s, 0.0)),
-                   commit.world_size - totals.moved - totals.rebuilt - totals.fetched, recovered,
-                   human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
+  const double age_s = static_cast<double>(parts_.clock().wall_ns() - opened.commit.time_ns) * 1e-9;
+  log.info(opened_line(opened, age_s, parts_.clock().seconds() - begin_s));
 }
 
 /// COLLECTIVE. From now on it is open.
@@ -177,7 +177,10 @@ void Reader::note_unread(const State& state) {
 void Reader::log_unread(const std::optional<std::string>& mine) const {
   const std::string list = parts_.group.text_of_lowest(mine);
   if (list.empty() || !parts_.group.is_root()) return;
-  parts_.setup.log.info(compose("{} has regions that this State does not load: {}", info_->tag, list));
+  parts_.setup.log.warning(compose(
+      "{} has regions that this program's State does not have: {}; they are not loaded, and the next checkpoint "
+      "will not have them",
+      info_->tag, list));
 }
 
 CheckpointInfo Reader::info() const {
@@ -217,7 +220,11 @@ const format::ContainerReader& Reader::container() const {
 
 /// A mapped file that another process truncated is noticed before it is read; one on the prefix is read by calls.
 void Reader::check_present() const {
-  if (open_->file) open_->file->check_present();
+  if (!open_->file) return;
+  if (auto failure = attempt([&] { open_->file->check_present(); })) {
+    if (is_lost(*failure)) failure->code = ErrorCode::corrupt;
+    throw Error(std::move(*failure));
+  }
 }
 
 Status Reader::load(std::string_view name, const MutableRegion& target, const Placement& placement) {
@@ -298,8 +305,8 @@ void Reader::extract(const format::PlacedRegion& placed, const Route& route) con
   container().read(placed, *file);
 }
 
-/// COLLECTIVE. What was opened is as good as verified when this returns; throws corrupt on all ranks if it is damaged
-/// on any: then nothing has been given up for it, and the next open reads all that counts.
+/// COLLECTIVE. On return the checkpoint is verified, or the worker is to verify it; throws corrupt on all ranks if it
+/// is damaged on any: then nothing has been given up for it, and the next open reads all that counts.
 void Reader::prove() {
   if (!open_->unproven) return;
   constexpr std::uint64_t kReadAtOnceBytes = std::uint64_t{16} << 20U;
@@ -312,6 +319,7 @@ void Reader::prove() {
   const bool cannot_wait = open_->first_failure.has_value() || !parts_.ledger.outputs_to_flush().empty();
   const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
   const bool reads_behind = parts_.group.max(mine) == is_large;
+  if (reads_behind) checked_ = "the rest is checked in the background";
   std::optional<Failure> damage;
   if (open_->first_failure && open_->first_failure->code == ErrorCode::corrupt) {
     damage = open_->first_failure;
@@ -324,7 +332,9 @@ void Reader::prove() {
   if (const auto failure = parts_.group.vote(damage)) {
     Failure as_damage = *failure;
     as_damage.code = ErrorCode::corrupt;
-    parts_.recovery.doubt(opened.commit, as_damage);
+    if (damage) damage->code = ErrorCode::corrupt;
+    note_damage(damage);
+    parts_.recovery.found_damaged(opened.commit, as_damage);
     if (!opened.commit.is_output) parts_.ledger.set_parent(opened.commit.parent_id);
     release();
     throw Error(as_damage);
@@ -336,6 +346,8 @@ void Reader::prove() {
 
 void Reader::close() {
   enter(parts_.group, Call::close, 0, parts_.lifecycle.wrong_phase(Call::close, {Phase::reading}));
+  checked_ = open_->unproven || parts_.setup.options.open.verify == Verify::all ? "and so is the rest"
+                                                                                : "the rest is not (open.verify)";
   prove();
   const std::optional<Failure> local = open_->first_failure;
   const std::optional<std::string> unread = open_->unread;
@@ -345,18 +357,33 @@ void Reader::close() {
   release();
   const auto [failure, is_unread] = parts_.group.vote_and_ask(local, unread.has_value());
   if (is_unread) log_unread(unread);
-  if (!failure) return;
+  if (!failure) {
+    if (of_this_run) parts_.recovery.found_intact(info_->id);
+    return;
+  }
   if (failure->code == ErrorCode::corrupt) {
-    const std::string why = "it was found damaged while it was loaded";
     if (of_this_run) {
-      parts_.ledger.exclude_opened(info_->id, why);
+      note_damage(local);
+      parts_.recovery.found_damaged(*info_, *failure);
       if (!info_->is_output) parts_.ledger.set_parent(info_->parent_id);
     } else {
-      sources_.exclude(source_prefix, info_->id, why);
+      sources_.exclude(source_prefix, info_->id, "it was found damaged while it was loaded: " + to_string(*failure));
       parts_.ledger.set_parent(parent_before);
     }
   }
   throw Error(*failure);
+}
+
+void Reader::log_restored(double took_s) const {
+  if (!parts_.group.is_root()) return;
+  parts_.setup.log.info(compose("restored {} ({}): every byte that was loaded is checked, {}; took {} in all",
+                                info_->tag, human_bytes(info_->total_bytes), checked_, human_seconds(took_s)));
+}
+
+/// Local. For the start that comes after this one, if it does not read every byte by itself.
+void Reader::note_damage(const std::optional<Failure>& mine) const {
+  if (mine && mine->code == ErrorCode::corrupt)
+    parts_.notes.note_damage(compose("{}: {}", info_->tag, to_string(*mine)));
 }
 
 /// Local; never throws.

@@ -35,6 +35,8 @@ class Reader {
   /// Local. What of this name this rank's container has. Throws not_found.
   [[nodiscard]] const format::RegionSpec& saved(std::string_view name) const { return region(name).spec; }
   void close();
+  /// Local. After close: that a restore is done, and what was checked. Rank 0 logs it.
+  void log_restored(double took_s) const;
   /// Local. This state is loaded: close logs on rank 0 which regions it has no item for, of the lowest rank that has
   /// such. A State that lacks an item begins with whatever was in its place.
   void note_unread(const State& state);
@@ -56,7 +58,7 @@ class Reader {
   };
 
   [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
-  void hold(const recovery::Opened& opened);
+  [[nodiscard]] bool try_to_hold(const recovery::Opened& opened);
   void prove();
   void begin_reading(CheckpointInfo info);
   void share_attributes();
@@ -69,6 +71,7 @@ class Reader {
   [[nodiscard]] std::vector<const format::PlacedRegion*> routed_regions(std::string_view name) const;
   void extract(const format::PlacedRegion& placed, const Route& route) const;
   void log_unread(const std::optional<std::string>& mine) const;
+  void note_damage(const std::optional<Failure>& mine) const;
   void release();
   [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;
   [[nodiscard]] std::optional<Failure> not_reading(std::string_view call) const;
@@ -78,6 +81,7 @@ class Reader {
   std::unique_ptr<OpenCheckpoint> open_;
   recovery::SourceRecovery sources_;
   std::optional<CheckpointInfo> info_;  ///< of the checkpoint open now, or opened last
+  std::string_view checked_;            ///< of what was closed last, beyond what was loaded
 };
 
 }  // namespace kedge::engine

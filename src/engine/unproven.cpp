@@ -22,9 +22,10 @@ void Unproven::require_rest(const format::ContainerReader& container, const std:
       container.verify_rest([&](const format::PlacedRegion& region) { return read_.contains(region.spec.name); });
   if (damages.empty()) return;
   const format::Damage& first = damages.front();
-  throw Error(Failure{
-      ErrorCode::corrupt,
-      compose("{} is damaged near byte {} of the file: its checksum is wrong", first.what, first.offset), -1, path, 0});
+  throw Error(Failure{ErrorCode::corrupt,
+                      compose("{} is damaged within bytes {} to {} of the file: its checksum is wrong", first.what,
+                              first.offset, first.offset + first.length - 1),
+                      -1, path, 0});
 }
 
 }  // namespace kedge::engine

@@ -1,4 +1,4 @@
-// A checkpoint that is open, and of which this rank's container is checked by those who load from it.
+// An open checkpoint whose container is verified as it is loaded.
 #pragma once
 
 #include <cstdint>

@@ -77,7 +77,8 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
     return failure && failure->code == ErrorCode::no_space;
   };
   auto failure = begin(expected.bytes);
-  if (is_full(failure) && expected.is_last) {
+  // What was opened may still be read in the background: until then nothing older is retired.
+  if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.is_unproven()))) {
     parts_.group.together([&] { comm::throw_if(parts_.pipeline.wait_until_idle().failure); });
     failure = begin(expected.bytes);
   }
@@ -269,7 +270,7 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
     bytes.total = parts_.group.sum(bytes.own);
     seal();
   }
-  if (!checkpoint_->commit.is_output) parts_.notes.note(checkpoint_->commit.id);
+  if (!checkpoint_->commit.is_output) parts_.notes.note_committed(checkpoint_->commit.id);
   const auto blocked_s = [&] { return before_s + parts_.clock().seconds() - begin_s; };
   const pipeline::Submitted submitted = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
   checkpoint_.reset();

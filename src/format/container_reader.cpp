@@ -102,8 +102,11 @@ void ContainerReader::check_blocks(const PlacedRegion& region, std::size_t first
     const std::size_t block = first + i;
     const std::uint32_t crc = large ? with_padding(extent_of(region), region, block, found[i]) : found[i];
     if (crc != stored[block]) {
-      refuse_corrupt(path_, kedge::compose("region '{}' is damaged near byte {} of the file: its checksum is wrong",
-                                           region.spec.name, region.offset + block * kBlockBytes));
+      const std::uint64_t begin = block * kBlockBytes;
+      const std::uint64_t end = std::min<std::uint64_t>(begin + kBlockBytes, region.size_bytes);
+      refuse_corrupt(path_,
+                     kedge::compose("region '{}' is damaged within bytes {} to {} of the file: its checksum is wrong",
+                                    region.spec.name, region.offset + begin, region.offset + end - 1));
     }
   }
 }

@@ -55,7 +55,7 @@ void write_zeros(fs::ByteAccess& file, std::uint64_t offset, std::uint64_t lengt
 /// Writes zeros wherever a data extent holds no region.
 void write_padding(fs::ByteAccess& file, const RegionMap& map);
 
-/// Whether they are zeros still.
+/// True if all padding is still zero.
 [[nodiscard]] bool is_padding_intact(fs::ByteAccess& file, const RegionMap& map, const DataExtent& extent);
 
 }  // namespace kedge::format

@@ -1,6 +1,8 @@
 #include "fs/guarded_range.hpp"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -10,11 +12,10 @@
 #include <mutex>
 
 #include "base/signal_action.hpp"
-#include "fs/linux.hpp"
 
 namespace kedge::fs {
 
-/// All that a handler can know of a range.
+/// The part of a range that the handler reads.
 struct Entry {
   std::atomic<bool> is_taken = false;
   std::atomic<std::uintptr_t> begin = 0;  ///< 0: none
@@ -26,51 +27,58 @@ static_assert(std::atomic<std::uintptr_t>::is_always_lock_free && std::atomic<bo
 
 namespace {
 
-// Files of a store that are mapped at once: two or three for each commit that is kept. More go without.
-constexpr std::size_t kEntries = 2048;
+// Files of a store that are mapped at once: two or three for each commit that is kept. Further ones are not guarded.
+constexpr std::size_t kEntries = 4096;
 
 constinit std::array<Entry, kEntries> entries{};
 constinit std::mutex adding;
-constinit struct sigaction before {};  ///< written before the handler is installed
+constinit PreviousAction previous;
+constinit std::uintptr_t page_bytes = 0;  ///< written before the handler is installed
 
-/// From the page with `address` to the end. False if the system refuses.
-bool replace_rest(Entry& entry, std::uintptr_t address) noexcept {
-  const std::uintptr_t page = address / kPageBytes * kPageBytes;
-  const int protection = entry.is_writable.load() ? PROT_READ | PROT_WRITE : PROT_READ;
-  entry.is_intact.store(false);  // first: whoever reads zeros finds it so afterwards
-  // No function of the C library is promised to be safe here; this one is a bare call of the kernel.
-  void* const where = reinterpret_cast<void*>(page);  // NOLINT(performance-no-int-to-ptr)
-  return ::mmap(where, entry.end.load() - page, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
-                0) != MAP_FAILED;
+/// Replaces [from, to) by zeros. False if the system refuses. By the kernel's own call: libraries for fast networks put
+/// functions of theirs in the place of the C library's, which take locks.
+bool replace(std::uintptr_t from, std::uintptr_t to, int protection) noexcept {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+  return ::syscall(SYS_mmap, from, to - from, protection, kFlags, -1, 0) != -1;
 }
 
-bool is_ours(std::uintptr_t address) noexcept {
+/// From the page with this address to the end of its range, if it lies in one.
+bool replaced_if_ours(std::uintptr_t address) noexcept {
   for (Entry& entry : entries) {
     const std::uintptr_t begin = entry.begin.load();
-    if (begin != 0 && address >= begin && address < entry.end.load()) return replace_rest(entry, address);
+    const std::uintptr_t end = entry.end.load();
+    if (begin == 0 || address < begin || address >= end) continue;
+    const int protection = entry.is_writable.load() ? PROT_READ | PROT_WRITE : PROT_READ;
+    if (entry.begin.load() != begin) continue;  // given to another range meanwhile: `end` may be that one's
+    entry.is_intact.store(false);               // first: nobody may read zeros and still find it intact
+    return replace(address / page_bytes * page_bytes, end, protection);
   }
   return false;
 }
 
+/// What an access to this address raised, and would raise again.
+bool is_access(const siginfo_t& info) noexcept { return info.si_code == BUS_ADRERR || info.si_code == BUS_MCEERR_AR; }
+
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  const bool is_raised_here = info->si_code > 0;  // by the kernel, at an address; not by kill
-  if (is_raised_here && is_ours(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
-    errno = error;
-    return;
+  const bool is_done =
+      is_access(*info) && replaced_if_ours(reinterpret_cast<std::uintptr_t>(info->si_addr));  // NOLINT(*-cast)
+  if (!is_done && !previous.call(signal, info, context)) {
+    // Ignored is only what was sent: an access would be tried for ever.
+    const bool is_sent = info->si_code <= 0 || info->si_code == BUS_MCEERR_AO;
+    if (!is_sent || is_default(previous.action) || is_handler(previous.action)) be_killed_by(signal);
   }
-  if (is_handler(before)) call_handler(before, signal, info, context);
-  else if (is_raised_here || before.sa_handler == SIG_DFL) be_killed_by(signal);
   errno = error;
 }
 
 /// Under `adding`.
 void install_once() noexcept {
   static bool is_installed = false;
-  if (is_installed || ::sigaction(SIGBUS, nullptr, &before) != 0) return;
+  if (is_installed || ::sigaction(SIGBUS, nullptr, &previous.action) != 0) return;
+  page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   struct sigaction ours {};
   ours.sa_sigaction = on_bus_error;
-  ours.sa_mask = before.sa_mask;
+  ours.sa_mask = previous.action.sa_mask;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   is_installed = ::sigaction(SIGBUS, &ours, nullptr) == 0;
 }
@@ -87,7 +95,7 @@ GuardedRange::GuardedRange(std::byte* begin, std::size_t size_bytes, Access acce
     entry.is_taken = true;
     entry.is_intact = true;
     entry.is_writable = access == Access::read_write;
-    entry.end = (first + size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    entry.end = (first + size_bytes + page_bytes - 1) / page_bytes * page_bytes;
     entry.begin = first;  // last: from now on the handler sees it
     entry_ = &entry;
     return;
@@ -100,6 +108,9 @@ GuardedRange::~GuardedRange() {
   entry_->is_taken = false;
 }
 
-bool GuardedRange::is_intact() const noexcept { return entry_ == nullptr || entry_->is_intact.load(); }
+bool GuardedRange::is_intact() const noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);  // what was read before is not read after this
+  return entry_ == nullptr || entry_->is_intact.load();
+}
 
 }  // namespace kedge::fs

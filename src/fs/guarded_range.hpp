@@ -1,4 +1,4 @@
-// Mapped files whose pages may fail under the process: SIGBUS becomes a question that can be asked.
+// Turns SIGBUS in mapped files into a flag that callers check.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,15 @@
 
 namespace kedge::fs {
 
-/// Stands for a mapping, from before it is used until before it is unmapped. A page of it that cannot be had (the file
-/// was truncated by another process, the storage or the memory behind it failed) would end the process by SIGBUS.
-/// Instead the mapping from there on becomes private memory of zeros, whoever touched it, MPI included, and is_intact()
-/// says so from then on: ask after each use.
+/// Guards a mapping: made before the first use, destroyed before munmap. A page that cannot be accessed (another
+/// process truncated the file, or the storage or memory behind it failed) would end the process by SIGBUS. Instead the
+/// mapping from there on becomes private memory of zeros, whichever code touched it, that of MPI too, and is_intact()
+/// is false from then on: ask after each use. A system call that is given such memory fails with EFAULT instead, and
+/// marks nothing.
 ///
-/// The first one installs a handler for SIGBUS, which stays. What it does not know goes to the handler before it, or
-/// kills the process. A program that later installs its own without calling the one before takes this protection away,
-/// and so does a thread that blocks SIGBUS.
+/// The first one installs a handler for SIGBUS, which stays. Faults outside of these ranges are passed to the previous
+/// handler, or kill the process. A program that later installs a handler of its own, without calling the previous one,
+/// disables this, and so does a thread that blocks SIGBUS. More than 4,096 at once are not guarded.
 class GuardedRange {
  public:
   /// `begin` lies at the beginning of a page.

@@ -110,18 +110,20 @@ class PosixMapping final : public Mapping {
 
 void PosixMapping::require_read() const {
   if (is_intact()) return;
-  throw Error(Failure{ErrorCode::corrupt,
-                      "the file was truncated by another process, or its memory failed, while it was read; treat it as "
-                      "lost",
-                      -1, path_, 0});
+  throw Error(
+      Failure{ErrorCode::corrupt,
+              "the file was truncated by another process, or its memory failed, while it was being read; treat the "
+              "file as lost",
+              -1, path_, 0});
 }
 
 void PosixMapping::require_written() const {
   if (is_intact()) return;
-  throw Error(Failure{ErrorCode::io,
-                      "the file was truncated by another process, or its memory failed, while it was written; abandon "
-                      "the checkpoint and create another",
-                      -1, path_, 0});
+  throw Error(
+      Failure{ErrorCode::io,
+              "the file was truncated by another process, or its memory failed, while it was being written; abandon "
+              "the checkpoint and create another",
+              -1, path_, 0});
 }
 
 /// Takes the page faults of what is read next ahead of it: one after the other they cost half of what they cost in the

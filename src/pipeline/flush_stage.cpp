@@ -223,8 +223,12 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   store::StoreFile& file = *upload.files.container;
   const persist::TagEntry& entry = upload.manifest.entry;
   fs::Pace* const pace = pace_ ? &*pace_ : nullptr;
-  const std::uint32_t crc = tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
-  file.check_present();  // what was put may have been read where it lies
+  std::uint32_t crc = 0;
+  auto failure = attempt([&] {
+    crc = tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
+  });
+  file.check_present();  // it was read where it lies: then the prefix is not to blame
+  comm::throw_if(failure);
   if (crc != upload.crc) {
     throw Error(
         Failure{ErrorCode::corrupt,

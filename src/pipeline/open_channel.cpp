@@ -22,9 +22,9 @@ std::unique_ptr<Communicator> connect_over_tcp(const comm::Group& group, const C
   comm::Joined joined = comm::join_over_sockets(group, settings.interface);
   if (group.is_root() && joined.communicator) {
     log.info(compose("background work sends over TCP, on {} ({})", joined.network,
-                      settings.messages == Messages::tcp
-                          ? "pipeline.messages = tcp"
-                          : "without MPI_THREAD_MULTIPLE it cannot use the program's own messages"));
+                     settings.messages == Messages::tcp
+                         ? "pipeline.messages = tcp"
+                         : "without MPI_THREAD_MULTIPLE it cannot use the program's own messages"));
   }
   if (group.is_root() && joined.failure) {
     log.warning(
@@ -43,7 +43,8 @@ OpenChannel open_channel(const comm::Group& group, const ChannelSettings& settin
       static_cast<ThreadSupport>(group.min(static_cast<std::uint64_t>(group.communicator().thread_support())));
   if (settings.messages == Messages::tcp) return {connect_over_tcp(group, settings, log), true};
   if (least == ThreadSupport::multiple) return {group.communicator().duplicate(group.deadline()), false};
-  if (settings.messages == Messages::automatic && least != ThreadSupport::single) return {connect_over_tcp(group, settings, log), true};
+  if (settings.messages == Messages::automatic && least != ThreadSupport::single)
+    return {connect_over_tcp(group, settings, log), true};
   if (!group.is_root()) return {};
   const std::string_view remedy = settings.messages == Messages::mpi
                                       ? "with MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"

@@ -47,12 +47,12 @@ struct Schedule {
   ChannelSettings channel;
   std::uint32_t max_pending = 1;  ///< in the background: commits under way, with the one being written
   WhenFull when_full = WhenFull::block;
-  bool waits = false;                       ///< in the background: submit() returns when nothing is under way
-  std::string cores = {};                   ///< on which a worker runs; empty: on any
-  std::uint64_t sent_bytes_per_s = 0;       ///< of a worker, on this node; 0: without limit
-  std::uint32_t flush_retries = 0;          ///< in the background
-  bool snapshots = false;                   ///< commits may be submitted before they are sealed
-  std::string run = {};                     ///< whose name the log gives beside commits; empty: of none
+  bool waits = false;                  ///< in the background: submit() returns when nothing is under way
+  std::string cores = {};              ///< on which a worker runs; empty: on any
+  std::uint64_t sent_bytes_per_s = 0;  ///< of a worker, on this node; 0: without limit
+  std::uint32_t flush_retries = 0;     ///< in the background
+  bool snapshots = false;              ///< commits may be submitted before they are sealed
+  std::string run = {};                ///< whose name the log gives beside commits; empty: of none
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.
@@ -243,7 +243,7 @@ class Pipeline {
   Completions completions_;
   StageTimer timer_;
   double within_submit_s_ = 0;
-  std::uint64_t skipped_ = 0;  ///< flushes, by pipeline.when_full
+  std::uint64_t skipped_ = 0;             ///< flushes, by pipeline.when_full
   std::atomic<bool> is_sealing_ = false;  ///< a snapshot, or making its manifest
   Upkeep upkeep_;                         ///< the worker's, as long as it tends it
   UnreadFiles unread_files_{store_};

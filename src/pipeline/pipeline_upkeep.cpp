@@ -110,12 +110,14 @@ void Pipeline::read_on(const comm::Group& channel) {
   }
   const comm::Ballot ballot =
       waiting.vote_and_ask(read.first_failure(), read.some_left && !worker_->upkeep_is_given_up());
-  if (ballot.failure) meet_damage(channel, what, read, *ballot.failure);
-  else if (ballot.asked) return;
-  else if (what.is_container && channel.all(is_known && !read.some_left)) {
+  if (ballot.asked && !ballot.failure) return;
+  // Its parity may be damaged all the same. First: protecting it again needs the room.
+  if (what.is_container && channel.all(is_known && !read.some_left && !read.containers)) {
     ledger_.prove(what.commit.id);
     retire(store::Reach::known);
   }
+  if (ballot.failure) meet_damage(channel, what, read, *ballot.failure);
+  if (ballot.asked && what.is_container && channel.all(!read.containers)) return;  // the rest of it
   upkeep_.unread.pop_front();
   unread_files_.forget();
 }
@@ -156,12 +158,17 @@ void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what,
 /// COLLECTIVE. What the application has loaded was intact. Whatever the commit can be rebuilt from stays as it is, and
 /// so does what is older.
 void Pipeline::meet_damaged_container(const comm::Group& channel, const CommitHead& commit, const Failure& first) {
-  upkeep_.protects = false;
+  upkeep_.drops_copies = false;
+  if (std::exchange(upkeep_.protects, false)) {
+    completions_.failed(commit.id, Level::protected_, first);
+    worker_->upkeep_protected();
+  }
   ledger_.look_again();
   metrics_.damaged(commit, first);
   if (!channel.is_root()) return;
   log_.warning(compose(
-      "a check in the background found damage in {}, in what this program did not load: {}; what it loaded is intact. "
+      "background verification found damage in a part of {} that this program did not load: {}; what it loaded is "
+      "intact. "
       "The next open rebuilds the container, or opens an older checkpoint; check the memory or disk of rank {}'s node",
       commit.tag, to_string(first), first.rank));
 }

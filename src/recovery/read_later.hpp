@@ -1,4 +1,4 @@
-// Which files need not be read before a commit is recovered, as somebody reads and checks all of them later.
+// Files whose verification can be left for later.
 #pragma once
 
 #include <vector>

@@ -43,11 +43,12 @@ void Recovery::survey_only() {
 }
 
 std::optional<Opened> Recovery::open(const Selection& selection, Newer newer, Reading reading) {
+  warned_.clear();
   // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
   Depth depth = policy_.verify == Verify::headers ? Depth::headers
                 : policy_.reads_later             ? Depth::what_is_opened
                                                   : Depth::what_is_used;
-  if (!failed_once_.empty()) depth = Depth::all_that_counts;
+  if (reading == Reading::all_in_open || !failed_once_.empty()) depth = Depth::all_that_counts;
   if (newer == Newer::discard) reading = Reading::in_open;
   for (;; depth = Depth::all_that_counts) {
     survey_.look();
@@ -120,17 +121,22 @@ bool Recovery::verify_what_counts(const Candidate* chosen, std::span<const store
   return group_.all(as_found);
 }
 
-void Recovery::log_skipped(const Plan& plan) const {
+/// Each once: a look that finds damage is followed by another.
+void Recovery::log_skipped(const Plan& plan) {
   const Survey& survey = plan.survey;
   bool is_logged = survey.unreadable.empty();
   for (const std::size_t index : plan.choice.skipped) {
     const Candidate& candidate = survey.candidates[index];
-    log_.warning(
+    warn_once(
         compose("skipped {} (generation {}): {}", candidate.commit.tag, candidate.commit.generation, candidate.reason));
     is_logged = is_logged || candidate.reason.find(survey.unreadable) != std::string::npos;
   }
   // Damaged so that not even its tag is known: it may have been the newest.
-  if (!is_logged) log_.warning("skipped an unreadable container: " + survey.unreadable);
+  if (!is_logged) warn_once("skipped an unreadable container: " + survey.unreadable);
+}
+
+void Recovery::warn_once(const std::string& line) {
+  if (warned_.insert(line).second) log_.warning(line);
 }
 
 /// An application that gets nothing from open usually starts from zero.
@@ -205,13 +211,17 @@ void Recovery::require_prefix(const Candidate& chosen) const {
   });
 }
 
-void Recovery::doubt(const CommitHead& commit, const Failure& damage) {
-  failed_once_.insert(commit.id);
+void Recovery::found_damaged(const CommitHead& commit, const Failure& damage) {
+  if (!failed_once_.insert(commit.id).second) {
+    ledger_.exclude_opened(commit.id, "it was found damaged while it was loaded: " + to_string(damage));
+    return;
+  }
   ledger_.doubt_opened(commit.id);
   if (!group_.is_root()) return;
   log_.warning(
-      compose("{} (generation {}) could not be verified while it was being loaded: {}; every byte of it will be "
-              "read before the next attempt",
+      compose("{} (generation {}) was found damaged while it was loaded: {}; the next open reads every byte of it, and "
+              "rebuilds "
+              "it or takes an older one",
               commit.tag, commit.generation, to_string(damage)));
 }
 

@@ -30,8 +30,12 @@ struct RecoveryPolicy {
   bool reads_later = false;
 };
 
-/// Who reads every byte of each rank's own container, where it lies in place: open, or whoever loads from it.
-enum class Reading : std::uint8_t { in_open, in_load };
+/// Who reads every byte of what is opened.
+enum class Reading : std::uint8_t {
+  in_load,     ///< each rank's own container, where it lies in place: whoever loads from it
+  in_open,     ///< open, as the policy says
+  all_in_open  ///< open, whatever the policy says, and of all that counts: something was found damaged
+};
 
 /// Totals over all ranks.
 struct RecoveryTotals {
@@ -76,12 +80,15 @@ class Recovery {
   /// The ledger then has the survey, without what was discarded; that this commit is open is for the caller to say.
   /// Throws unrecoverable, io (the prefix cannot be read), no_space, timeout, rank_failed.
   ///
-  /// Reading::in_load is a wish: it is not heeded where something is written over, or discarded, for what is opened
+  /// Reading::in_load is a hint, which is ignored where something is written over, or discarded, for what is opened
   /// (Opened::is_own_unread).
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
 
-  /// COLLECTIVE. What was opened turned out damaged while it was loaded: the next open reads all that counts first.
-  void doubt(const CommitHead& commit, const Failure& damage);
+  /// COLLECTIVE. What was opened turned out damaged while it was loaded: the next open reads all that counts first, and
+  /// rebuilds it or takes an older commit. The second time it must not be opened again.
+  void found_damaged(const CommitHead& commit, const Failure& damage);
+  /// Local. It was loaded, and what failed before does not count any more.
+  void found_intact(const Id128& commit_id) { failed_once_.erase(commit_id); }
 
  private:
   /// How much of the files is read before anything is carried out.
@@ -109,7 +116,8 @@ class Recovery {
                                            std::span<const store::FileKey> except_own);
   void log_no_match(const Plan& plan, const Selection& selection) const;
   static void refuse_unknown_bound(const Plan& plan, const Selection& selection);
-  void log_skipped(const Plan& plan) const;
+  void log_skipped(const Plan& plan);
+  void warn_once(const std::string& line);
   void refuse_if_lost(const Choice& choice, const Selection& selection);
   [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth);
   void require_prefix(const Candidate& chosen) const;
@@ -123,7 +131,8 @@ class Recovery {
   RecoveryPolicy policy_;
   Log log_;
   StorageSurvey survey_;
-  std::set<Id128> failed_once_;  ///< commits that failed after all that counts was read, or while they were loaded
+  std::set<std::string> warned_;  ///< of what was skipped
+  std::set<Id128> failed_once_;   ///< commits that failed after all that counts was read, or while they were loaded
 };
 
 }  // namespace kedge::recovery

@@ -16,6 +16,7 @@
 #include "format/container_reader.hpp"
 #include "format/set_descriptor.hpp"
 #include "store/sealing.hpp"
+#include "store/verify_file.hpp"
 
 namespace kedge::redundancy {
 namespace {
@@ -62,6 +63,13 @@ class Protector {
   /// What the whole file's checksum must be is known from the checksums in it.
   void look_at_container() {
     file_->check_present();
+    store::ExpectedFile expected;
+    expected.kind = FileKind::container;
+    expected.run_id = subject_.commit.run_id;
+    expected.logical_rank = group_.logical_rank();
+    expected.key = store::FileKey{subject_.commit.id, {}};
+    expected.generation = subject_.commit.generation;
+    (void)store::require_file(file_->bytes(), file_->size_bytes(), file_->path(), expected, Verify::headers);
     reader_ = std::make_unique<format::ContainerReader>(file_->bytes(), file_->size_bytes(), file_->path());
     mine_ = {file_->size_bytes(), reader_->file_crc()};
   }

@@ -43,6 +43,7 @@ struct FileName {
 inline constexpr std::string_view kRunRecord = "run";
 inline constexpr std::string_view kCommitRecord = "committed";
 inline constexpr std::string_view kFlushRecord = "flush-failed";
+inline constexpr std::string_view kDamageRecord = "damaged";
 
 /// Which job of a batch system used the store last (job_record.hpp).
 inline constexpr std::string_view kJobPrefix = "job-";

@@ -102,6 +102,14 @@ void NodeRecords::note_failed_flush(const FailedFlush& failed) { write(kFlushRec
 
 void NodeRecords::forget_failed_flush() { remove(kFlushRecord); }
 
+bool NodeRecords::has_damage() {
+  return file_system_->status(fs::join(location_.directory, kDamageRecord)).has_value();
+}
+
+void NodeRecords::note_damage(const std::string& what) { write(kDamageRecord, what + "\n"); }
+
+void NodeRecords::forget_damage() { remove(kDamageRecord); }
+
 void NodeRecords::remove(std::string_view name) {
   file_system_->remove(fs::join(location_.directory, name));
   if (!location_.memory_backed) file_system_->sync_directory(location_.directory);

@@ -1,4 +1,5 @@
-// The records in a store: which run it belongs to, that a commit was made, that a flush failed.
+// The records in a store: which run it belongs to, that a commit was made, that a flush failed, that a checkpoint was
+// found damaged.
 #pragma once
 
 #include <memory>
@@ -58,6 +59,12 @@ class NodeRecords {
   [[nodiscard]] std::optional<FailedFlush> failed_flush();
   void note_failed_flush(const FailedFlush& failed);
   void forget_failed_flush();
+
+  /// A rank of this node found a checkpoint damaged while it loaded it, and nobody has read every byte since.
+  [[nodiscard]] bool has_damage();
+  /// `what` is for people who look into the file.
+  void note_damage(const std::string& what);
+  void forget_damage();
 
  private:
   void write(std::string_view name, const std::string& text);

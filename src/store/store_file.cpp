@@ -54,6 +54,7 @@ void StoreFile::use(std::uint64_t size_bytes) {
 
 void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
+  if (size_bytes_ != 0) check_present();  // growing, it would have its old size again
   const std::uint64_t whole_pages = round_up(size_bytes, fs::kPageBytes);
   const auto admitted = space_.admit(whole_pages - size_bytes_);
   note_new(take_storage(whole_pages, whole_pages - size_bytes_), whole_pages);
@@ -112,6 +113,7 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
   }
   size_bytes_ = size_bytes;
   grows_ = true;
+  written_ = {};
   bytes().copy_in(0, kNoSuperblock, 0);  // nobody else writes these before it is sealed: it must have no hole there
 }
 
@@ -151,18 +153,21 @@ void StoreFile::check_present() {
                         "while the job runs, or set store.path to one that is not cleaned automatically",
                         -1, path(), 0});
   }
-  if (now.size_bytes < size_bytes_) {
-    throw Error(Failure{ErrorCode::io,
-                        "a file on the node-local store was truncated by another process; do not touch the store's "
-                        "directory while the job runs",
-                        -1, path(), 0});
-  }
+  // Mapped, it has all of its storage: a hole was left by who truncated it, even if he made it longer again.
+  if (now.size_bytes < size_bytes_ || (mapping_ && now.allocated_bytes < size_bytes_)) throw_truncated();
   if (mapping_ && !mapping_->is_intact()) {
     throw Error(Failure{ErrorCode::io,
                         "a file on the node-local store was truncated by another process while it was in use, or its "
                         "memory failed; check this node's memory if nobody touched the store's directory",
                         -1, path(), 0});
   }
+}
+
+void StoreFile::throw_truncated() const {
+  throw Error(Failure{ErrorCode::io,
+                      "a file on the node-local store was truncated by another process; do not touch the store's "
+                      "directory while the job runs",
+                      -1, path(), 0});
 }
 
 fs::ByteAccess& StoreFile::bytes() {
@@ -205,8 +210,15 @@ std::uint32_t StoreFile::explained(std::uint64_t length, Write&& write) const {
   }
 }
 
+void StoreFile::note_written(std::uint64_t offset, std::uint64_t length) {
+  if (!grows_) return;
+  const std::lock_guard guard(written_mutex_);
+  written_.add(offset, length);
+}
+
 std::uint32_t StoreFile::MemoryAccess::copy_in(std::uint64_t offset, std::span<const std::byte> bytes,
                                                std::uint32_t crc) {
+  file_.note_written(offset, bytes.size());
   return file_.explained(bytes.size(),
                          [&] { return file_.written_by(offset, bytes.size()).copy_in(offset, bytes, crc); });
 }
@@ -214,6 +226,7 @@ std::uint32_t StoreFile::MemoryAccess::copy_in(std::uint64_t offset, std::span<c
 std::uint32_t StoreFile::MemoryAccess::xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                                               std::uint32_t crc) {
   const std::size_t length = from.front().size();
+  file_.note_written(offset, length);
   return file_.explained(length, [&] { return file_.written_by(offset, length).xor_in(offset, from, crc); });
 }
 
@@ -240,6 +253,8 @@ std::span<const std::byte> StoreFile::mapped() const noexcept {
 
 void StoreFile::flush(bool durable) {
   if (grows_) {
+    // Whoever truncates it while it is written leaves a hole, which the next write hides behind its old size.
+    if (file_->status().allocated_bytes < written_.bytes()) throw_truncated();
     (void)take_storage(size_bytes_, 0);  // of what was never written, if anything
     grows_ = false;
     use(size_bytes_);

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
+#include "base/byte_ranges.hpp"
 #include "device/staging.hpp"
 #include "format/container_writer.hpp"
 #include "fs/file_system.hpp"
@@ -105,6 +107,8 @@ class StoreFile final : public format::ContainerTarget {
   void end_access() noexcept;
   void unmap() noexcept;
   void lose_mapping();
+  [[noreturn]] void throw_truncated() const;
+  void note_written(std::uint64_t offset, std::uint64_t length);
   std::uint64_t take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
   void note_new(std::uint64_t new_from, std::uint64_t size_bytes) noexcept;
   void use(std::uint64_t size_bytes);
@@ -118,7 +122,9 @@ class StoreFile final : public format::ContainerTarget {
   std::shared_ptr<device::DirectAccess> access_;  ///< to the mapping; ended before that is unmapped
   std::atomic<unsigned> fills_ = 0;               ///< of the mapping
   MemoryAccess memory_access_{*this};
-  bool grows_ = false;                                ///< as it is written; there is no mapping then
+  bool grows_ = false;  ///< as it is written; there is no mapping then
+  std::mutex written_mutex_;
+  ByteRanges written_;                                ///< while it grows
   std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< storage from here on was never written; till filled()
   std::unique_ptr<WriteCombiner> combiner_;           // block storage
   std::shared_ptr<device::FileAccess> file_access_;   ///< likewise; ended before the file is sealed

@@ -126,11 +126,12 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
         said = true;
       }
       if (waited_s >= timeout_s) {
-        throw Error(Failure{ErrorCode::busy,
-                            compose("an earlier start of this run still uses the node-local store after {:.0f} s ({}); "
-                                    "end it, or raise store.lock_timeout_s",
-                                    timeout_s, *holder),
-                            -1, path, 0});
+        throw Error(
+            Failure{ErrorCode::busy,
+                    compose("an earlier start of this run still uses the node-local store after {:.0f} s ({}); "
+                            "end it, raise store.lock_timeout_s, or, if both are to run, give each its KEDGE_RUN",
+                            timeout_s, *holder),
+                    -1, path, 0});
       }
       clock.sleep_for(kLockPollInterval);
       holder = lock_holder(*file_system_, path);

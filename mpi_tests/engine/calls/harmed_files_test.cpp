@@ -65,9 +65,9 @@ class HarmedFiles : public testing::TestWithParam<Case> {
     engine.commit();
   }
   /// The same text on all ranks: what happened to the file, whose it is and that it is the store's.
-  void expect_told(const std::optional<Failure>& failure) const {
+  void expect_told(const std::optional<Failure>& failure, ErrorCode code = ErrorCode::io) const {
     ASSERT_TRUE(failure);
-    EXPECT_EQ(failure->code, ErrorCode::io);
+    EXPECT_EQ(failure->code, code);
     EXPECT_EQ(failure->rank, kHarmed);
     EXPECT_TRUE(says(failure->message, {GetParam().says})) << failure->message;
     EXPECT_TRUE(failure->path.starts_with(directory)) << failure->path;
@@ -109,7 +109,7 @@ TEST_P(HarmedFiles, LoadNotices) {
     EXPECT_EQ(engine.open(), "a");
     harm(scope.rank);
     EXPECT_EQ(engine.load("v", mutable_region(std::span(values))).ok(), scope.rank != kHarmed);
-    expect_told(attempt([&] { engine.close(); }));
+    expect_told(attempt([&] { engine.close(); }), ErrorCode::corrupt);
   }));
 }
 

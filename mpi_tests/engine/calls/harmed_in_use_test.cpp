@@ -1,6 +1,8 @@
 // A mapped file of the store is truncated by another process in the midst of a call that reads or writes it. That used
 // to end the job by a signal. On the real memory-backed filesystem, since only that sends one.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +10,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <random>
 #include <span>
@@ -103,6 +107,26 @@ TEST_F(HarmedInUse, SaveFailsOnAllRanks) {
   }));
 }
 
+/// Between two saves: the container grows, and would have its old size again.
+TEST_F(HarmedInUse, WhatWasTruncatedBeforeItGrewIsNoCommit) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("1");
+    const auto bytes = content(scope.rank, 1);
+    const auto part = std::span(bytes).first(std::size_t{1} << 20U);
+    for (const char* name : {"a", "b", "c", "d"}) {
+      (void)engine.save(name, region(part));
+      if (scope.rank != kHarmed || name[0] != 'b') continue;
+      endanger();
+      for (const std::string& path : in_danger) ASSERT_EQ(::truncate(path.c_str(), 0), 0);
+    }
+    const auto failure = attempt([&] { engine.commit(); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::io);
+    EXPECT_EQ(failure->rank, kHarmed);
+  }));
+}
+
 TEST_F(HarmedInUse, LoadFailsOnAllRanksAndTheNextOpenRebuilds) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -152,27 +176,29 @@ TEST_F(HarmedInUse, RestoreRebuildsOrTakesTheOneBefore) {
   }
 }
 
-/// Truncates the files before the first message that is large.
+/// Truncates files before messages that are large.
 class Truncating final : public testing::ForwardingCommunicator {
  public:
-  explicit Truncating(std::unique_ptr<Communicator> inner) : ForwardingCommunicator(*inner), owned_(std::move(inner)) {}
+  Truncating(std::unique_ptr<Communicator> inner, std::function<void()> truncate)
+      : ForwardingCommunicator(*inner), owned_(std::move(inner)), truncate_(std::move(truncate)) {}
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
-    return std::make_unique<Truncating>(inner().duplicate(deadline));
+    return std::make_unique<Truncating>(inner().duplicate(deadline), truncate_);
   }
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
     constexpr std::size_t kSomeBytes = 4096;
-    if (bytes.size() > kSomeBytes) truncate_all();
+    if (bytes.size() > kSomeBytes) truncate_();
     return inner().send(to, channel, bytes);
   }
 
  private:
   std::unique_ptr<Communicator> owned_;
+  std::function<void()> truncate_;
 };
 
 TEST_F(HarmedInUse, WhatIsSentWhileItIsTruncatedIsNoProtection) {
   job.in_front = [](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
     if (rank != kHarmed) return own;
-    return std::make_unique<Truncating>(std::move(own));
+    return std::make_unique<Truncating>(std::move(own), truncate_all);
   };
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -183,6 +209,52 @@ TEST_F(HarmedInUse, WhatIsSentWhileItIsTruncatedIsNoProtection) {
     EXPECT_EQ(failure->code, ErrorCode::io);
     EXPECT_EQ(failure->rank, kHarmed);
     EXPECT_EQ(engine.level("1"), Level::local);
+  }));
+}
+
+/// Parity that is written as it comes, whose beginning somebody cuts off: the next write gives it its old size again.
+TEST_F(HarmedInUse, ParityWithAHoleIsNoProtection) {
+  job.options.redundancy.piece_bytes = 1U << 20U;
+  job.in_front = [this](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
+    if (rank != kHarmed) return own;
+    return std::make_unique<Truncating>(std::move(own), [this, sent = std::make_shared<int>()] {
+      if (++*sent != 4) return;
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(directory + "/node1")) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with("parity-")) (void)::truncate(entry.path().c_str(), kLeft);
+      }
+    });
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit(engine, scope.rank, 1);
+    const auto failure = attempt([&] { engine.wait("1", Level::protected_); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->rank, kHarmed);
+    EXPECT_EQ(engine.level("1"), Level::local);
+  }));
+}
+
+TEST_F(HarmedInUse, AContainerThatWasReplacedByAnotherIsNotProtected) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit(engine, scope.rank, 1);
+    engine.wait("1", Level::protected_);
+    commit(engine, scope.rank, 2);
+    once(engine, scope.rank, [&] {
+      endanger(1);
+      const std::string older = in_danger.at(0);
+      endanger(2);
+      const int from = ::open(older.c_str(), O_RDONLY | O_CLOEXEC);
+      const int to = ::open(in_danger.at(0).c_str(), O_WRONLY | O_CLOEXEC);
+      EXPECT_GT(::sendfile(to, from, nullptr, 2 * kLarge), 0);
+      ::close(from);
+      ::close(to);
+    });
+    const auto failure = attempt([&] { engine.wait("2", Level::protected_); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->rank, kHarmed);
+    EXPECT_EQ(engine.level("2"), Level::local);
   }));
 }
 

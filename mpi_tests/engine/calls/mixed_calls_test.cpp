@@ -153,7 +153,7 @@ TEST(MixedCalls, AStateOnSomeRanksAndSingleVariablesOnOthersGoTogether) {
         engine.finalize();
       }));
     }
-    EXPECT_TRUE(job.logged("has regions that this State does not load: unread"));
+    EXPECT_TRUE(job.logged("has regions that this program's State does not have: unread"));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include "base/text.hpp"
@@ -107,6 +108,20 @@ TEST_P(StateTest, R1_R2_R3_R13_ScalarsArraysShardsAndEmptyOnesComeBackToTheirRan
   }
 }
 
+TEST_P(StateTest, RandomNumberEnginesGoOnWhereTheyWere) {
+  SimulatedJob job(1, disk());
+  expect_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    std::mt19937_64 random(7);
+    (void)random();
+    engine.checkpoint("a", State().add("random", random));
+    const auto next = random();
+    random.seed(1);
+    EXPECT_EQ(engine.restore(State().add("random", random)), "a");
+    EXPECT_EQ(random(), next);
+  }));
+}
+
 TEST_P(StateTest, RestoreSaysWhatTheCheckpointHasAndNobodyLoads) {
   SimulatedJob job(2, disk());
   expect_returned(job.start([](RankScope& scope) {
@@ -125,8 +140,8 @@ TEST_P(StateTest, RestoreSaysWhatTheCheckpointHasAndNobodyLoads) {
     engine.checkpoint("b", uneven);
     EXPECT_EQ(engine.restore(State().add("step", step, Replicated{})), "b");
   }));
-  EXPECT_TRUE(job.logged("b has regions that this State does not load: only on rank 1"));
-  EXPECT_TRUE(job.logged("a has regions that this State does not load: "));
+  EXPECT_TRUE(job.logged("b has regions that this program's State does not have: only on rank 1"));
+  EXPECT_TRUE(job.logged("a has regions that this program's State does not have: "));
   EXPECT_TRUE(job.logged("mesh/cells"));
 }
 

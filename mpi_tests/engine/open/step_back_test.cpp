@@ -250,7 +250,7 @@ TEST(StepBack, R19_AllDamagedInLoadIsUnrecoverable) {
     engine.restore(state);
   }),
                                         ErrorCode::unrecoverable);
-  EXPECT_TRUE(says(failure.message, {"a (generation", "found damaged while it was loaded"})) << failure.message;
+  EXPECT_TRUE(says(failure.message, {"a (generation", "region 'field/large' is damaged"})) << failure.message;
 }
 
 TEST(StepBack, ADamagedContainerBesideAGoodCopyIsNoLoss) {

@@ -200,6 +200,42 @@ TEST_F(ForeignMemoryDeathTest, GoesToTheHandlerThatWasThereBefore) {
       testing::ExitedWithCode(42), "");
 }
 
+extern "C" void count(int) {
+  static int times = 0;
+  if (++times > 1) ::_exit(43);
+}
+
+TEST_F(ForeignMemoryDeathTest, AHandlerForOneSignalIsCalledOnceAndThenItKills) {
+  EXPECT_EXIT(
+      {
+        struct sigaction once {};
+        once.sa_handler = count;
+        once.sa_flags = static_cast<int>(SA_RESETHAND);
+        (void)::sigaction(SIGBUS, &once, nullptr);
+        const GuardedRange range(nullptr, 4096, Access::read);
+        touch_foreign();
+      },
+      testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST_F(ForeignMemoryDeathTest, WhatIsIgnoredStaysIgnoredIfItWasSent) {
+  EXPECT_EXIT(
+      {
+        (void)std::signal(SIGBUS, SIG_IGN);
+        const GuardedRange range(nullptr, 4096, Access::read);
+        (void)::raise(SIGBUS);
+        ::_exit(44);
+      },
+      testing::ExitedWithCode(44), "");
+  EXPECT_EXIT(
+      {
+        (void)std::signal(SIGBUS, SIG_IGN);
+        const GuardedRange range(nullptr, 4096, Access::read);
+        touch_foreign();
+      },
+      testing::KilledBySignal(SIGBUS), "");
+}
+
 TEST_F(ForeignMemoryDeathTest, ASignalFromOutsideKills) {
   EXPECT_EXIT(
       {

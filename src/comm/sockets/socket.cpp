@@ -38,6 +38,14 @@ Moved moved(ssize_t result, bool nothing_is_the_end) noexcept {
   return {0, true, errno};
 }
 
+void touch(std::span<const std::byte> bytes) noexcept {
+  constexpr std::size_t kPageBytesMin = 4096;
+  for (std::size_t at = 0; at < bytes.size(); at += kPageBytesMin) {
+    static_cast<void>(*static_cast<const volatile std::byte*>(bytes.data() + at));
+  }
+  if (!bytes.empty()) static_cast<void>(*static_cast<const volatile std::byte*>(&bytes.back()));
+}
+
 }  // namespace
 
 void Socket::close() noexcept {
@@ -60,7 +68,14 @@ Moved send_some(const Socket& socket, std::span<const std::byte> first, std::spa
   ::msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
-  return moved(::sendmsg(socket.descriptor(), &message, MSG_NOSIGNAL), false);
+  ssize_t sent = ::sendmsg(socket.descriptor(), &message, MSG_NOSIGNAL);
+  if (sent < 0 && errno == EFAULT) {
+    // Memory of a mapped file that was truncated: touched, it is zeros, and who sends it will hear of that.
+    touch(first);
+    touch(second);
+    sent = ::sendmsg(socket.descriptor(), &message, MSG_NOSIGNAL);
+  }
+  return moved(sent, false);
 }
 
 Socket listen_at(const NetworkAddress& address) {

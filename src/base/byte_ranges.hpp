@@ -1,0 +1,45 @@
+// A set of bytes of a file.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+namespace kedge {
+
+/// Ranges are joined where they touch or overlap, so that few are kept.
+class ByteRanges {
+ public:
+  void add(std::uint64_t offset, std::uint64_t length) {
+    if (length == 0) return;
+    std::uint64_t begin = offset;
+    std::uint64_t end = offset + length;
+    auto next = ends_.upper_bound(begin);
+    if (next != ends_.begin()) {
+      if (const auto before = std::prev(next); before->second >= begin) next = before;
+    }
+    while (next != ends_.end() && next->first <= end) {
+      begin = std::min(begin, next->first);
+      end = std::max(end, next->second);
+      next = ends_.erase(next);
+    }
+    ends_[begin] = end;
+  }
+  /// The file ends here.
+  void cut(std::uint64_t size_bytes) {
+    ends_.erase(ends_.lower_bound(size_bytes), ends_.end());
+    if (!ends_.empty()) std::prev(ends_.end())->second = std::min(std::prev(ends_.end())->second, size_bytes);
+  }
+  /// How many.
+  [[nodiscard]] std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [begin, end] : ends_) sum += end - begin;
+    return sum;
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ends_;  ///< by where they begin
+};
+
+}  // namespace kedge

@@ -1,0 +1,19 @@
+// What the log says of a checkpoint that was opened.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kedge/types.hpp"
+#include "recovery/recovery.hpp"
+
+namespace kedge::engine {
+
+/// Pure. Of this run's: where its containers came from.
+[[nodiscard]] std::string opened_line(const recovery::Opened& opened, double age_s, double took_s);
+
+/// Pure. Of another run's, on this prefix.
+[[nodiscard]] std::string opened_line(const std::string& prefix, const CommitHead& commit, std::uint64_t total_bytes,
+                                      double took_s);
+
+}  // namespace kedge::engine
