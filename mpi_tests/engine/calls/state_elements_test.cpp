@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <random>
 #include <vector>
 
 #include "harness/engine_checks.hpp"
@@ -71,6 +72,20 @@ TEST(StateElements, BytesAreNoStructs) { expect_mismatch<std::byte, Three>(48); 
 TEST(StateElements, StructsAreNoBytes) { expect_mismatch<Three, std::byte>(2); }
 
 /// What is no std::exception fails on all ranks as well.
+TEST(StateElements, RandomNumberEnginesGoOnWhereTheyWere) {
+  SimulatedJob job(1);
+  expect_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    std::mt19937_64 random(7);
+    (void)random();
+    engine.checkpoint("a", State().add("random", random));
+    const auto next = random();
+    random.seed(1);
+    EXPECT_EQ(engine.restore(State().add("random", random)), "a");
+    EXPECT_EQ(random(), next);
+  }));
+}
+
 TEST(StateElements, WhateverTheApplicationsFunctionsThrowFailsOnAllRanks) {
   SimulatedJob job(3);
   OnEachRank met(3);

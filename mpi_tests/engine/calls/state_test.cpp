@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include <numeric>
-#include <random>
 #include <thread>
 
 #include "base/text.hpp"
@@ -106,20 +105,6 @@ TEST_P(StateTest, R1_R2_R3_R13_ScalarsArraysShardsAndEmptyOnesComeBackToTheirRan
     expect_returned(job.start([&](RankScope& scope) { body(scope, true); }));
     expect_returned(job.start([&](RankScope& scope) { body(scope, false); }));
   }
-}
-
-TEST_P(StateTest, RandomNumberEnginesGoOnWhereTheyWere) {
-  SimulatedJob job(1, disk());
-  expect_returned(job.start([](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    std::mt19937_64 random(7);
-    (void)random();
-    engine.checkpoint("a", State().add("random", random));
-    const auto next = random();
-    random.seed(1);
-    EXPECT_EQ(engine.restore(State().add("random", random)), "a");
-    EXPECT_EQ(random(), next);
-  }));
 }
 
 TEST_P(StateTest, RestoreSaysWhatTheCheckpointHasAndNobodyLoads) {

@@ -13,96 +13,14 @@
 #include "base/text.hpp"
 #include "format/container_reader.hpp"
 #include "harness/engine_checks.hpp"
+#include "harness/restore_job.hpp"
 #include "harness/set_files.hpp"
 
 namespace kedge::faults::restore_once_test {
 namespace {
 
+using namespace restore_job;
 using ::testing::HasSubstr;
-
-constexpr int kRanks = 4;
-constexpr std::size_t kLarge = 20'000;
-
-/// What one rank's program has in memory.
-struct Variables {
-  int step = -1;
-  std::vector<double> large;
-  std::vector<std::int32_t> small;
-  std::array<double, 3> last{};
-
-  static Variables of(int rank, int step) {
-    Variables it;
-    it.step = step;
-    it.large.resize(kLarge);
-    std::iota(it.large.begin(), it.large.end(), 1000.0 * step + rank);
-    it.small.assign(7, 10 * step + rank);
-    it.last = {1.0 * step, 2.0 * rank, 3.0};
-    return it;
-  }
-  [[nodiscard]] State state() {
-    State state;
-    state.add("step", step).add("large", large).add("small", small).add("last", last);
-    return state;
-  }
-  bool operator==(const Variables&) const = default;
-};
-
-/// Commits "a" (step 1) and "b" (step 2), each rank on a node of its own. The starts after it keep one commit only, so
-/// that whoever opens "b" gives "a" up.
-struct Job : SimulatedJob {
-  explicit Job(bool protects, PipelineMode mode = PipelineMode::inline_, DiskOptions storage = memory_disk())
-      : SimulatedJob(kRanks, storage) {
-    options.topology.ranks_per_node = 1;
-    options.redundancy.scheme = Scheme::xor_;
-    options.redundancy.every = protects ? 1 : 0;
-    options.pipeline.mode = mode;
-    options.store.keep = 2;
-    expect_all_returned(start([](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      for (int step = 1; step <= 2; ++step) {
-        auto mine = Variables::of(scope.rank, step);
-        engine.checkpoint(step == 1 ? "a" : "b", mine.state());
-      }
-      engine.finalize();
-    }));
-    options.store.keep = 1;
-  }
-};
-
-struct Restored {
-  std::optional<Tag> tag;
-  RecoverySource source = RecoverySource::in_place;
-  std::optional<Failure> failure;
-};
-
-/// One start that restores and ends; all ranks have the same, and the bytes of the step that the tag names.
-Restored restore(SimulatedJob& job, const std::function<void(RankScope&, Engine&)>& then = {}) {
-  std::vector<Restored> all(kRanks);
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Restored& mine = all[static_cast<std::size_t>(scope.rank)];
-    mine.failure = attempt([&] {
-      Engine engine = scope.make_engine();
-      Variables variables;
-      mine.tag = engine.restore(variables.state());
-      if (!mine.tag) return;
-      mine.source = engine.info().source;
-      EXPECT_TRUE(variables == Variables::of(scope.rank, *mine.tag == "a" ? 1 : 2)) << "rank " << scope.rank;
-      if (then) then(scope, engine);
-    });
-  }));
-  for (const Restored& other : all) {
-    EXPECT_EQ(other.tag, all[0].tag);
-    EXPECT_EQ(other.failure.has_value(), all[0].failure.has_value());
-    EXPECT_EQ(other.failure ? other.failure->message : "", all[0].failure ? all[0].failure->message : "");
-  }
-  return all[0];
-}
-
-std::uint64_t bytes_of_containers(const SimulatedJob& job, const Tag& tag) {
-  std::uint64_t bytes = 0;
-  for (int rank = 0; rank < kRanks; ++rank) bytes += superblock_of(job.disk, rank, tag).file_size;
-  return bytes;
-}
 
 std::uint64_t read_by(Job& job, const std::function<void(Engine&, Variables&)>& load) {
   const std::uint64_t before = job.disk.bytes_read("/nodes");
@@ -297,83 +215,6 @@ TEST(RestoreOnce, AFileThatIsCutOffBetweenOpenAndCloseIsAsDamaged) {
       engine.close();
     }));
   }
-}
-
-TEST(RestoreOnce, AFileThatWasReplacedByAnOlderOneBetweenTwoRestoresIsNoError) {
-  for (const bool protects : {false, true}) {
-    Job job(protects);
-    job.options.store.keep = 2;
-    const std::string path = container_of(job.disk, 2, "b");
-    const auto older = job.disk.read_all(container_of(job.disk, 2, "a"));
-    expect_all_returned(job.start([&](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      Variables variables;
-      EXPECT_EQ(engine.restore(variables.state()), "b");
-      once(engine, scope.rank, [&] {
-        job.disk.remove_all(path);
-        job.disk.write_all(path, older);
-      });
-      EXPECT_EQ(engine.restore(variables.state()), protects ? "b" : "a");
-      EXPECT_TRUE(variables == Variables::of(scope.rank, protects ? 2 : 1));
-    }));
-  }
-}
-
-/// As a program does that has no loop around open: it fails, and is started again.
-TEST(RestoreOnce, TheStartAfterOneThatFoundDamageReadsEveryByte) {
-  for (const Verify verify : {Verify::loaded, Verify::headers}) {
-    for (const bool protects : {false, true}) {
-      SCOPED_TRACE(testing::Message() << "verify " << static_cast<int>(verify) << ", protects " << protects);
-      Job job(protects);
-      job.options.open.verify = verify;
-      const std::string path = container_of(job.disk, 2, "b");
-      job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
-      const auto load = [](RankScope& scope, Tag& tag) {
-        Engine engine = scope.make_engine();
-        tag = engine.open().value_or("nothing");
-        Variables variables = Variables::of(scope.rank, 0);
-        const State state = variables.state();
-        for (const State::Item& item : state.items()) (void)engine.load(item.name, item.view().region);
-        engine.close();
-        EXPECT_TRUE(variables == Variables::of(scope.rank, tag == "a" ? 1 : 2));
-      };
-      expect_all_threw(job.start([&](RankScope& scope) {
-        Tag tag;
-        load(scope, tag);
-      }),
-                       ErrorCode::corrupt);
-      std::vector<Tag> tags(kRanks);
-      expect_all_returned(
-          job.start([&](RankScope& scope) { load(scope, tags[static_cast<std::size_t>(scope.rank)]); }));
-      EXPECT_EQ(tags, std::vector<Tag>(kRanks, protects ? "b" : "a"));
-      // So does the next, which finds the damaged one there as well, until there is a newer one.
-      const std::uint64_t begin = job.disk.bytes_read("/nodes");
-      expect_all_returned(
-          job.start([&](RankScope& scope) { load(scope, tags[static_cast<std::size_t>(scope.rank)]); }));
-      const std::uint64_t all = job.disk.bytes_read("/nodes") - begin;
-      expect_all_returned(job.start([&](RankScope& scope) {
-        Engine engine = scope.make_engine();
-        auto mine = Variables::of(scope.rank, 1);
-        engine.checkpoint("a", mine.state());
-        engine.finalize();
-      }));
-      const std::uint64_t before = job.disk.bytes_read("/nodes");
-      expect_all_returned(
-          job.start([&](RankScope& scope) { load(scope, tags[static_cast<std::size_t>(scope.rank)]); }));
-      EXPECT_EQ(tags.front(), "a");
-      EXPECT_LT(job.disk.bytes_read("/nodes") - before, all);
-    }
-  }
-}
-
-TEST(RestoreOnce, HeadersAloneRebuildWhatIsFoundDamagedToo) {
-  Job job(true);
-  job.options.open.verify = Verify::headers;
-  const std::string path = container_of(job.disk, 2, "b");
-  job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
-  const Restored restored = restore(job);
-  EXPECT_EQ(restored.tag, "b");
-  EXPECT_EQ(restored.source, RecoverySource::rebuilt);
 }
 
 TEST(RestoreOnce, WhereNothingElseIsLeftTheErrorSaysWhatTheVariablesHold) {
