@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -112,6 +113,16 @@ TEST_F(GuardedMapping, WhoeverTouchesItGetsZerosAndCanAsk) {
   EXPECT_EQ(mapping_->bytes()[kKept], std::byte{0});
   EXPECT_FALSE(mapping_->is_intact());
   EXPECT_EQ(mapping_->bytes()[kKept - 1], std::byte{7}) << "what comes before is as it was";
+}
+
+TEST_F(GuardedMapping, WhatIsWrittenThereIsLostAndErrnoStaysAsItWas) {
+  truncate();
+  errno = EXDEV;
+  mapping_->memory()[kKept] = std::byte{1};
+  EXPECT_EQ(errno, EXDEV);
+  EXPECT_EQ(mapping_->bytes()[kKept], std::byte{1});
+  EXPECT_FALSE(mapping_->is_intact());
+  EXPECT_EQ(std::filesystem::file_size(join(directory_, "file")), kKept);
 }
 
 TEST_F(GuardedMapping, OthersStayAsTheyAre) {
