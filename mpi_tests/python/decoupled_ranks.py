@@ -28,8 +28,8 @@ class Ranks(Decoupled):
         with self.held(1):
             self.save("t", 1)
             self.assertGreaterEqual(self.level("t"), kedge.Level.LOCAL)  # and the program trains on
-            is_behind = torch_files or BY_MPI
-            if is_behind:
+            in_background = torch_files or BY_MPI
+            if in_background:
                 for _ in range(20):
                     self.assertIsNone(self.engine.get_commit_info())
                 self.assertEqual(self.latest(), "before1")

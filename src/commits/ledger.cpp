@@ -140,7 +140,7 @@ std::uint64_t Ledger::highest_generation() const {
 void Ledger::survey(Surveyed found) {
   const std::lock_guard guard(mutex_);
   entries_ = std::move(found.entries);
-  unjudged_ = std::move(found.unjudged);
+  undecided_ = std::move(found.undecided);
   outputs_of_others_ = std::move(found.outputs_of_others);
   highest_generation_ = std::max(highest_generation_, found.highest_generation);
   commits_exist_ = commits_exist_ || found.commits_exist;
@@ -178,7 +178,7 @@ void Ledger::commit(const CommitHead& head) {
   if (!head.is_output) {
     parent_id_ = head.id;
     unproven_ = {};
-    unjudged_.clear();
+    undecided_.clear();
     lost_ = false;
     commits_exist_ = true;
   }
@@ -300,7 +300,7 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
   RetentionPlan plan;
   plan.keeps_all = !surveyed_ || !unproven_.is_none();
   if (plan.keeps_all) return plan;
-  for (const Id128& commit_id : unjudged_) plan.kept[commit_id] = {};
+  for (const Id128& commit_id : undecided_) plan.kept[commit_id] = {};
   for (const CommitHead& output : outputs_of_others_) plan.kept[output.id] = {};
   for (const Id128& in_use : {parent_id_, opened_output_}) {
     if (!in_use.is_none()) plan.kept[in_use] = {};

@@ -27,9 +27,9 @@ struct Entry {
 
 /// What a survey of all storage found.
 struct Surveyed {
-  std::vector<Entry> entries;     ///< newest first
-  std::set<Id128> unjudged = {};  ///< commits whose files must stay until the next commit: of other rank counts or
-                                  ///< runs, or lost with a node that may come back
+  std::vector<Entry> entries;      ///< newest first
+  std::set<Id128> undecided = {};  ///< commits whose files must stay until the next commit: of other rank counts or
+                                   ///< runs, or lost with a node that may come back
   std::uint64_t highest_generation = 0;
   bool commits_exist = false;                      ///< some storage says that a commit of this run has returned once
   std::vector<CommitHead> outputs_of_others = {};  ///< of other rank counts and not on the prefix; the oldest first
@@ -147,7 +147,7 @@ class Ledger {
   /// All commits were removed on purpose.
   void forget_all();
   /// Drops the entries that newer ones supersede (retention.hpp), but not the parent's. What stays on the stores: those
-  /// that are left, what is unjudged, and outputs of others.
+  /// that are left, what is undecided, and outputs of others.
   [[nodiscard]] RetentionPlan retire(std::uint32_t keep);
 
  private:
@@ -165,7 +165,7 @@ class Ledger {
   std::vector<Entry> entries_;          ///< newest first
   std::vector<Entry> flushed_outputs_;  ///< likewise; no entries any more
   std::optional<CommitHead> snapshot_;
-  std::set<Id128> unjudged_;
+  std::set<Id128> undecided_;
   std::vector<CommitHead> outputs_of_others_;
   std::map<Id128, std::string> excluded_;
   Id128 parent_id_;

@@ -60,7 +60,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
-  if (setup_.options.device.snapshot && !pipeline_.is_behind() && group_.is_root()) {
+  if (setup_.options.device.snapshot && !pipeline_.has_worker() && group_.is_root()) {
     setup_.log.warning(setup_.options.pipeline.mode == PipelineMode::inline_
                            ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
                            : "device.snapshot has no effect, as nothing is done in the background here (at log level "
@@ -265,7 +265,7 @@ recovery::Recovery EngineImpl::make_recovery() {
            setup_.environment.is_drain},
           ledger_,
           {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
-           options.store.keep, piece_settings(options), pipeline_.is_behind()},
+           options.store.keep, piece_settings(options), pipeline_.has_worker()},
           setup_.log};
 }
 

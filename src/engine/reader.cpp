@@ -49,7 +49,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
     return std::nullopt;
   }
   if (!opened->commit.is_output) parts_.notes.note(opened->commit.id);
-  if (newer == Newer::discard) parts_.pipeline.forgo_newer();
+  if (newer == Newer::discard) parts_.pipeline.ignore_lost_snapshot();
   if (!opened->is_own_unread)
     parts_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
   note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
@@ -315,7 +315,7 @@ void Reader::prove() {
   // What failed to load is read again now: it may be the container's fault. So is all if outputs may have to be
   // rebuilt, which may write over what an older commit needs.
   enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
-  const bool is_large_here = parts_.pipeline.is_behind() && unproven.bytes_left(*open_->container) > kReadAtOnceBytes;
+  const bool is_large_here = parts_.pipeline.has_worker() && unproven.bytes_left(*open_->container) > kReadAtOnceBytes;
   const bool cannot_wait = open_->first_failure.has_value() || !parts_.ledger.outputs_to_flush().empty();
   const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
   const bool reads_behind = parts_.group.max(mine) == is_large;

@@ -52,7 +52,7 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
 
 /// Local. Not while another commit is under way: that may take long, and what is not sealed yet would wait for it.
 bool Writer::permits_snapshots(const Expected& expected) {
-  const bool is_wanted = parts_.setup.options.device.snapshot && parts_.pipeline.is_behind() &&
+  const bool is_wanted = parts_.setup.options.device.snapshot && parts_.pipeline.has_worker() &&
                          expected.may_be_snapshot && !expected.is_last && !expected.is_output &&
                          parts_.ledger.newest().has_value();
   if (is_wanted && !parts_.pipeline.is_idle()) log_in_commit(InCommit::busy);
@@ -84,7 +84,7 @@ Writer::InCommit Writer::why_in_commit() const {
   if (checkpoint_->first_failure) return InCommit::failed;
   if (!parts_.pipeline.is_idle()) return InCommit::busy;  // before what a commit under way may still change
   if (!pattern().layout || !checkpoint_->container->is_as_predicted()) return InCommit::structure;
-  if (!parts_.pipeline.can_prepare_behind(pattern().layout->regions, checkpoint_->attributes))
+  if (!parts_.pipeline.can_prepare_in_background(pattern().layout->regions, checkpoint_->attributes))
     return InCommit::manifest;
   return InCommit::no;
 }
@@ -99,7 +99,7 @@ bool Writer::agree_on_snapshot() {
 /// Local. Each reason once: it is likely to last.
 void Writer::log_in_commit(InCommit why) {
   std::string_view words;
-  if (why == InCommit::host && parts_.setup.options.device.snapshot && parts_.pipeline.is_behind()) {
+  if (why == InCommit::host && parts_.setup.options.device.snapshot && parts_.pipeline.has_worker()) {
     words = "no region of it is in GPU memory (managed memory does not count)";
   }
   if (why == InCommit::structure) words = "its regions differ from the previous checkpoint's on some rank";

@@ -68,7 +68,7 @@ std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles
     std::unique_ptr<format::ContainerReader> container;
     group.together([&] { container = reader_of(files); });
     using Layouts = persist::ManifestBuilder::Layouts;
-    files.manifest = builder_.build(group, *container, files.is_behind ? Layouts::known : Layouts::any);
+    files.manifest = builder_.build(group, *container, files.in_background ? Layouts::known : Layouts::any);
   });
 }
 

@@ -63,7 +63,7 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
   const ToMakeUpFor failed = take_failed();
   decide(job, level, failed.flush);
 
-  Submitted submitted = take_hold(group_, job);
+  Submitted submitted = pin_container(group_, job);
   if (job.flush && !submitted.not_persistent) {
     const double begin_s = clock_.seconds();
     submitted.not_persistent = flush_->prepare(group_, job.files);
@@ -130,7 +130,7 @@ Level Pipeline::highest_level() const {
 }
 
 /// COLLECTIVE, on `group`, if anything is to be done. Pins the container; what cannot be done without is not done.
-Submitted Pipeline::take_hold(const comm::Group& group, Job& job) {
+Submitted Pipeline::pin_container(const comm::Group& group, Job& job) {
   const CommitHead& commit = job.files.commit;
   const auto local = attempt([&] {
     job.files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {commit.id, {}});
@@ -326,9 +326,9 @@ void Pipeline::require(std::string_view tag, Level level) {
 /// COLLECTIVE, on `group`, while nothing else is under way. One stage, now.
 std::optional<Failure> Pipeline::run(const comm::Group& group, Stage& stage, const CommitHead& commit,
                                      store::Reach reach) {
-  const bool is_behind = reach == store::Reach::known;
+  const bool in_background = reach == store::Reach::known;
   std::optional<Pause::Awaited> awaited;
-  if (!is_behind) awaited.emplace(pause_);
+  if (!in_background) awaited.emplace(pause_);
   CommitFiles files{commit, {}};
   auto failure = group.try_together([&] {
     files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {commit.id, {}});
@@ -336,7 +336,7 @@ std::optional<Failure> Pipeline::run(const comm::Group& group, Stage& stage, con
   const double begin_s = clock_.seconds();
   if (!failure) failure = stage.prepare(group, files);
   if (!failure) {
-    const comm::Group waiting = is_behind ? patient(group, files.container->size_bytes()) : group;
+    const comm::Group waiting = in_background ? patient(group, files.container->size_bytes()) : group;
     failure = run_timed(stage, waiting, files, clock_.seconds() - begin_s, reach);
   }
   if (!failure && stage.reaches() == Level::persistent && !commit.is_output) turns_.flushed();

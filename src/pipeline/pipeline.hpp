@@ -92,7 +92,7 @@ class Pipeline {
   /// is not persistent, the next commit is due for the prefix. `unread`: see recovery::Opened.
   void continue_from(const CommitHead& commit, bool persistent, Unread unread);
   /// Whether there is a worker.
-  [[nodiscard]] bool is_behind() const noexcept { return worker_ != nullptr; }
+  [[nodiscard]] bool has_worker() const noexcept { return worker_ != nullptr; }
   /// Nothing is under way when it returns, and what was left to do after an open is given up as far as that costs no
   /// protection.
   void quiesce();
@@ -107,7 +107,7 @@ class Pipeline {
   /// none, invalid_argument if the options rule the level out.
   void require(std::string_view tag, Level level);
   /// Local. open discards what is newer: finalize need not report a snapshot that is lost.
-  void forgo_newer() noexcept { lost_snapshots_.told_of_all(); }
+  void ignore_lost_snapshot() noexcept { lost_snapshots_.told_of_all(); }
   /// Why the newest commit is lost: it was a snapshot that could not be sealed, require() has not said so yet, and
   /// nobody forgoes it. The same on all ranks.
   [[nodiscard]] std::optional<Failure> lost_snapshot() const;
@@ -135,8 +135,8 @@ class Pipeline {
   [[nodiscard]] double within_submit_s() const noexcept { return within_submit_s_; }
 
   /// Local. Whether a commit of these regions can be sealed in the background as far as its manifest is concerned.
-  [[nodiscard]] bool can_prepare_behind(std::span<const format::PlacedRegion> regions,
-                                        const Attributes& attributes) const;
+  [[nodiscard]] bool can_prepare_in_background(std::span<const format::PlacedRegion> regions,
+                                               const Attributes& attributes) const;
   /// Local. Whether there is a worker, and no commit is under way or still to be protected after it was opened.
   [[nodiscard]] bool is_idle() const { return worker_ && worker_->is_idle(); }
 
@@ -176,25 +176,25 @@ class Pipeline {
  private:
   void start_worker(OpenChannel channel);
   [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t own_bytes) const;
-  [[nodiscard]] Submitted take_hold(const comm::Group& group, Job& job);
+  [[nodiscard]] Submitted pin_container(const comm::Group& group, Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
   [[nodiscard]] std::optional<Failure> flush(const comm::Group& group, Job& job, store::Reach reach,
                                              std::uint64_t& tries);
   void work(const comm::Group& channel, Job& job);
   [[nodiscard]] bool seal(const comm::Group& channel, Job& job);
-  void prepare_behind(const comm::Group& channel, Job& job);
+  void prepare_in_background(const comm::Group& channel, Job& job);
   void not_sealed(const comm::Group& channel, const Job& job, const Failure& failure);
   void throw_if_not_sealed(std::string_view tag);
   void tidy(const comm::Group& channel);
-  [[nodiscard]] bool tend(const comm::Group& channel);
-  void tend_protection(const comm::Group& channel);
+  [[nodiscard]] bool run_upkeep_step(const comm::Group& channel);
+  void protect_opened(const comm::Group& channel);
   void read_on(const comm::Group& channel);
-  void meet_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read, const Failure& first);
-  void meet_damaged_container(const comm::Group& channel, const CommitHead& commit, const Failure& first);
+  void handle_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read, const Failure& first);
+  void handle_damaged_container(const comm::Group& channel, const CommitHead& commit, const Failure& first);
   void note(const Job& job, const Submitted& submitted);
   void log_outcome(const Job& job, const Submitted& processed);
   void warn(const CommitHead& commit, const Submitted& processed);
-  void say_not_flushed(const CommitHead& commit, const Failure& failure, std::uint64_t tries);
+  void warn_not_flushed(const CommitHead& commit, const Failure& failure, std::uint64_t tries);
   void record(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
   void record(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries);
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, Stage& stage, const CommitHead& commit,
@@ -208,7 +208,7 @@ class Pipeline {
   };
   [[nodiscard]] ToMakeUpFor take_failed();
   void decide(Job& job, std::optional<Level> level, bool makes_up_for_flush);
-  [[nodiscard]] Protections judge_protection(const CommitHead& commit);
+  [[nodiscard]] Protections find_protections(const CommitHead& commit);
   [[nodiscard]] std::optional<Failure> protect_again(const comm::Group& group, const CommitHead& commit,
                                                      store::Reach reach);
   [[nodiscard]] std::optional<Failure> protect_in_room(const comm::Group& group, const CommitHead& commit,
@@ -219,7 +219,7 @@ class Pipeline {
   void flush_owed_outputs();
   void hand_over_owed_output();
   [[nodiscard]] bool hand_over(const CommitHead& commit);
-  void say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure);
+  void log_flush(const CommitHead& commit, const std::optional<Failure>& failure);
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
   void make_ready(std::uint64_t size_bytes);
   void retire(store::Reach reach);
@@ -245,7 +245,7 @@ class Pipeline {
   double within_submit_s_ = 0;
   std::uint64_t skipped_ = 0;             ///< flushes, by pipeline.when_full
   std::atomic<bool> is_sealing_ = false;  ///< a snapshot, or making its manifest
-  Upkeep upkeep_;                         ///< the worker's, as long as it tends it
+  Upkeep upkeep_;                         ///< the worker's, while there is any
   UnreadFiles unread_files_{store_};
   std::unique_ptr<Worker> worker_;  ///< in the background; the last member: it uses the others
 };

@@ -43,20 +43,20 @@ std::vector<CommitHead> Pipeline::owed_at_end() const {
 
 /// COLLECTIVE. Outputs that are on the prefix then leave the stores, and their memory is free.
 void Pipeline::flush_at_end(const std::vector<CommitHead>& owed) {
-  for (const CommitHead& commit : owed) say_if_flushed(commit, run(group_, *flush_, commit, store::Reach::all));
+  for (const CommitHead& commit : owed) log_flush(commit, run(group_, *flush_, commit, store::Reach::all));
   if (!owed.empty() && !ledger_.must_survey()) retire(store::Reach::all);
 }
 
-void Pipeline::say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) {
+void Pipeline::log_flush(const CommitHead& commit, const std::optional<Failure>& failure) {
   if (!group_.is_root()) return;
-  if (failure) say_not_flushed(commit, *failure, 1);
+  if (failure) warn_not_flushed(commit, *failure, 1);
   else log_.info(compose("{} is persistent", named(commit, schedule_.run)));
 }
 
 /// COLLECTIVE. The worker flushes it, as it would have in its turn. False if it cannot be flushed.
 bool Pipeline::hand_over(const CommitHead& commit) {
   Job job{{commit, {}}, nullptr, false, true, clock_.seconds()};
-  Submitted submitted = take_hold(group_, job);
+  Submitted submitted = pin_container(group_, job);
   if (!submitted.not_persistent) submitted.not_persistent = flush_->prepare(group_, job.files);
   if (submitted.not_persistent) {
     note(job, submitted);

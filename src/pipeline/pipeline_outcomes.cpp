@@ -82,11 +82,11 @@ void Pipeline::log_outcome(const Job& job, const Submitted& processed) {
 
 void Pipeline::warn(const CommitHead& commit, const Submitted& processed) {
   if (processed.not_protected) log_.warning(not_protected(commit, *processed.not_protected));
-  if (processed.not_persistent) say_not_flushed(commit, *processed.not_persistent, processed.flush_tries);
+  if (processed.not_persistent) warn_not_flushed(commit, *processed.not_persistent, processed.flush_tries);
 }
 
 /// Rank 0.
-void Pipeline::say_not_flushed(const CommitHead& commit, const Failure& failure, std::uint64_t tries) {
+void Pipeline::warn_not_flushed(const CommitHead& commit, const Failure& failure, std::uint64_t tries) {
   const std::string line = not_flushed(ledger_, commit, failure, tries);
   if (flush_news_.is_news(failure)) log_.warning(line);
   else log_.debug(line);

@@ -17,7 +17,7 @@ void Pipeline::flush_owed_outputs() {
   if (!group_.any(!ledger_.outputs_to_flush().empty())) return;
   for (const CommitHead& output : owed_outputs()) {
     const auto failure = run(group_, *flush_, output, store::Reach::all);
-    say_if_flushed(output, failure);
+    log_flush(output, failure);
     if (!failure) continue;
     if (failure->code != ErrorCode::not_found) return;
     outputs_.set_out_of_reach(output.id);

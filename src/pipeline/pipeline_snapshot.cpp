@@ -9,7 +9,8 @@
 #include "pipeline/pipeline.hpp"
 
 namespace kedge::pipeline {
-bool Pipeline::can_prepare_behind(std::span<const format::PlacedRegion> regions, const Attributes& attributes) const {
+bool Pipeline::can_prepare_in_background(std::span<const format::PlacedRegion> regions,
+                                         const Attributes& attributes) const {
   return !turns_.may_flush_next() || !flush_->needs_application(group_, regions, attributes);
 }
 
@@ -17,7 +18,7 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
                                std::unique_ptr<PendingSeal> unsealed) {
   turns_.count();
   Job job{{commit, {}}, std::move(unsealed), false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
-  job.files.is_behind = true;
+  job.files.in_background = true;
   const ToMakeUpFor failed = take_failed();
   decide(job, {}, failed.flush);
   if (failed.output) outputs_.note();  // the next one brings it on its way
@@ -59,17 +60,17 @@ bool Pipeline::seal(const comm::Group& channel, Job& job) {
   metrics_.committed(job.files.commit, job.bytes, job.blocked_s);
   lost_snapshots_.forget(job.files.commit.tag);
   worker_->made_progress();
-  prepare_behind(channel, job);
+  prepare_in_background(channel, job);
   is_sealing_ = false;
   worker_->made_progress();
   return true;
 }
 
 /// COLLECTIVE, on `channel`. What submit() does in the application's thread.
-void Pipeline::prepare_behind(const comm::Group& channel, Job& job) {
+void Pipeline::prepare_in_background(const comm::Group& channel, Job& job) {
   Job held{{job.files.commit, {}}, nullptr, job.protect, job.flush, job.submitted_s, job.bytes};
-  held.files.is_behind = true;
-  Submitted submitted = take_hold(channel, held);
+  held.files.in_background = true;
+  Submitted submitted = pin_container(channel, held);
   if (held.flush && !submitted.not_persistent) {
     const double begin_s = clock_.seconds();
     submitted.not_persistent = flush_->prepare(channel, held.files);

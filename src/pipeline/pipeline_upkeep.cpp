@@ -20,7 +20,7 @@ void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread u
     else turns_.make_flush_due();
   }
   outputs_.found();
-  const Protections found = judge_protection(commit);
+  const Protections found = find_protections(commit);
   // At the level that the survey found: the protection that it was recovered from still exists. This also removes the
   // unfinished protections of starts that died while protecting it again, which would add up otherwise.
   retire(store::Reach::all);
@@ -54,7 +54,7 @@ void Pipeline::quiesce() {
 }
 
 /// What the ranks have of its protections; the ledger knows then which one is worth keeping.
-Protections Pipeline::judge_protection(const CommitHead& commit) {
+Protections Pipeline::find_protections(const CommitHead& commit) {
   const Protections found = protect_->find(group_, commit.id);
   if (!found.current.is_none()) ledger_.protect(commit.id, found.current);
   else if (!found.sound.is_none()) ledger_.protect(commit.id, found.sound);
@@ -64,12 +64,12 @@ Protections Pipeline::judge_protection(const CommitHead& commit) {
 
 /// COLLECTIVE, on `channel`, in the worker's thread: one step. False if nothing is left. All ranks decide together what
 /// the step is, since what one knows of commits may be a moment older than what another does.
-bool Pipeline::tend(const comm::Group& channel) {
+bool Pipeline::run_upkeep_step(const comm::Group& channel) {
   pause_.begin();
   // Where there is no room, protecting drops the former copies, of which a damaged container is rebuilt.
   const bool container_first = !upkeep_.unread.empty() && upkeep_.unread.front().is_container;
   if (!container_first && std::exchange(upkeep_.protects, false)) {
-    tend_protection(channel);
+    protect_opened(channel);
     return true;
   }
   if (!upkeep_.unread.empty()) {
@@ -84,7 +84,7 @@ bool Pipeline::tend(const comm::Group& channel) {
 }
 
 /// COLLECTIVE. Before anything is read: what it replaces needs not be.
-void Pipeline::tend_protection(const comm::Group& channel) {
+void Pipeline::protect_opened(const comm::Group& channel) {
   const CommitHead& commit = upkeep_.opened;
   // It may have been superseded, or found damaged by whoever loaded it.
   if (channel.all(ledger_.find(commit.id).has_value())) {
@@ -116,18 +116,18 @@ void Pipeline::read_on(const comm::Group& channel) {
     ledger_.prove(what.commit.id);
     retire(store::Reach::known);
   }
-  if (ballot.failure) meet_damage(channel, what, read, *ballot.failure);
+  if (ballot.failure) handle_damage(channel, what, read, *ballot.failure);
   if (ballot.asked && what.is_container && channel.all(!read.containers)) return;  // the rest of it
   upkeep_.unread.pop_front();
   unread_files_.forget();
 }
 
 /// COLLECTIVE. What was protected by them is not, and what was opened is protected anew.
-void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read,
-                           const Failure& first) {
+void Pipeline::handle_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read,
+                             const Failure& first) {
   const CommitHead& commit = what.commit;
   const bool is_opened = commit.id == upkeep_.opened.id;
-  if (is_opened && channel.any(read.containers)) return meet_damaged_container(channel, commit, first);
+  if (is_opened && channel.any(read.containers)) return handle_damaged_container(channel, commit, first);
   ledger_.unprotect(commit.id);
   if (!is_opened) ledger_.look_again();
   metrics_.damaged(commit, first);
@@ -157,7 +157,7 @@ void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what,
 
 /// COLLECTIVE. What the application has loaded was intact. Whatever the commit can be rebuilt from stays as it is, and
 /// so does what is older.
-void Pipeline::meet_damaged_container(const comm::Group& channel, const CommitHead& commit, const Failure& first) {
+void Pipeline::handle_damaged_container(const comm::Group& channel, const CommitHead& commit, const Failure& first) {
   upkeep_.drops_copies = false;
   if (std::exchange(upkeep_.protects, false)) {
     completions_.failed(commit.id, Level::protected_, first);
@@ -196,8 +196,8 @@ std::optional<Failure> Pipeline::protect_again(const comm::Group& group, const C
 /// former copies are worth less.
 std::optional<Failure> Pipeline::protect_in_room(const comm::Group& group, const CommitHead& commit,
                                                  store::Reach reach) {
-  const bool is_behind = reach == store::Reach::known;
-  if (is_behind) worker_->set_sending(true);
+  const bool in_background = reach == store::Reach::known;
+  if (in_background) worker_->set_sending(true);
   std::optional<Failure> failure = run(group, *protect_, commit, reach);
   if (!failure || failure->code == ErrorCode::no_space) {
     const bool room_was_made = drop_former_copies(group, commit);
@@ -211,7 +211,7 @@ std::optional<Failure> Pipeline::protect_in_room(const comm::Group& group, const
       failure = run(group, *protect_, commit, reach);
     }
   }
-  if (is_behind) worker_->set_sending(false);
+  if (in_background) worker_->set_sending(false);
   if (!failure) retire(reach);
   return failure;
 }

@@ -36,7 +36,7 @@ void Pipeline::start_worker(OpenChannel channel) {
   };
   const Duties duties{[this](const comm::Group& own, Job& job) { work(own, job); },
                       [this](const comm::Group& own) { tidy(own); },
-                      [this](const comm::Group& own) { return tend(own); }};
+                      [this](const comm::Group& own) { return run_upkeep_step(own); }};
   try {
     worker_ = std::make_unique<Worker>(group_, Channel{gentle, channel.is_own}, begin, duties);
   } catch (const Error& error) {

@@ -36,7 +36,7 @@ struct CommitFiles {
   CommitHead commit;
   store::Pin container;
   std::optional<persist::Manifest> manifest = {};  ///< if it is to be flushed
-  bool is_behind = false;                          ///< prepare() is called in the background, too
+  bool in_background = false;                      ///< prepare() is called in the background, too
 };
 
 /// One step beyond level local. Knows how to take it, not when: that is the pipeline's.

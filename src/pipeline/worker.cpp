@@ -70,7 +70,7 @@ Worker::Turn Worker::wait_for_turn(State& state, bool of_job) {
     {
       const std::lock_guard guard(state.mutex);
       if (state.stopping) return Turn::ended;
-      if (state.tends && !of_job) return Turn::step;
+      if (state.has_upkeep && !of_job) return Turn::step;
       if (!state.jobs.empty() && !state.held) {
         ++state.begun;
         return Turn::job;
@@ -90,7 +90,7 @@ bool Worker::end_turn(State& state, const std::optional<Failure>& failure, const
     state.failure = failure;
     if (failure) {
       state.jobs.clear();
-      state.tidies = state.tends = false;
+      state.tidies = state.has_upkeep = false;
     }
   }
   state.done->raise();
@@ -116,8 +116,8 @@ bool Worker::do_job(State& state, const comm::Group& channel, const Duties& duti
 
 bool Worker::do_step(State& state, const comm::Group& channel, const Duties& duties) {
   bool more = false;
-  const auto failure = attempt([&] { channel.guarded([&] { more = duties.tend(channel); }); });
-  return end_turn(state, failure, [&] { state.tends = more; });
+  const auto failure = attempt([&] { channel.guarded([&] { more = duties.run_upkeep_step(channel); }); });
+  return end_turn(state, failure, [&] { state.has_upkeep = more; });
 }
 
 void Worker::submit(Job job) {
@@ -133,7 +133,7 @@ void Worker::submit_upkeep(const Id128& to_protect) {
   {
     const std::lock_guard guard(state_->mutex);
     if (state_->failure) return;
-    state_->tends = true;
+    state_->has_upkeep = true;
     state_->given_up = false;
     state_->to_protect = to_protect;
   }
@@ -195,7 +195,7 @@ Waited Worker::wait_until_idle(Rest rest, Deadline deadline) {
     state_->given_up = true;
   }
   const auto is_idle = [&](const State& state) {
-    return state.jobs.empty() && !state.tidies && (!state.tends || rest == Rest::ignored);
+    return state.jobs.empty() && !state.tidies && (!state.has_upkeep || rest == Rest::ignored);
   };
   auto waited = wait_while_not(is_idle, deadline);
   be_impatient(false);
@@ -296,7 +296,7 @@ Worker::Stopped Worker::stop_thread(Deadline deadline) {
   {
     const std::lock_guard guard(state_->mutex);
     state_->stopping = true;
-    cuts = !state_->jobs.empty() || state_->tidies || state_->tends;
+    cuts = !state_->jobs.empty() || state_->tidies || state_->has_upkeep;
   }
   state_->submitted->raise();
   if (cuts) channel_.group.communicator().interrupt();

@@ -37,7 +37,7 @@ struct Duties {
   /// After each job, when nobody waits for it any more and before the next one.
   std::function<void(const comm::Group& channel)> tidy;
   /// One step of the upkeep; false if nothing is left of it.
-  std::function<bool(const comm::Group& channel)> tend;
+  std::function<bool(const comm::Group& channel)> upkeep_step;
 };
 
 /// What a worker sends on.
@@ -76,7 +76,8 @@ class Worker {
   ~Worker();
 
   void submit(Job job);
-  /// There is upkeep, by Duties::tend; nothing is under way. `to_protect`: the commit that it protects, unless none.
+  /// There is upkeep, by Duties::upkeep_step; nothing is under way. `to_protect`: the commit that it protects, unless
+  /// none.
   void submit_upkeep(const Id128& to_protect);
   /// How many jobs are not done.
   [[nodiscard]] std::size_t pending() const;
@@ -141,11 +142,11 @@ class Worker {
     std::uint64_t ended = 0;
     bool impatient = false;  ///< somebody waits for room
     bool held = false;
-    bool tidies = false;    ///< what follows a job is under way
-    bool tends = false;     ///< there is upkeep
-    bool given_up = false;  ///< what of it is only worth something, is given up
-    bool sends = false;     ///< it sends from files
-    Id128 to_protect;       ///< by the upkeep; none: nothing
+    bool tidies = false;      ///< what follows a job is under way
+    bool has_upkeep = false;  ///< there is upkeep
+    bool given_up = false;    ///< what of it is only worth something, is given up
+    bool sends = false;       ///< it sends from files
+    Id128 to_protect;         ///< by the upkeep; none: nothing
     bool stopping = false;
     std::optional<Failure> failure;
     std::unique_ptr<Communicator::Signal> submitted;

@@ -137,14 +137,14 @@ class SurveyDraft {
     bool has_checkpoint = false;  // an output replaces none
     for (const Candidate& candidate : survey_.candidates) {
       // One that was given up must not push out the one that it was given up for.
-      if (may_be_discarded_) result.unjudged.insert(candidate.commit.id);
+      if (may_be_discarded_) result.undecided.insert(candidate.commit.id);
       if (is_output_of_others(candidate, survey_.processes)) {
         result.outputs_of_others.insert(result.outputs_of_others.begin(), candidate.commit);
         continue;
       }
       // Older ones than what this job can recover are superseded like any other.
       if (candidate.commit.world_size != survey_.processes && !has_checkpoint) {
-        result.unjudged.insert(candidate.commit.id);
+        result.undecided.insert(candidate.commit.id);
       }
       if (!candidate.recoverable || !candidate.in_stores) continue;
       result.entries.push_back(
@@ -152,10 +152,10 @@ class SurveyDraft {
       has_checkpoint = has_checkpoint || !candidate.commit.is_output;
     }
     if (has_checkpoint) return result;
-    result.unjudged.insert(in_stores_.of_other_runs.begin(), in_stores_.of_other_runs.end());
+    result.undecided.insert(in_stores_.of_other_runs.begin(), in_stores_.of_other_runs.end());
     // A lost node may come back. Pieces of a first checkpoint that a crash cut short are useless.
     if (result.commits_exist) {
-      for (const Candidate& candidate : survey_.candidates) result.unjudged.insert(candidate.commit.id);
+      for (const Candidate& candidate : survey_.candidates) result.undecided.insert(candidate.commit.id);
     }
     return result;
   }
