@@ -109,8 +109,9 @@ GuardedRange::~GuardedRange() {
 }
 
 bool GuardedRange::is_intact() const noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);  // what was read before is not read after this
-  return entry_ == nullptr || entry_->is_intact.load();
+  if (entry_ == nullptr) return true;
+  bool expected = true;  // by a write of what is there: a load could be done before those that it is to speak of
+  return entry_->is_intact.compare_exchange_strong(expected, true);
 }
 
 }  // namespace kedge::fs

@@ -116,7 +116,7 @@ bool Worker::do_job(State& state, const comm::Group& channel, const Duties& duti
 
 bool Worker::do_step(State& state, const comm::Group& channel, const Duties& duties) {
   bool more = false;
-  const auto failure = attempt([&] { channel.guarded([&] { more = duties.run_upkeep_step(channel); }); });
+  const auto failure = attempt([&] { channel.guarded([&] { more = duties.upkeep_step(channel); }); });
   return end_turn(state, failure, [&] { state.has_upkeep = more; });
 }
 

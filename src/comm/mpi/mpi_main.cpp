@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kOthersMax{10};
 constexpr std::chrono::milliseconds kPollInterval{1};
+constexpr std::chrono::milliseconds kForwarded{500};  // MPICH's launcher loses lines that it gets as the job ends
 
 /// Whether all ranks of the launch get here in time. Those that do not may be in any call, or belong to a program that
 /// knows nothing of Kedge: so nobody waits for them without a bound, and not before it is needed. What this sends is
@@ -43,6 +44,7 @@ void end_job(int status) {
 void print(const std::string& program, const std::string& what) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), what.c_str());
   std::fflush(stderr);
+  std::this_thread::sleep_for(kForwarded);
 }
 
 }  // namespace
