@@ -195,6 +195,7 @@ extern "C" void leave(int) { ::_exit(42); }
 TEST_F(ForeignMemoryDeathTest, KillsAsEver) {
   EXPECT_EXIT(
       {
+        (void)std::signal(SIGBUS, SIG_DFL);  // a sanitizer has its own
         const GuardedRange range(nullptr, 4096, Access::read);
         touch_foreign();
       },
@@ -250,6 +251,7 @@ TEST_F(ForeignMemoryDeathTest, WhatIsIgnoredStaysIgnoredIfItWasSent) {
 TEST_F(ForeignMemoryDeathTest, ASignalFromOutsideKills) {
   EXPECT_EXIT(
       {
+        (void)std::signal(SIGBUS, SIG_DFL);  // a sanitizer has its own
         const GuardedRange range(nullptr, 4096, Access::read);
         (void)::raise(SIGBUS);
       },
