@@ -324,10 +324,9 @@ KEDGE_MUST_CHECK kedge_error kedge_route_in(kedge_engine* engine, const char* na
                                             size_t* length);
 
 /** COLLECTIVE. Releases what kedge_open acquired and reports the first failure since then: use the loaded data only if
- * it returns KEDGE_OK. After KEDGE_CORRUPT, the next kedge_open takes the one before, in
- * the stores (store.keep) or on the prefix; with open.verify = loaded, the same checkpoint again, if it can be rebuilt.
- * C++'s Engine::restore does that by itself; this loop does the same, also on some ranks while C++ restores a State on
- * others:
+ * it returns KEDGE_OK. After KEDGE_CORRUPT, the next kedge_open, in this process or the next, rebuilds the checkpoint
+ * or takes the one before, in the stores (store.keep) or on the prefix. C++'s Engine::restore does that by itself; this
+ * loop does the same, also on some ranks while C++ restores a State on others:
  *
  *     do {
  *       require(kedge_open(engine, NULL, KEDGE_KEEP_NEWER, &found));

@@ -38,7 +38,7 @@ class CountingMapping final : public Mapping {
   Count count_;
 };
 
-/// What is read without a checksum comes by way of copy_out.
+/// Counts copy_out and checksum; read() is not overridden and ends in copy_out, so that it is counted once.
 class CountingFile final : public kedge::faults::ForwardingFile {
  public:
   CountingFile(std::unique_ptr<File> inner, Count count) : ForwardingFile(std::move(inner)), count_(std::move(count)) {}

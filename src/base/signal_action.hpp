@@ -25,7 +25,7 @@ inline void call_handler(const struct sigaction& action, int signal, siginfo_t* 
   else action.sa_handler(signal);
 }
 
-/// What was there before a handler of ours. Written before that is installed.
+/// The action for a signal that a handler of Kedge's replaced. Written before that handler is installed.
 struct PreviousAction {
   struct sigaction action {};
   std::atomic<bool> was_called = false;

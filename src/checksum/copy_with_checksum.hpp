@@ -27,7 +27,8 @@ namespace kedge {
 [[nodiscard]] std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
                                               std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
 
-/// The same, but leaves the sum in the caches whatever its size: for what is used again at once.
+/// Writes the XOR of all sources to `to` and continues `crc`, as xor_with_checksum does, but leaves the sum in the
+/// caches whatever its size: for what is used again at once.
 [[nodiscard]] std::uint32_t xor_in_caches_with_checksum(std::span<std::byte> to,
                                                         std::span<const std::span<const std::byte>> from,
                                                         std::uint32_t crc,

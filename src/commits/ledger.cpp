@@ -244,10 +244,11 @@ bool Ledger::is_unproven() const {
 
 void Ledger::doubt_opened(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
-  lost_ = lost_ || std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.commit.id == commit_id; });
+  const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id; };
+  const auto is_checkpoint = [&](const Entry& entry) { return is_it(entry) && !entry.commit.is_output; };
+  lost_ = lost_ || std::ranges::any_of(entries_, is_checkpoint);
   unproven_ = {};
   surveyed_ = false;
-  const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id; };
   std::erase_if(entries_, is_it);
   std::erase_if(flushed_outputs_, is_it);
 }

@@ -346,8 +346,8 @@ void Reader::prove() {
 
 void Reader::close() {
   enter(parts_.group, Call::close, 0, parts_.lifecycle.wrong_phase(Call::close, {Phase::reading}));
-  checked_ = open_->unproven || parts_.setup.options.open.verify == Verify::all ? "and so is the rest"
-                                                                                : "the rest is not (open.verify)";
+  const bool is_all_checked = !open_->source && parts_.setup.options.open.verify != Verify::headers;
+  checked_ = is_all_checked ? "and so is the rest" : "the rest is not";
   prove();
   const std::optional<Failure> local = open_->first_failure;
   const std::optional<std::string> unread = open_->unread;

@@ -77,7 +77,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
     return failure && failure->code == ErrorCode::no_space;
   };
   auto failure = begin(expected.bytes);
-  // What was opened may still be read in the background: until then nothing older is retired.
+  // As long as the checkpoint that was opened is verified in the background, nothing older is retired for it.
   if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.is_unproven()))) {
     parts_.group.together([&] { comm::throw_if(parts_.pipeline.wait_until_idle().failure); });
     failure = begin(expected.bytes);

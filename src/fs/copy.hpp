@@ -44,7 +44,8 @@ inline std::uint32_t copy(ByteAccess& from, ByteAccess& to, std::uint64_t size_b
   return crc;
 }
 
-/// Local. The same of a file that is verified when it is used.
+/// Local. Copies the first `size_bytes` of `from` to the start of `to` without a checksum: a file that is verified when
+/// it is used.
 inline void copy_unchecked(ByteAccess& from, ByteAccess& to, std::uint64_t size_bytes) {
   read_in_pieces(from, size_bytes, kCopyPieceBytes, [&](std::uint64_t at, auto part) { to.write(at, part); });
 }

@@ -56,15 +56,16 @@ class ByteAccess {
 
   /// Copies `bytes` to `offset`.
   virtual std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) = 0;
-  /// The same without a checksum: of bytes that were checked where they came from. By itself by way of copy_in.
+  /// Copies `bytes` to `offset` without a checksum: bytes that were checked where they came from. Calls copy_in unless
+  /// overridden.
   virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) { copy_in(offset, bytes, 0); }
-  /// Writes the XOR of these bytes, all of one length, to `offset`. By itself a piece at a time, by way of write.
+  /// Writes the XOR of these bytes, all of one length, to `offset`. Unless overridden, a piece at a time by write.
   virtual std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                                std::uint32_t crc);
   /// Fills `bytes` from `offset`.
   [[nodiscard]] virtual std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) = 0;
-  /// The same without a checksum: of bytes that whoever takes them next checks, or that say themselves whether they are
-  /// whole. By itself by way of copy_out.
+  /// Fills `bytes` from `offset` without a checksum: for bytes that are checked by whoever takes them next, or that
+  /// contain a checksum of their own. Calls copy_out unless overridden.
   virtual void read(std::uint64_t offset, std::span<std::byte> bytes) { static_cast<void>(copy_out(offset, bytes, 0)); }
   /// CRC32C of stored bytes, without handing them out.
   [[nodiscard]] virtual std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) = 0;

@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "checksum/copy_with_checksum.hpp"
 #include "checksum/crc32c.hpp"
 #include "fs/guarded_range.hpp"
@@ -97,8 +99,11 @@ class PosixMapping final : public Mapping {
  private:
   [[nodiscard]] std::span<const std::byte> touched(std::uint64_t offset, std::uint64_t length) const noexcept;
   void enter(std::uint64_t offset, std::uint64_t length) noexcept;
-  void require_read() const;
-  void require_written() const;
+  void require_read() const { require_intact(ErrorCode::corrupt, "read", "treat the file as lost"); }
+  void require_written() const {
+    require_intact(ErrorCode::io, "written", "abandon the checkpoint and create another");
+  }
+  void require_intact(ErrorCode code, std::string_view used, std::string_view remedy) const;
 
   std::byte* data_;
   std::size_t size_bytes_;
@@ -108,22 +113,13 @@ class PosixMapping final : public Mapping {
   std::optional<GuardedRange> guard_;
 };
 
-void PosixMapping::require_read() const {
+void PosixMapping::require_intact(ErrorCode code, std::string_view used, std::string_view remedy) const {
   if (is_intact()) return;
-  throw Error(
-      Failure{ErrorCode::corrupt,
-              "the file was truncated by another process, or its memory failed, while it was being read; treat the "
-              "file as lost",
-              -1, path_, 0});
-}
-
-void PosixMapping::require_written() const {
-  if (is_intact()) return;
-  throw Error(
-      Failure{ErrorCode::io,
-              "the file was truncated by another process, or its memory failed, while it was being written; abandon "
-              "the checkpoint and create another",
-              -1, path_, 0});
+  throw Error(Failure{code,
+                      compose("the file was truncated by another process, or its memory failed, while it was being {}; "
+                              "{}",
+                              used, remedy),
+                      -1, path_, 0});
 }
 
 /// Takes the page faults of what is read next ahead of it: one after the other they cost half of what they cost in the

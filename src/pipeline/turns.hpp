@@ -23,7 +23,7 @@ class Turns {
 
   /// Another checkpoint was made.
   void count() noexcept { ++made_, ++unflushed_; }
-  /// What is due for the one that was counted last. `flush_failed`: on some rank, see take_flush_failed.
+  /// What is due for the checkpoint that was counted last. `flush_failed`: take_flush_failed() said so on some rank.
   [[nodiscard]] Due take(bool flush_failed) noexcept {
     const bool is_lost = protect_lost_.exchange(false);
     return {protects() && (made_ % protect_every_ == 0 || is_lost),

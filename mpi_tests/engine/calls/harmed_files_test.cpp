@@ -1,10 +1,8 @@
 // What another process does to files of the store that the job has mapped: an error on all ranks, never a signal. On
 // the real memory-backed filesystem, since only that sends one.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -13,7 +11,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "harness/several_starts.hpp"
+#include "harness/real_stores.hpp"
 
 namespace kedge::faults::harmed_files_test {
 namespace {
@@ -31,24 +29,8 @@ struct Case {
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
-class HarmedFiles : public testing::TestWithParam<Case> {
+class HarmedFiles : public OnRealStores, public testing::WithParamInterface<Case> {
  protected:
-  void SetUp() override {
-    std::string pattern = "/dev/shm/kedge-test-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) GTEST_SKIP() << "/dev/shm is not there or cannot be written";
-    directory = pattern;
-    ASSERT_TRUE(std::filesystem::create_directory(directory + "/prefix"));
-    job.options.topology.ranks_per_node = 1;
-    job.options.redundancy.scheme = Scheme::partner;
-    job.options.redundancy.every = 0;  // asked for where it is what is tested
-    job.options.store.path = directory + "/{node}";
-    job.options.persistent.path = directory + "/prefix";
-    job.surroundings = [](int, engine::Environment& environment) { environment.file_system = fs::posix_file_system(); };
-  }
-  void TearDown() override {
-    if (!directory.empty()) std::filesystem::remove_all(directory);
-  }
-
   void harm(int rank) const {
     if (rank != kHarmed) return;
     std::vector<std::string> paths;  // with the one that the next commit will be written to, if there is one yet
@@ -72,9 +54,6 @@ class HarmedFiles : public testing::TestWithParam<Case> {
     EXPECT_TRUE(says(failure->message, {GetParam().says})) << failure->message;
     EXPECT_TRUE(failure->path.starts_with(directory)) << failure->path;
   }
-
-  std::string directory;
-  SimulatedJob job{2};
 };
 
 TEST_P(HarmedFiles, SaveNotices) {

@@ -24,7 +24,7 @@
 #include "base/text.hpp"
 #include "harness/forwarding_communicator.hpp"
 #include "harness/page_trap.hpp"
-#include "harness/several_starts.hpp"
+#include "harness/real_stores.hpp"
 
 namespace kedge::faults::harmed_in_use_test {
 namespace {
@@ -39,24 +39,15 @@ void truncate_all() {
   for (const std::string& path : in_danger) (void)::truncate(path.c_str(), kLeft);
 }
 
-class HarmedInUse : public testing::Test {
+class HarmedInUse : public OnRealStores {
  protected:
   void SetUp() override {
-    std::string pattern = "/dev/shm/kedge-test-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) GTEST_SKIP() << "/dev/shm is not there or cannot be written";
-    directory = pattern;
-    ASSERT_TRUE(std::filesystem::create_directory(directory + "/prefix"));
-    job.options.topology.ranks_per_node = 1;
-    job.options.redundancy.scheme = Scheme::partner;
-    job.options.redundancy.every = 0;
-    job.options.store.path = directory + "/{node}";
-    job.options.store.copy_threads = 1;
-    job.options.persistent.path = directory + "/prefix";
-    job.surroundings = [](int, engine::Environment& environment) { environment.file_system = fs::posix_file_system(); };
+    OnRealStores::SetUp();
+    job.options.store.copy_threads = 1;  // so that the trap springs in the midst of a copy
   }
   void TearDown() override {
     in_danger.clear();
-    if (!directory.empty()) std::filesystem::remove_all(directory);
+    OnRealStores::TearDown();
   }
 
   /// All containers of the harmed rank, or that of one step.
@@ -79,9 +70,6 @@ class HarmedInUse : public testing::Test {
     (void)engine.save("v", region(std::span(bytes)));  // commit tells
     engine.commit();
   }
-
-  std::string directory;
-  SimulatedJob job{2};
 };
 
 TEST_F(HarmedInUse, SaveFailsOnAllRanks) {

@@ -175,7 +175,7 @@ TEST_F(GuardedMapping, PlacesInTheTableAreUsedAgain) {
   EXPECT_EQ(mapping_->bytes()[kKept], std::byte{0});
 }
 
-// What is no mapping of ours.
+// Memory that no GuardedRange stands for: SIGBUS there is the program's own.
 
 class ForeignMemoryDeathTest : public testing::Test {
  protected:

@@ -70,7 +70,7 @@ contains
   end subroutine kedge_open_source
 
   ! COLLECTIVE. Releases what was opened and reports the first failure since then: use the loaded data only if it
-  ! succeeds. After KEDGE_CORRUPT, the next kedge_open takes the one before.
+  ! succeeds. After KEDGE_CORRUPT, the next kedge_open rebuilds it or takes the one before.
   subroutine kedge_close(engine, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(out), optional :: stat
