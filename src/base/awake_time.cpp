@@ -63,6 +63,11 @@ double Deadline::process_stopped_s() noexcept { return process_time().stopped_s(
 
 Patience::Patience(Deadline deadline) noexcept : deadline_(deadline), looked_(Deadline::Clock::now()) {}
 
+/// What was waited for may have come while the process was stopped; the next wait may have the same deadline.
+Patience::~Patience() {
+  if (deadline_.finite()) process_time().looked(looked_, Deadline::Clock::now());
+}
+
 bool Patience::is_over() noexcept {
   if (!deadline_.finite()) return false;
   const Time now = Deadline::Clock::now();

@@ -103,6 +103,16 @@ TEST(AwakeTime, ADeadlineThatNobodyLooksAtIsNotPutOff) {
   EXPECT_EQ(deadline.stopped_s(), 0);
 }
 
+TEST(AwakeTime, AWaitThatEndsWithAStopPutsOffTheNextOne) {
+  const Deadline deadline = Deadline::after(Seconds(0.6));
+  {
+    Patience patience(deadline);
+    EXPECT_FALSE(patience.is_over());
+    std::this_thread::sleep_for(Seconds(0.9));  // as if stopped; what it waited for is there afterwards
+  }
+  EXPECT_FALSE(deadline.passed());
+}
+
 TEST(AwakeTime, APatienceWithoutADeadlineNeverEnds) {
   Patience patience(Deadline::never());
   EXPECT_FALSE(patience.is_over());

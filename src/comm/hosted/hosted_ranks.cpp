@@ -113,6 +113,7 @@ std::vector<std::exception_ptr> HostedRanks::run(
       throw Error(ErrorCode::rank_failed, "the ranks of another process have not ended; check what delays it");
     }
   }
+  patience.reset();
   threads.clear();
   if (no_thread) throw std::system_error(*no_thread);
   return thrown;
