@@ -60,7 +60,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
-  if (setup_.options.device.snapshot && !pipeline_.has_worker() && group_.is_root()) {
+  if (setup_.options.device.snapshot && !pipeline_.waits().is_in_background() && group_.is_root()) {
     setup_.log.warning(setup_.options.pipeline.mode == PipelineMode::inline_
                            ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
                            : "device.snapshot has no effect, as nothing is done in the background here (at log level "
@@ -118,7 +118,7 @@ void EngineImpl::commit() {
     const double now_s = clock.seconds();
     schedule_.committed(committed.blocked_s, now_s);
     // What a snapshot takes until it is sealed, the worker measures.
-    const double local_s = now_s - create_begun_s_ - pipeline_.within_submit_s();
+    const double local_s = now_s - create_begun_s_ - committed.in_stages_s;
     job_end_.committed(committed.is_sealed ? std::optional(local_s) : std::nullopt);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::bad_state) {
@@ -147,7 +147,7 @@ Level EngineImpl::level(std::string_view tag) const {
 Counters EngineImpl::counters() const {
   require_own_process();
   Counters counters = metrics_.counters();
-  counters.pending = pipeline_.pending();
+  counters.pending = pipeline_.waits().pending();
   return counters;
 }
 
@@ -167,11 +167,11 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
 bool EngineImpl::end() {
   if (!is_own_process()) return false;  // a child of a fork: the thread, its locks and the run are the parent's
   note_if_left_in_order();
-  const pipeline::Worker::Stopped stopped = stop_worker();
-  if (stopped == pipeline::Worker::Stopped::cut) {
+  const pipeline::Stopped stopped = stop_worker();
+  if (stopped == pipeline::Stopped::cut) {
     lifecycle_.die("it was destroyed while a commit was under way");
   }
-  return stopped != pipeline::Worker::Stopped::not_ended;
+  return stopped != pipeline::Stopped::not_ended;
 }
 
 /// Also after a timeout. Not after an orderly end: then nobody makes another call.
@@ -196,11 +196,12 @@ void EngineImpl::note_if_left_in_order() const {
 
 /// Local. Within a bound. What is kept for messages need not stay page-locked; a worker that copies a snapshot is not
 /// waited for by way of its buffers, as a device may hang.
-pipeline::Worker::Stopped EngineImpl::stop_worker() {
-  const bool is_sealing = pipeline_.is_sealing();
+pipeline::Stopped EngineImpl::stop_worker() {
+  const bool is_sealing = pipeline_.snapshots().is_sealing();
   if (!is_sealing) release_device();
-  const pipeline::Worker::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
-  if (is_sealing && stopped != pipeline::Worker::Stopped::not_ended) release_device();
+  pause_.end();
+  const pipeline::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
+  if (is_sealing && stopped != pipeline::Stopped::not_ended) release_device();
   return stopped;
 }
 
@@ -214,7 +215,8 @@ EngineImpl::~EngineImpl() {
   if (lifecycle_.is_dead()) keep_forever(std::move(started_.node.store));
 }
 
-pipeline::Pipeline EngineImpl::make_pipeline() {
+/// What commits go through.
+pipeline::Stages EngineImpl::make_stages() {
   const Options& options = setup_.options;
   store::NodeStore& store = *started_.node.store;
   auto protect = std::make_unique<pipeline::ProtectStage>(
@@ -225,30 +227,38 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
                               options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); },
                               [this] { return pause_.is_ended(); }},
       *setup_.environment.clock, setup_.log);
-  // What is going to be removed with the stores is not worth a flush at the end.
-  const bool flush_at_end = options.store.on_exit != OnExit::remove;
+  using pipeline::Turns;
+  const pipeline::ProtectStage& protects = *protect;
+  std::vector<pipeline::ScheduledStage> list;
+  list.push_back({std::move(protect), std::make_unique<Turns>(Turns::Rule::every_nth, options.redundancy.every)});
+  list.push_back({std::move(flush), std::make_unique<Turns>(Turns::Rule::nth_since_last, options.persistent.every)});
+  for (pipeline::ScheduledStage& one : setup_.environment.more_stages()) list.push_back(std::move(one));
+  return {std::move(list), protects};
+}
+
+pipeline::Pipeline EngineImpl::make_pipeline() {
+  const Options& options = setup_.options;
+  const pipeline::PipelineSettings settings{
+      .keep = options.store.keep,
+      // What is going to be removed with the stores is not worth a flush at the end.
+      .flush_at_end = options.store.on_exit != OnExit::remove,
+      .has_snapshots = options.device.snapshot,
+      .waits = {.max_pending = options.pipeline.max_pending,
+                .when_full = options.pipeline.when_full,
+                .after_each_submit = setup_.environment.waits_for_worker},
+      .executor = {.channel = {options.pipeline.mode, options.pipeline.messages, options.pipeline.interface},
+                   .cores = options.pipeline.cores,
+                   .sent_bytes_per_s = options.redundancy.bandwidth_limit},
+      .run = run_to_name()};
   return {group_,
-          store,
+          *started_.node.store,
           ledger_,
-          std::move(protect),
-          std::move(flush),
-          {.protect_every = options.redundancy.every,
-           .flush_every = options.persistent.every,
-           .keep = options.store.keep,
-           .flush_at_end = flush_at_end,
-           .channel = {options.pipeline.mode, options.pipeline.messages, options.pipeline.interface},
-           .max_pending = options.pipeline.max_pending,
-           .when_full = options.pipeline.when_full,
-           .waits = setup_.environment.waits_for_worker,
-           .cores = options.pipeline.cores,
-           .sent_bytes_per_s = options.redundancy.bandwidth_limit,
-           .flush_retries = options.persistent.retries,
-           .snapshots = options.device.snapshot,
-           .run = run_to_name()},
+          make_stages(),
+          settings,
           pause_,
           *setup_.environment.clock,
           setup_.log,
-          metrics_,
+          {&metrics_},
           group_.is_root() ? started_.node.records.get() : nullptr};
 }
 
@@ -265,7 +275,7 @@ recovery::Recovery EngineImpl::make_recovery() {
            setup_.environment.is_drain},
           ledger_,
           {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
-           options.store.keep, piece_settings(options), pipeline_.has_worker()},
+           options.store.keep, piece_settings(options), pipeline_.waits().is_in_background()},
           setup_.log};
 }
 
@@ -293,7 +303,7 @@ bool EngineImpl::need_checkpoint() {
 /// looks again: here nothing is made room for.
 void EngineImpl::look_at_stores() {
   if (ledger_.is_surveyed()) return;
-  pipeline_.quiesce();
+  pipeline_.waits().quiesce();
   restore_lost_stores(parts());
   recovery_.survey_only();
   ledger_.look_again();
@@ -302,7 +312,7 @@ void EngineImpl::look_at_stores() {
 void EngineImpl::wait(std::string_view tag, Level level) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::wait, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
-  if (!local) local = pipeline_.wait_for(tag, level, Deadline::never()).failure;
+  if (!local) local = pipeline_.waits().wait_for(tag, level, Deadline::never()).failure;
   enter(group_, Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
   look_at_stores();
   pipeline_.require(tag, level);
@@ -313,7 +323,7 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
   if (!local) local = check_tag(tag);
   pipeline::Waited waited;
   if (!local) {
-    waited = pipeline_.wait_for(tag, level, Deadline::after(at_most));
+    waited = pipeline_.waits().wait_for(tag, level, Deadline::after(at_most));
     local = waited.failure;
   }
   const std::uint64_t gave_up = waited.in_time ? 0 : 1;
@@ -327,7 +337,7 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
 void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
-  if (!local) local = pipeline_.wait_until_idle(pipeline::Rest::ignored).failure;
+  if (!local) local = pipeline_.waits().wait_until_idle(pipeline::Rest::ignored).failure;
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.note_tier_change();
   group_.together([&] {

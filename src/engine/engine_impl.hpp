@@ -47,17 +47,17 @@ class EngineImpl {
   /// A collective call, and what is to be told of commits then.
   template <class Body>
   auto call(Body&& body) {
-    if (pipeline_.calls_back()) {
+    if (pipeline_.completions().calls()) {
       throw Error(ErrorCode::bad_state,
                   "a callback of on_complete must not make collective calls: it runs on each rank for itself");
     }
     try {
       if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
         lifecycle_.collective([&] { group_.guarded(std::forward<Body>(body)); });
-        pipeline_.deliver();
+        pipeline_.completions().deliver();
       } else {
         auto result = lifecycle_.collective([&] { return group_.guarded(std::forward<Body>(body)); });
-        pipeline_.deliver();
+        pipeline_.completions().deliver();
         return result;
       }
     } catch (...) {
@@ -101,6 +101,7 @@ class EngineImpl {
   void give_up(std::chrono::duration<double> after);
   [[nodiscard]] std::string given_up(std::chrono::duration<double> after) const;
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
+  [[nodiscard]] pipeline::Stages make_stages();
   [[nodiscard]] pipeline::Pipeline make_pipeline();
   [[nodiscard]] std::string run_to_name() const;
   [[nodiscard]] recovery::Recovery make_recovery();
@@ -108,7 +109,7 @@ class EngineImpl {
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   [[nodiscard]] Parts parts();
   [[nodiscard]] device::Staging::Refused not_registered() const;
-  [[nodiscard]] pipeline::Worker::Stopped stop_worker();
+  [[nodiscard]] pipeline::Stopped stop_worker();
   [[nodiscard]] device::DirectWrites::Settings direct_writes() const;
   void release_device();
 

@@ -13,6 +13,7 @@
 #include "engine/launch.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
+#include "pipeline/stage_list.hpp"
 
 namespace kedge::engine {
 
@@ -48,6 +49,11 @@ struct Environment {
 
   /// commit() returns when the worker has done what it had to: a test sees what happened, whichever thread did it.
   bool waits_for_worker = false;
+
+  /// Stages that commits go through after those of the engine. The same on every rank.
+  std::function<std::vector<pipeline::ScheduledStage>()> more_stages = [] {
+    return std::vector<pipeline::ScheduledStage>();
+  };
 
   /// The real one: POSIX, the system's clock, KEDGE_NODE, the process's variables.
   [[nodiscard]] static Environment system();

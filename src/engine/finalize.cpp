@@ -24,26 +24,26 @@ std::optional<Failure> both(std::optional<Failure> lost, const std::optional<Fai
 }  // namespace
 
 void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) {
-  const std::optional<Failure> ended = pipeline_.wait_until_idle().failure;
+  const std::optional<Failure> ended = pipeline_.waits().wait_until_idle().failure;
   release_device();  // the application may reset its GPU afterwards, also if this fails
   const auto patience = std::min(to_meet.value_or(group_.timeout()), group_.timeout());
   enter(group_.with_timeout(patience), Call::finalize, 0, ended);
   const std::optional<Failure> failure = end_phase();
-  const std::optional<Failure> lost = pipeline_.lost_snapshot();
-  pipeline_.finish();
+  const std::optional<Failure> lost = pipeline_.snapshots().not_told();
+  (void)pipeline_.finish();
   leave(lost);
   comm::throw_if(both(lost, failure));
 }
 
 bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
-  const pipeline::Waited waited = pipeline_.wait_until_idle(pipeline::Rest::given_up, deadline);
-  if (!pipeline_.is_sealing()) release_device();
+  const pipeline::Waited waited = pipeline_.waits().wait_until_idle(pipeline::Rest::given_up, deadline);
+  if (!pipeline_.snapshots().is_sealing()) release_device();
   const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
-  using Finished = pipeline::Pipeline::Finished;
-  const std::optional<Failure> lost = in_time ? pipeline_.lost_snapshot() : std::nullopt;
-  const Finished finished = in_time ? pipeline_.finish_within(deadline) : Finished::in_the_midst;
+  using Finished = pipeline::OwedFlushes::Finished;
+  const std::optional<Failure> lost = in_time ? pipeline_.snapshots().not_told() : std::nullopt;
+  const Finished finished = in_time ? pipeline_.finish(deadline) : Finished::in_the_midst;
   if (finished == Finished::in_the_midst) give_up(at_most);
   else leave(lost);
   if (failure) throw Error(*both(lost, failure));
@@ -89,9 +89,9 @@ void EngineImpl::give_up(std::chrono::duration<double> after) {
     setup_.log.warning(given_up(after));
     warn_of_owed_outputs(setup_, started_, ledger_);
   }
-  const pipeline::Worker::Stopped stopped = stop_worker();
-  const bool was_idle = stopped == pipeline::Worker::Stopped::idle;
-  pipeline_.give_up();
+  const pipeline::Stopped stopped = stop_worker();
+  const bool was_idle = stopped == pipeline::Stopped::idle;
+  pipeline_.completions().deliver_all();  // nothing becomes of commits any more
   end_calls();
   if (!was_idle) lifecycle_.die("without waiting for all commits");
 }

@@ -44,7 +44,8 @@ JobEnd::JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pip
       group_(group),
       pipeline_(pipeline),
       signal_(std::move(signal)),
-      last_save_({pipeline.highest_level(), pipeline.protects(), setup.options.exit.margin_s}) {
+      last_save_({pipeline.stages().highest_level(), pipeline.stages().is_scheduled(Level::protected_),
+                  setup.options.exit.margin_s}) {
   if (!group_.is_root()) return;
   deadline_s_ = find_deadline();
 }
@@ -149,7 +150,7 @@ void JobEnd::measure() {
   has_measured_ = measures_ = true;
   if (!group_.is_root()) return;
   setup_.log.info(compose("{}: taking a checkpoint to level {} now, to measure how long the last one will take",
-                          time_left(left_s().value_or(0)), to_string(pipeline_.highest_level())));
+                          time_left(left_s().value_or(0)), to_string(pipeline_.stages().highest_level())));
 }
 
 /// COLLECTIVE, once.
@@ -182,7 +183,7 @@ void JobEnd::committed(std::optional<double> local_s) {
 std::optional<Level> JobEnd::level() const {
   if (is_last_due()) return level_;
   if (level_) return std::nullopt;
-  return measures_ ? std::optional(pipeline_.highest_level()) : std::nullopt;
+  return measures_ ? std::optional(pipeline_.stages().highest_level()) : std::nullopt;
 }
 
 }  // namespace kedge::engine

@@ -34,7 +34,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
   if (const auto* source = std::get_if<Source>(&selection); source != nullptr && !local) local = check_source(*source);
-  if (!local) local = parts_.pipeline.wait_until_idle(pipeline::Rest::given_up).failure;
+  if (!local) local = parts_.pipeline.waits().wait_until_idle(pipeline::Rest::given_up).failure;
   if (parts_.notes.was_found_damaged()) reading = recovery::Reading::all_in_open;
   reading = static_cast<recovery::Reading>(
       enter(parts_.group, Call::open, hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
@@ -45,11 +45,11 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   while (opened && !try_to_hold(*opened)) opened = parts_.recovery.open(selection, newer, reading);
   if (!opened || !opened->is_own_unread) rescue_outputs(parts_);  // it may write over what an older commit needs
   if (!opened) {
-    parts_.pipeline.find_owed();
+    parts_.pipeline.opened_nothing(false);
     return std::nullopt;
   }
   if (!opened->commit.is_output) parts_.notes.note(opened->commit.id);
-  if (newer == Newer::discard) parts_.pipeline.ignore_lost_snapshot();
+  if (newer == Newer::discard) parts_.pipeline.snapshots().ignore_lost();
   if (!opened->is_own_unread)
     parts_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
   note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
@@ -315,7 +315,8 @@ void Reader::prove() {
   // What failed to load is read again now: it may be the container's fault. So is all if outputs may have to be
   // rebuilt, which may write over what an older commit needs.
   enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
-  const bool is_large_here = parts_.pipeline.has_worker() && unproven.bytes_left(*open_->container) > kReadAtOnceBytes;
+  const bool is_large_here =
+      parts_.pipeline.waits().is_in_background() && unproven.bytes_left(*open_->container) > kReadAtOnceBytes;
   const bool cannot_wait = open_->first_failure.has_value() || !parts_.ledger.outputs_to_flush().empty();
   const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
   const bool reads_behind = parts_.group.max(mine) == is_large;

@@ -27,27 +27,28 @@ constexpr std::uint64_t kCheckEveryBytes = std::uint64_t{1} << 20U;
 
 void Writer::create(std::string_view tag, const Attributes& attributes, const Expected& expected) {
   const double begin_s = parts_.clock().seconds();
+  pipeline::Waits& waits = parts_.pipeline.waits();
   std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::create, {Phase::idle});
   if (!local) local = check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
-  if (!local) local = expected.is_last ? parts_.pipeline.failure() : parts_.pipeline.wait_for_room();
+  if (!local) local = expected.is_last ? waits.failure() : waits.wait_for_room();
   // If the snapshot fails, the parent is the commit before it. The wait is short: a snapshot is the first in the
   // worker's queue.
-  if (!local) local = parts_.pipeline.wait_until_sealed();
+  if (!local) local = waits.wait_until_sealed();
   // One rank may know what another is about to hear.
   enum Before : std::uint64_t { nothing, skip_flushes, survey };
-  const bool is_one_too_many = !expected.is_last && parts_.pipeline.is_full();
+  const bool is_one_too_many = !expected.is_last && waits.is_full();
   const bool looks = parts_.ledger.must_survey() || has_lost_store(parts_.started);
   const Before mine = looks ? survey : is_one_too_many ? skip_flushes : nothing;
   const std::string what = expected.is_output ? compose("output {}", tag) : std::string(tag);
   const std::uint64_t before = enter(parts_.group, Call::create, hash_of(what), local, mine);
-  if (before == skip_flushes) parts_.pipeline.skip_flushes();
+  if (before == skip_flushes) waits.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (before == survey) {
-    parts_.pipeline.quiesce();
+    waits.quiesce();
     restore_lost_stores(parts_);
     parts_.recovery.survey_only();
-    parts_.pipeline.make_room();
+    parts_.pipeline.opened_nothing(true);
   }
   const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here; who needs the worker after all says so
   const CommitHead head = draw_head(tag, expected.is_output);
@@ -79,7 +80,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
   auto failure = begin(expected.bytes);
   // As long as the checkpoint that was opened is verified in the background, nothing older is retired for it.
   if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.is_unproven()))) {
-    parts_.group.together([&] { comm::throw_if(parts_.pipeline.wait_until_idle().failure); });
+    parts_.group.together([&] { comm::throw_if(parts_.pipeline.waits().wait_until_idle().failure); });
     failure = begin(expected.bytes);
   }
   // What the last checkpoint leads to expect may be more than this one needs.
@@ -94,7 +95,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
 std::string Writer::what_stays() const {
   std::string text;
   if (parts_.group.is_root()) {
-    text = engine::what_stays(parts_.ledger, parts_.setup.options.store.keep, parts_.pipeline.pending() != 0);
+    text = engine::what_stays(parts_.ledger, parts_.setup.options.store.keep, parts_.pipeline.waits().pending() != 0);
   }
   parts_.group.broadcast(text);
   return text;
@@ -244,7 +245,7 @@ void Writer::take_in_routed() {
 
 Writer::Committed Writer::commit(std::optional<Level> level) {
   auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
-  if (!local) local = parts_.pipeline.failure();
+  if (!local) local = parts_.pipeline.waits().failure();
   // The largest of all ranks counts.
   enum Snapshots : std::uint64_t { nothing_on_devices, none, none_of_new_regions, some };
   const Snapshots mine = !checkpoint_                                                      ? nothing_on_devices
@@ -272,18 +273,17 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
   }
   if (!checkpoint_->commit.is_output) parts_.notes.note_committed(checkpoint_->commit.id);
   const auto blocked_s = [&] { return before_s + parts_.clock().seconds() - begin_s; };
-  const pipeline::Submitted submitted = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
+  const pipeline::CommitProgress progress = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
   checkpoint_.reset();
   // A later start of the run has taken over: this commit stands, and nothing may follow it.
-  if (submitted.not_persistent && submitted.not_persistent->code == ErrorCode::busy) {
-    parts_.lifecycle.die(submitted.not_persistent->message);
-  }
-  return {blocked_s()};
+  const std::optional<Failure> not_flushed = progress.failure_to(Level::persistent);
+  if (not_flushed && not_flushed->code == ErrorCode::busy) parts_.lifecycle.die(not_flushed->message);
+  return {.blocked_s = blocked_s(), .in_stages_s = progress.in_stages_s};
 }
 
 std::span<const std::byte> Writer::committed(std::string_view name) const {
   const std::ptrdiff_t position = last_ ? last_layout_->position(name) : -1;
-  if (position < 0 || parts_.pipeline.wait_until_sealed()) return {};
+  if (position < 0 || parts_.pipeline.waits().wait_until_sealed()) return {};
   const format::PlacedRegion& region = last_layout_->regions[static_cast<std::size_t>(position)];
   std::span<const std::byte> bytes;
   (void)attempt([&] {

@@ -45,8 +45,9 @@ class Writer {
   /// Local. The checkpoint cannot be committed: commit will throw the first such failure on all ranks.
   Status remember(Failure failure);
   struct Committed {
-    double blocked_s = 0;   ///< how long the application waited for the checkpoint, from create on
-    bool is_sealed = true;  ///< false: it is a snapshot
+    double blocked_s = 0;    ///< how long the application waited for the checkpoint, from create on
+    double in_stages_s = 0;  ///< of that, in stages beyond the seal
+    bool is_sealed = true;   ///< false: it is a snapshot
   };
   /// `level`: see Pipeline::submit.
   Committed commit(std::optional<Level> level = {});

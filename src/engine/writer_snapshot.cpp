@@ -52,11 +52,11 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
 
 /// Local. Not while another commit is under way: that may take long, and what is not sealed yet would wait for it.
 bool Writer::permits_snapshots(const Expected& expected) {
-  const bool is_wanted = parts_.setup.options.device.snapshot && parts_.pipeline.has_worker() &&
+  const bool is_wanted = parts_.setup.options.device.snapshot && parts_.pipeline.waits().is_in_background() &&
                          expected.may_be_snapshot && !expected.is_last && !expected.is_output &&
                          parts_.ledger.newest().has_value();
-  if (is_wanted && !parts_.pipeline.is_idle()) log_in_commit(InCommit::busy);
-  return is_wanted && parts_.pipeline.is_idle();
+  if (is_wanted && !parts_.pipeline.waits().is_idle()) log_in_commit(InCommit::busy);
+  return is_wanted && parts_.pipeline.waits().is_idle();
 }
 
 /// Local. Whether the region needs nothing more in save.
@@ -82,9 +82,9 @@ bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& f
 /// Local.
 Writer::InCommit Writer::why_in_commit() const {
   if (checkpoint_->first_failure) return InCommit::failed;
-  if (!parts_.pipeline.is_idle()) return InCommit::busy;  // before what a commit under way may still change
+  if (!parts_.pipeline.waits().is_idle()) return InCommit::busy;  // before what a commit under way may still change
   if (!pattern().layout || !checkpoint_->container->is_as_predicted()) return InCommit::structure;
-  if (!parts_.pipeline.can_prepare_in_background(pattern().layout->regions, checkpoint_->attributes))
+  if (!parts_.pipeline.snapshots().can_prepare(pattern().layout->regions, checkpoint_->attributes))
     return InCommit::manifest;
   return InCommit::no;
 }
@@ -99,7 +99,7 @@ bool Writer::agree_on_snapshot() {
 /// Local. Each reason once: it is likely to last.
 void Writer::log_in_commit(InCommit why) {
   std::string_view words;
-  if (why == InCommit::host && parts_.setup.options.device.snapshot && parts_.pipeline.has_worker()) {
+  if (why == InCommit::host && parts_.setup.options.device.snapshot && parts_.pipeline.waits().is_in_background()) {
     words = "no region of it is in GPU memory (managed memory does not count)";
   }
   if (why == InCommit::structure) words = "its regions differ from the previous checkpoint's on some rank";
@@ -129,7 +129,7 @@ Writer::Committed Writer::commit_snapshot(double begin_s) {
   parts_.ledger.take_snapshot(head);
   auto behind = std::make_unique<PendingSnapshot>(parts_, std::move(checkpoint_), straight);
   parts_.pipeline.submit_unsealed(head, {bytes, blocked_s()}, std::move(behind));
-  return {blocked_s(), false};
+  return {.blocked_s = blocked_s(), .is_sealed = false};
 }
 
 }  // namespace kedge::engine

@@ -13,13 +13,32 @@ void Completions::expect(const CommitHead& commit, Level level, Callback callbac
   expected_.push_back({commit, level, std::move(callback)});
 }
 
-void Completions::reached(const Id128& commit_id, Level level) {
+void Completions::reached(const CommitProgress& progress, const StageProgress& stage) {
   const std::lock_guard guard(mutex_);
-  Level& highest = reached_[commit_id];
-  highest = std::max(highest, level);
+  Level& highest = reached_[progress.commit.id];
+  highest = std::max(highest, stage.level);
 }
 
-void Completions::failed(const Id128& commit_id, Level level, const Failure& failure) {
+/// Of a level that the application waits for, that call throws the failure.
+void Completions::failed(const CommitProgress& progress, const StageProgress& stage) {
+  if (progress.reason != Reason::required) note_failed(progress.commit.id, stage.level, *stage.failure);
+}
+
+void Completions::skipped(const CommitProgress& progress, const StageProgress& stage) {
+  note_failed(progress.commit.id, stage.level, *stage.failure);
+}
+
+void Completions::gave_up(const CommitProgress& progress, const StageProgress& stage) {
+  note_failed(progress.commit.id, stage.level, *stage.failure);
+}
+
+void Completions::lost(const CommitProgress& progress, const Failure& failure) {
+  for (const Level level : {Level::snapshot, Level::local, Level::protected_, Level::persistent}) {
+    note_failed(progress.commit.id, level, failure);
+  }
+}
+
+void Completions::note_failed(const Id128& commit_id, Level level, const Failure& failure) {
   const std::lock_guard guard(mutex_);
   failures_.insert_or_assign({commit_id, level}, failure);
 }

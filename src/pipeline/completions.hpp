@@ -12,11 +12,12 @@
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
+#include "pipeline/progress.hpp"
 
 namespace kedge::pipeline {
 
 /// What becomes of commits comes from whichever thread meets it; all else is the application's thread's.
-class Completions {
+class Completions final : public CommitObserver {
  public:
   using Callback = std::function<void(const std::optional<Failure>& failure)>;
   using IsUnderWay = std::function<bool(const Id128& commit_id)>;
@@ -28,16 +29,20 @@ class Completions {
 
   /// Throws bad_state once all others have been told for the last time.
   void expect(const CommitHead& commit, Level level, Callback callback);
-  /// The commit has reached the level.
-  void reached(const Id128& commit_id, Level level);
   /// The commit does not reach the level in its turn.
-  void failed(const Id128& commit_id, Level level, const Failure& failure);
+  void note_failed(const Id128& commit_id, Level level, const Failure& failure);
   /// Calls back whoever's commit has reached its level, or cannot. What a callback throws is logged.
   void deliver();
-  /// Likewise, and all others, too: nothing goes on any more.
+  /// Calls back everybody: nothing goes on any more.
   void deliver_all();
   /// Whether a callback is what is running now.
   [[nodiscard]] bool calls() const noexcept { return calls_; }
+
+  void reached(const CommitProgress& progress, const StageProgress& stage) override;
+  void failed(const CommitProgress& progress, const StageProgress& stage) override;
+  void skipped(const CommitProgress& progress, const StageProgress& stage) override;
+  void gave_up(const CommitProgress& progress, const StageProgress& stage) override;
+  void lost(const CommitProgress& progress, const Failure& failure) override;
 
  private:
   struct Expected {

@@ -4,25 +4,29 @@
 
 namespace kedge::pipeline {
 
-void FlushRecord::failed(const CommitHead& commit, const Failure& failure, std::uint64_t tries) {
-  if (records_ == nullptr) return;
+void FlushRecord::failed(const CommitProgress& progress, const StageProgress& stage) {
+  const bool is_flush = stage.level == Level::persistent && stage.state != StageState::reached;
+  if (records_ == nullptr || !is_flush) return;
+  const CommitHead& commit = progress.commit;
   const std::lock_guard guard(mutex_);
   look();
   if (there_ && there_->generation > commit.generation) return;  // a wait for an older one
-  const store::FailedFlush now{commit.id, commit.generation, commit.tag, clock_.wall_ns(), tries, to_string(failure)};
+  const store::FailedFlush now{commit.id,        commit.generation, commit.tag,
+                               clock_.wall_ns(), stage.tries,       to_string(*stage.failure)};
   const auto not_written = attempt([&] { records_->note_failed_flush(now); });
   if (not_written) log_.debug("could not record the failed flush in the store: " + to_string(*not_written));
   else there_ = now;
 }
 
-void FlushRecord::persistent(const CommitHead& commit) {
-  if (records_ == nullptr) return;
+void FlushRecord::reached(const CommitProgress& progress, const StageProgress& stage) {
+  if (records_ == nullptr || stage.level != Level::persistent) return;
   const std::lock_guard guard(mutex_);
   look();
-  if (there_ && there_->generation <= commit.generation) remove();
+  if (there_ && there_->generation <= progress.commit.generation) remove();
 }
 
-void FlushRecord::retired() {
+/// The commit of a record that an earlier start left may have gone before this one.
+void FlushRecord::retired(std::span<const CommitHead> /*commits*/) {
   if (records_ == nullptr) return;
   const std::lock_guard guard(mutex_);
   look();

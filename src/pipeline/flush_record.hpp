@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "commits/ledger.hpp"
+#include "pipeline/progress.hpp"
 #include "store/failed_flush.hpp"
 #include "store/node_records.hpp"
 
@@ -15,17 +16,16 @@ namespace kedge::pipeline {
 
 /// Rank 0's; elsewhere it does nothing. Local, may be called from any thread. A record that cannot be written or
 /// removed is logged at debug level: it only informs.
-class FlushRecord {
+class FlushRecord final : public CommitObserver {
  public:
   /// `records` is null on the other ranks; all that is referred to must outlive it.
   FlushRecord(store::NodeRecords* records, const commits::Ledger& ledger, Clock& clock, const Log& log)
       : records_(records), ledger_(ledger), clock_(clock), log_(log) {}
 
-  void failed(const CommitHead& commit, const Failure& failure, std::uint64_t tries);
+  void failed(const CommitProgress& progress, const StageProgress& stage) override;
   /// What failed before it does not matter any more.
-  void persistent(const CommitHead& commit);
-  /// Commits may have left the stores.
-  void retired();
+  void reached(const CommitProgress& progress, const StageProgress& stage) override;
+  void retired(std::span<const CommitHead> commits) override;
 
  private:
   void look();

@@ -10,6 +10,7 @@
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "comm/channels.hpp"
+#include "pipeline/flush_news.hpp"
 #include "pipeline/timeout_factor.hpp"
 #include "store/sealing.hpp"
 
@@ -70,6 +71,18 @@ std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles
     using Layouts = persist::ManifestBuilder::Layouts;
     files.manifest = builder_.build(group, *container, files.in_background ? Layouts::known : Layouts::any);
   });
+}
+
+std::uint64_t FlushStage::retries(const Failure& failure) const {
+  return may_pass(failure) ? settings_.persistent.retries : 0;
+}
+
+std::string FlushStage::warning(const CommitHead& commit, const Failure& failure, std::uint64_t tries) const {
+  const auto entry = ledger_.find(commit.id);
+  // A flush may be over when a later start of the run is found to have taken over.
+  if (entry && entry->persistent) return to_string(failure);
+  return compose("{} is not on the parallel filesystem{}: {}", commit.tag,
+                 tries > 1 ? compose(" (tried {} times)", tries) : "", to_string(failure));
 }
 
 std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {

@@ -59,7 +59,13 @@ class FlushStage final : public Stage {
     if (limit > 0 || settings_.pauses) pace_.emplace(clock, rate, settings_.between_pieces, settings_.is_ended);
   }
 
+  [[nodiscard]] std::string_view name() const noexcept override { return "flush"; }
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
+  [[nodiscard]] ForOutputs for_outputs() const noexcept override { return ForOutputs::always; }
+  /// What may pass: a full filesystem, an error of a server.
+  [[nodiscard]] std::uint64_t retries(const Failure& failure) const override;
+  [[nodiscard]] std::string warning(const CommitHead& commit, const Failure& failure,
+                                    std::uint64_t tries) const override;
   /// COLLECTIVE. Makes the manifest, with HDF5 if the structure is new.
   [[nodiscard]] std::optional<Failure> prepare(const comm::Group& group, CommitFiles& files) override;
   [[nodiscard]] bool needs_application(const comm::Group& group, std::span<const format::PlacedRegion> regions,
@@ -109,7 +115,7 @@ class FlushStage final : public Stage {
   commits::Ledger& ledger_;
   persist::Tier& tier_;
   persist::RunRecords* records_;
-  persist::ManifestBuilder builder_;  ///< used by no two threads at once: see Pipeline::wait_until_sealed
+  persist::ManifestBuilder builder_;  ///< used by no two threads at once: see Waits::wait_until_sealed
   FlushSettings settings_;
   Clock& clock_;
   Log log_;

@@ -73,8 +73,8 @@ std::optional<Failure> LostSnapshots::not_told() const {
   return failure;
 }
 
-std::string LostSnapshots::warning(const CommitHead& commit, const Failure& failure) const {
-  const Names names(commit, ledger_.newest());
+std::string lost_snapshot_warning(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure) {
+  const Names names(commit, ledger.newest());
   return compose(
       "the snapshot of {} could not be written to the node-local stores and is lost: {}; {} is still the "
       "newest checkpoint, and the next one may succeed",

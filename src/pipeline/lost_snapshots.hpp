@@ -14,6 +14,10 @@
 
 namespace kedge::pipeline {
 
+/// The log's line about a loss.
+[[nodiscard]] std::string lost_snapshot_warning(const commits::Ledger& ledger, const CommitHead& commit,
+                                                const Failure& failure);
+
 /// Losses are noted and looked up from any thread; what the application was told is the application's thread's.
 class LostSnapshots {
  public:
@@ -38,9 +42,6 @@ class LostSnapshots {
   void told_of_all() noexcept { is_told_ = true; }
   /// That the newest checkpoint is lost, if nobody has told the application.
   [[nodiscard]] std::optional<Failure> not_told() const;
-
-  /// The log's line about a loss.
-  [[nodiscard]] std::string warning(const CommitHead& commit, const Failure& failure) const;
 
  private:
   static constexpr std::size_t kMost = 16;  ///< a store that stays full loses one after the other

@@ -13,59 +13,71 @@ void Metrics::started(int ranks, double seconds) const {
   write({.name = "start", .ranks = ranks, .seconds = seconds, .says_whose = true});
 }
 
-void Metrics::committed(const CommitHead& commit, const CommitBytes& bytes, double blocked_s) {
+void Metrics::committed(const CommitProgress& progress) {
   count([&](Counters& counters) {
     ++counters.commits;
-    counters.saved_bytes += bytes.own;
-    counters.blocked_s += blocked_s;
-    counters.blocked_last_s = blocked_s;
+    counters.saved_bytes += progress.bytes.own;
+    counters.blocked_s += progress.blocked_s;
+    counters.blocked_last_s = progress.blocked_s;
   });
-  write({.name = "commit", .commit = &commit, .bytes = bytes.total, .blocked_s = blocked_s});
+  write({.name = "commit", .commit = &progress.commit, .bytes = progress.bytes.total, .blocked_s = progress.blocked_s});
 }
 
-void Metrics::took_snapshot(const CommitHead& commit, const CommitBytes& bytes, double blocked_s) const {
-  write({.name = "snapshot", .commit = &commit, .bytes = bytes.total, .blocked_s = blocked_s});
+void Metrics::took_snapshot(const CommitProgress& progress) {
+  write(
+      {.name = "snapshot", .commit = &progress.commit, .bytes = progress.bytes.total, .blocked_s = progress.blocked_s});
 }
 
-void Metrics::reached(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s) {
-  const bool persistent = level == Level::persistent;
+void Metrics::lost(const CommitProgress& progress, const Failure& failure) {
+  checkpoint_failed(progress.commit.tag, failure);
+}
+
+void Metrics::reached(const CommitProgress& progress, const StageProgress& stage) {
+  if (stage.level == Level::none) return;
+  const bool persistent = stage.level == Level::persistent;
   count([&](Counters& counters) {
     ++(persistent ? counters.flushes : counters.protections);
-    (persistent ? counters.flushed_bytes : counters.protected_bytes) += bytes.own;
-    if (!after_s) return;
+    (persistent ? counters.flushed_bytes : counters.protected_bytes) += progress.bytes.own;
+    if (!stage.after_s) return;
     double& last_s = persistent ? counters.persistent_last_s : counters.protected_last_s;
     double& max_s = persistent ? counters.persistent_max_s : counters.protected_max_s;
-    last_s = *after_s;
+    last_s = *stage.after_s;
     max_s = std::max(max_s, last_s);
   });
-  Event event{.name = to_string(level), .commit = &commit, .seconds = after_s};
-  if (bytes.total != 0) event.bytes = bytes.total;
+  Event event{.name = to_string(stage.level), .commit = &progress.commit, .seconds = stage.after_s};
+  if (progress.bytes.total != 0) event.bytes = progress.bytes.total;
   write(event);
 }
 
-void Metrics::failed(const CommitHead& commit, Level level, const Failure& failure) {
-  const bool persistent = level == Level::persistent;
+void Metrics::failed(const CommitProgress& progress, const StageProgress& stage) {
+  if (stage.level == Level::none || stage.state == StageState::reached) return;
+  const bool persistent = stage.level == Level::persistent;
   count([&](Counters& counters) { ++(persistent ? counters.flushes_failed : counters.protections_failed); });
-  write({.name = persistent ? "flush_failed" : "protect_failed", .commit = &commit, .failure = &failure});
+  write(
+      {.name = persistent ? "flush_failed" : "protect_failed", .commit = &progress.commit, .failure = &*stage.failure});
 }
 
-void Metrics::retries(const CommitHead& commit, const Failure& failure, double wait_s) {
+void Metrics::retries(const CommitProgress& progress, const StageProgress& stage, double wait_s) {
+  if (stage.level != Level::persistent) return;
   count([](Counters& counters) { ++counters.flush_retries; });
-  write({.name = "flush_retry", .commit = &commit, .seconds = wait_s, .failure = &failure});
+  write({.name = "flush_retry", .commit = &progress.commit, .seconds = wait_s, .failure = &*stage.failure});
 }
 
-void Metrics::skipped(const CommitHead& commit) {
+void Metrics::skipped(const CommitProgress& progress, const StageProgress& stage) {
+  if (stage.level != Level::persistent) return;
   count([](Counters& counters) { ++counters.flushes_skipped; });
-  write({.name = "flush_skipped", .commit = &commit});
+  write({.name = "flush_skipped", .commit = &progress.commit});
 }
 
-void Metrics::damaged(const CommitHead& commit, const Failure& failure) const {
+void Metrics::damaged(const CommitHead& commit, const Failure& failure) {
   write({.name = "damaged", .commit = &commit, .failure = &failure});
 }
 
-void Metrics::retired(const CommitHead& commit) {
-  count([](Counters& counters) { ++counters.retired; });
-  write({.name = "retired", .commit = &commit});
+void Metrics::retired(std::span<const CommitHead> commits) {
+  for (const CommitHead& commit : commits) {
+    count([](Counters& counters) { ++counters.retired; });
+    write({.name = "retired", .commit = &commit});
+  }
 }
 
 void Metrics::opened(const CommitHead& commit, const OpenedFrom& from, double seconds) {

@@ -13,7 +13,7 @@
 #include "kedge/selection.hpp"
 #include "kedge/types.hpp"
 #include "pipeline/event_log.hpp"
-#include "pipeline/stage.hpp"
+#include "pipeline/progress.hpp"
 
 namespace kedge::pipeline {
 
@@ -25,7 +25,7 @@ struct OpenedFrom {
 };
 
 /// Of one rank. Everything is local and may be called from any thread; nothing throws Error.
-class Metrics {
+class Metrics final : public CommitObserver {
  public:
   /// `events`: null on ranks that write none.
   explicit Metrics(std::unique_ptr<EventLog> events) : events_(std::move(events)) {}
@@ -34,19 +34,15 @@ class Metrics {
   [[nodiscard]] Counters counters() const;
 
   void started(int ranks, double seconds) const;
-  /// Sealed.
-  void committed(const CommitHead& commit, const CommitBytes& bytes, double blocked_s);
-  /// Not sealed yet.
-  void took_snapshot(const CommitHead& commit, const CommitBytes& bytes, double blocked_s) const;
-  /// `after_s`: since the commit; none: it was not due then.
-  void reached(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
-  void failed(const CommitHead& commit, Level level, const Failure& failure);
-  /// A flush that failed is tried again after so many seconds.
-  void retries(const CommitHead& commit, const Failure& failure, double wait_s);
-  void skipped(const CommitHead& commit);
-  /// A file of it was found damaged in the background.
-  void damaged(const CommitHead& commit, const Failure& failure) const;
-  void retired(const CommitHead& commit);
+  void committed(const CommitProgress& progress) override;
+  void took_snapshot(const CommitProgress& progress) override;
+  void lost(const CommitProgress& progress, const Failure& failure) override;
+  void reached(const CommitProgress& progress, const StageProgress& stage) override;
+  void failed(const CommitProgress& progress, const StageProgress& stage) override;
+  void retries(const CommitProgress& progress, const StageProgress& stage, double wait_s) override;
+  void skipped(const CommitProgress& progress, const StageProgress& stage) override;
+  void damaged(const CommitHead& commit, const Failure& failure) override;
+  void retired(std::span<const CommitHead> commits) override;
   void opened(const CommitHead& commit, const OpenedFrom& from, double seconds);
   void checkpoint_failed(std::string_view tag, const Failure& failure);
   void finalized() const;

@@ -6,6 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "redundancy/protect.hpp"
 
 namespace kedge::pipeline {
@@ -25,6 +26,10 @@ std::optional<Failure> ProtectStage::run(const comm::Group& group, const CommitF
   if (protection.failure) return protection.failure;
   ledger_.protect(files.commit.id, subject.protection_id);
   return std::nullopt;
+}
+
+std::string ProtectStage::warning(const CommitHead& commit, const Failure& failure, std::uint64_t /*tries*/) const {
+  return compose("{} is not protected against the loss of a node: {}", commit.tag, to_string(failure));
 }
 
 /// Local. It is the set that this rank would get today.

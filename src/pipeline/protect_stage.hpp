@@ -31,14 +31,18 @@ class ProtectStage final : public Stage {
   ProtectStage(store::NodeStore& store, commits::Ledger& ledger, ProtectSettings settings)
       : store_(store), ledger_(ledger), settings_(std::move(settings)) {}
 
+  [[nodiscard]] std::string_view name() const noexcept override { return "protection"; }
   [[nodiscard]] Level reaches() const noexcept override { return Level::protected_; }
+  /// False if the scheme is single.
+  [[nodiscard]] bool is_possible() const noexcept override { return settings_.assignment.scheme != Scheme::single; }
+  [[nodiscard]] ForOutputs for_outputs() const noexcept override { return ForOutputs::as_checkpoints; }
+  [[nodiscard]] bool needs_store_space() const noexcept override { return true; }
+  [[nodiscard]] double sent_share() const noexcept override { return settings_.assignment.parities; }
+  [[nodiscard]] std::string warning(const CommitHead& commit, const Failure& failure,
+                                    std::uint64_t tries) const override;
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
 
-  /// False if the scheme is single: then no commit ever reaches this level.
-  [[nodiscard]] bool is_possible() const noexcept { return settings_.assignment.scheme != Scheme::single; }
   [[nodiscard]] Scheme scheme() const noexcept { return settings_.assignment.scheme; }
-  /// So many times its container's bytes does a rank send.
-  [[nodiscard]] double sent_share() const noexcept { return settings_.assignment.parities; }
   /// COLLECTIVE. What is there of a commit that was opened. One round for each protection of which anything is.
   [[nodiscard]] Protections find(const comm::Group& group, const Id128& commit_id) const;
 

@@ -1,9 +1,11 @@
-// What takes a commit to a higher level.
+// What takes a commit one step further than the stores of the ranks that made it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "comm/group.hpp"
 #include "kedge/error.hpp"
@@ -13,24 +15,6 @@
 
 namespace kedge::pipeline {
 
-/// A commit whose containers are not sealed yet: what is left to do is here.
-class PendingSeal {
- public:
-  PendingSeal() = default;
-  PendingSeal(const PendingSeal&) = delete;
-  PendingSeal& operator=(const PendingSeal&) = delete;
-  virtual ~PendingSeal() = default;
-  /// COLLECTIVE, once. The commit is local then; or the failure, the same on every rank, and nothing is left of it.
-  /// Throws only what ends communication.
-  [[nodiscard]] virtual std::optional<Failure> seal(const comm::Group& group) = 0;
-};
-
-/// What a commit is in bytes.
-struct CommitBytes {
-  std::uint64_t own = 0;    ///< of this rank's container
-  std::uint64_t total = 0;  ///< of all; 0: not known
-};
-
 /// A commit, and this process's container of it, which stays as it is while a stage runs.
 struct CommitFiles {
   CommitHead commit;
@@ -39,7 +23,9 @@ struct CommitFiles {
   bool in_background = false;                      ///< prepare() is called in the background, too
 };
 
-/// One step beyond level local. Knows how to take it, not when: that is the pipeline's.
+/// A step that commits go through after they are sealed. A stage knows how it is taken; the pipeline decides when, on
+/// which thread, and tells the observers what came of it. A new stage is added to the list that the pipeline is made
+/// with; nothing else knows the stages one by one.
 class Stage {
  public:
   Stage() = default;
@@ -47,8 +33,29 @@ class Stage {
   Stage& operator=(const Stage&) = delete;
   virtual ~Stage() = default;
 
-  /// The level of a commit for which run() succeeded.
+  // What it is. Local, and the same on every rank.
+
+  /// For messages: "flush".
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  /// The level of a commit for which run() succeeded; none: its level stays as it was.
   [[nodiscard]] virtual Level reaches() const noexcept = 0;
+  /// Whether any commit of this run can get there.
+  [[nodiscard]] virtual bool is_possible() const noexcept { return true; }
+  /// Whether it is due for outputs: never; if it is due for checkpoints by itself; always.
+  enum class ForOutputs : std::uint8_t { never, as_checkpoints, always };
+  [[nodiscard]] virtual ForOutputs for_outputs() const noexcept { return ForOutputs::never; }
+  /// Whether it needs space in the stores: then it comes before space is taken for the next container.
+  [[nodiscard]] virtual bool needs_store_space() const noexcept { return false; }
+  /// How many times its container's bytes a rank sends to others.
+  [[nodiscard]] virtual double sent_share() const noexcept { return 0; }
+  /// How often it is tried again in the background after this failure.
+  [[nodiscard]] virtual std::uint64_t retries(const Failure& /*failure*/) const { return 0; }
+  /// What the log says of a failure after so many tries.
+  [[nodiscard]] virtual std::string warning(const CommitHead& commit, const Failure& failure,
+                                            std::uint64_t tries) const = 0;
+
+  // What it does.
+
   /// COLLECTIVE. By the application's thread if it needs HDF5 (needs_application()); else it may run in the worker, as
   /// run() may. The failure, the same on every rank.
   [[nodiscard]] virtual std::optional<Failure> prepare(const comm::Group& /*group*/, CommitFiles& /*files*/) {

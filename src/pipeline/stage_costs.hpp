@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "base/recent.hpp"
 #include "kedge/types.hpp"
 
@@ -28,9 +29,13 @@ struct StageCosts {
 /// Takes the measurements; from any thread.
 class StageTimer {
  public:
+  explicit StageTimer(Clock& clock) : clock_(clock) {}
+
+  [[nodiscard]] double now_s() const { return clock_.seconds(); }
   /// A stage that reaches this level succeeded.
   void add(Level reached, double seconds) {
     const std::lock_guard guard(mutex_);
+    if (reached == Level::none) return;
     (reached == Level::persistent ? flush_s_ : reached == Level::local ? local_s_ : protect_s_).add(seconds);
   }
   [[nodiscard]] StageCosts costs(const Ahead& ahead) const {
@@ -39,6 +44,7 @@ class StageTimer {
   }
 
  private:
+  Clock& clock_;
   mutable std::mutex mutex_;
   Recent<4> local_s_;
   Recent<4> protect_s_;

@@ -1,4 +1,4 @@
-// Which checkpoints go to which level by themselves: every so many of them.
+// Which checkpoints a stage takes by itself: every so many of them.
 #pragma once
 
 #include <atomic>
@@ -6,55 +6,54 @@
 
 namespace kedge::pipeline {
 
-/// Counts checkpoints. The same on every rank, but for what a worker noted, which one rank may know before another.
+/// Counts checkpoints for one stage. The same on every rank, but for what a worker noted, which one rank may know
+/// before another.
 class Turns {
  public:
-  /// The options redundancy.every and persistent.every; 0: never.
-  Turns(std::uint64_t protect_every, std::uint64_t flush_every) noexcept
-      : protect_every_(protect_every), flush_every_(flush_every) {}
-
-  struct Due {
-    bool protect = false;
-    bool flush = false;
+  enum class Rule : std::uint8_t {
+    every_nth,      ///< of those that are made
+    nth_since_last  ///< of those that are made after the last that the stage took; after a failure the next one
   };
 
-  [[nodiscard]] bool protects() const noexcept { return protect_every_ != 0; }
-  [[nodiscard]] bool flushes() const noexcept { return flush_every_ != 0; }
+  /// `every` 0: no checkpoint by itself.
+  Turns(Rule rule, std::uint64_t every) noexcept : rule_(rule), every_(every) {}
+
+  [[nodiscard]] bool has_any() const noexcept { return every_ != 0; }
+  /// Whether ranks must compare what they noted before one is taken, see take_failed().
+  [[nodiscard]] bool compares() const noexcept { return has_any() && rule_ == Rule::nth_since_last; }
 
   /// Another checkpoint was made.
-  void count() noexcept { ++made_, ++unflushed_; }
-  /// What is due for the checkpoint that was counted last. `flush_failed`: take_flush_failed() said so on some rank.
-  [[nodiscard]] Due take(bool flush_failed) noexcept {
-    const bool is_lost = protect_lost_.exchange(false);
-    return {protects() && (made_ % protect_every_ == 0 || is_lost),
-            flushes() && (flush_failed || unflushed_ >= flush_every_)};
+  void count() noexcept { ++made_, ++since_last_; }
+  /// Whether the stage is due for the checkpoint that was counted last. `failed`: take_failed() said so on some rank.
+  [[nodiscard]] bool is_due(bool failed) const noexcept {
+    return has_any() && (failed || (rule_ == Rule::every_nth ? made_ % every_ == 0 : since_last_ >= every_));
   }
-  /// Whether the next one may be due for a flush, as far as this rank knows.
-  [[nodiscard]] bool may_flush_next() const noexcept {
-    return flushes() && (flush_failed_ || unflushed_ + 1 >= flush_every_);
+  /// Whether it may be due for the next one, as far as this rank knows.
+  [[nodiscard]] bool may_be_due_next() const noexcept {
+    return has_any() && (failed_ || (rule_ == Rule::every_nth ? (made_ + 1) % every_ == 0 : since_last_ + 1 >= every_));
   }
-
-  /// One is persistent, or a worker has it in hand: the count begins anew.
-  void flushed() noexcept { unflushed_ = 0; }
-  /// The next one is due for a flush.
-  void make_flush_due() noexcept { unflushed_ = flush_every_; }
+  /// The stage took one, or a worker has it in hand: the count begins anew.
+  void restart() noexcept { since_last_ = 0; }
+  /// The next one is due, if any is.
+  void make_due() noexcept { since_last_ = every_; }
 
   // From any thread.
 
-  /// What became of a worker's last flush. A failure makes the next one due.
-  void note_flush(bool failed) noexcept { flush_failed_ = failed; }
-  /// Whether the last one failed; asked once.
-  [[nodiscard]] bool take_flush_failed() noexcept { return flush_failed_.exchange(false); }
-  /// The one whose turn it was to be protected became no commit: the next one is due.
-  void note_protect_lost() noexcept { protect_lost_ = true; }
+  /// What became of the last one that the stage took.
+  void note_result(bool failed) noexcept {
+    if (rule_ == Rule::nth_since_last) failed_ = failed;
+  }
+  /// The checkpoint that the stage was to take became no commit.
+  void note_lost() noexcept { failed_ = true; }
+  /// Whether the next one must make up for one that failed or was lost; asked once.
+  [[nodiscard]] bool take_failed() noexcept { return failed_.exchange(false); }
 
  private:
-  std::uint64_t protect_every_;
-  std::uint64_t flush_every_;
+  Rule rule_;
+  std::uint64_t every_;
   std::uint64_t made_ = 0;
-  std::uint64_t unflushed_ = 0;  ///< since the last that is persistent
-  std::atomic<bool> flush_failed_ = false;
-  std::atomic<bool> protect_lost_ = false;
+  std::uint64_t since_last_ = 0;
+  std::atomic<bool> failed_ = false;
 };
 
 }  // namespace kedge::pipeline

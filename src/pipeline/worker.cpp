@@ -1,6 +1,7 @@
 #include "pipeline/worker.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -10,6 +11,67 @@
 
 namespace kedge::pipeline {
 
+/// The worker's thread, as its work sees it.
+class Worker::InThread final : public Execution {
+ public:
+  InThread(const Channel& channel, State& state) : Execution(channel.group), state_(state), pace_(channel.pace.get()) {}
+
+  /// The rank that the limit keeps back longest takes its time.
+  [[nodiscard]] comm::Group with_time_for(std::uint64_t sent_bytes) const override {
+    if (pace_ == nullptr) return group();
+    const auto paced_ms = static_cast<std::uint64_t>(pace_->seconds_for(sent_bytes) * 1000);
+    return group().with_timeout(group().timeout() + std::chrono::milliseconds(group().max(paced_ms)));
+  }
+  [[nodiscard]] store::Reach may_retire() const noexcept override { return store::Reach::known; }
+  [[nodiscard]] std::optional<Failure> tidy(Stage& /*stage*/) const override { return std::nullopt; }
+  [[nodiscard]] bool is_awaited() const noexcept override { return false; }
+  [[nodiscard]] bool wait_before_retry(std::chrono::duration<double> wait) override;
+  void made_progress() override { state_.done->raise(); }
+  void change(const std::function<void()>& change) override {
+    const std::lock_guard guard(state_.mutex);
+    change();
+  }
+  [[nodiscard]] bool gives_way() const override {
+    const std::lock_guard guard(state_.mutex);
+    return state_.is_stopping || state_.is_given_up || !state_.jobs.empty();
+  }
+  [[nodiscard]] bool is_given_up() const override {
+    const std::lock_guard guard(state_.mutex);
+    return state_.is_given_up;
+  }
+  void set_sending(bool begins) override {
+    const std::lock_guard guard(state_.mutex);
+    state_.is_sending = begins;
+  }
+  void opened_is_protected() override {
+    change([&] { state_.to_protect = {}; });
+    state_.done->raise();
+  }
+
+ private:
+  [[nodiscard]] bool must_go_on() const {
+    const std::lock_guard guard(state_.mutex);
+    return state_.is_stopping || state_.is_urgent || state_.jobs.size() > 1;
+  }
+
+  State& state_;
+  const fs::Pace* pace_;
+};
+
+/// Not so long if another job is submitted, or somebody waits for this one. The other ranks learn of it from rank 0:
+/// what they know may be a moment older or newer.
+bool Worker::InThread::wait_before_retry(std::chrono::duration<double> wait) {
+  bool in_full = true;
+  if (group().is_root()) {
+    const Deadline deadline = Deadline::after(wait);
+    while (!must_go_on() && state_.submitted->wait(deadline)) {
+    }
+    in_full = !must_go_on();
+  }
+  group().with_timeout(group().timeout() + wait).broadcast(in_full);
+  return in_full;
+}
+
 Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> begin, Duties duties)
     : state_(std::make_shared<State>()), channel_(std::move(channel)) {
   Communicator& communicator = channel_.group.communicator();
@@ -18,7 +80,7 @@ Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> 
   const auto start = [&] {
     try {
       thread_ = communicator.start_thread(
-          [state = state_, own = channel_.group, first = std::move(begin), what = std::move(duties)] {
+          [state = state_, own = channel_, first = std::move(begin), what = std::move(duties)] {
             first();
             run(*state, own, what);
           });
@@ -40,18 +102,20 @@ Worker::~Worker() {
   if (!stopped_) (void)stop(Deadline::never());
 }
 
-void Worker::run(State& state, const comm::Group& channel, const Duties& duties) {
+void Worker::run(State& state, const Channel& channel, const Duties& duties) {
+  InThread execution(channel, state);
   while (true) {
     Turn turn = Turn::ended;
-    const auto failure = attempt([&] { turn = next_turn(state, channel); });
+    const auto failure = attempt([&] { turn = next_turn(state, channel.group); });
     if (failure) (void)end_turn(state, failure, [] {});
     if (failure || turn == Turn::ended) return;
-    const bool goes_on = turn == Turn::job ? do_job(state, channel, duties) : do_step(state, channel, duties);
+    const bool goes_on = turn == Turn::job ? do_job(state, execution, duties) : do_step(state, execution, duties);
     if (!goes_on) return;
   }
 }
 
-/// COLLECTIVE, if there is upkeep: that is the same on every rank, while one may have heard of a job and another not.
+/// COLLECTIVE, if there is work after an open: that is the same on every rank, while one may have heard of a job and
+/// another not.
 Worker::Turn Worker::next_turn(State& state, const comm::Group& channel) {
   const Turn turn = wait_for_turn(state, false);
   if (turn != Turn::step) return turn;
@@ -69,9 +133,9 @@ Worker::Turn Worker::wait_for_turn(State& state, bool of_job) {
   while (true) {
     {
       const std::lock_guard guard(state.mutex);
-      if (state.stopping) return Turn::ended;
-      if (state.has_upkeep && !of_job) return Turn::step;
-      if (!state.jobs.empty() && !state.held) {
+      if (state.is_stopping) return Turn::ended;
+      if (state.is_after_open && !of_job) return Turn::step;
+      if (!state.jobs.empty() && !state.is_held) {
         ++state.begun;
         return Turn::job;
       }
@@ -85,42 +149,42 @@ template <class Change>
 bool Worker::end_turn(State& state, const std::optional<Failure>& failure, const Change& change) {
   {
     const std::lock_guard guard(state.mutex);
-    if (state.stopping) return false;
+    if (state.is_stopping) return false;
     change();
     state.failure = failure;
     if (failure) {
       state.jobs.clear();
-      state.tidies = state.has_upkeep = false;
+      state.tidies = state.is_after_open = false;
     }
   }
   state.done->raise();
   return !failure;
 }
 
-bool Worker::do_job(State& state, const comm::Group& channel, const Duties& duties) {
+bool Worker::do_job(State& state, Execution& execution, const Duties& duties) {
   Job* job = nullptr;
   {
     const std::lock_guard guard(state.mutex);
     job = &state.jobs.front();
   }
-  const auto failure = attempt([&] { channel.guarded([&] { duties.work(channel, *job); }); });
+  const auto failure = attempt([&] { execution.group().guarded([&] { duties.work(execution, *job); }); });
   const bool goes_on = end_turn(state, failure, [&] {
     ++state.ended;
     state.jobs.pop_front();
     state.tidies = true;
   });
   if (!goes_on) return false;
-  const auto after = attempt([&] { channel.guarded([&] { duties.tidy(channel); }); });
+  const auto after = attempt([&] { execution.group().guarded([&] { duties.tidy(execution); }); });
   return end_turn(state, after, [&] { state.tidies = false; });
 }
 
-bool Worker::do_step(State& state, const comm::Group& channel, const Duties& duties) {
+bool Worker::do_step(State& state, Execution& execution, const Duties& duties) {
   bool more = false;
-  const auto failure = attempt([&] { channel.guarded([&] { more = duties.upkeep_step(channel); }); });
-  return end_turn(state, failure, [&] { state.has_upkeep = more; });
+  const auto failure = attempt([&] { execution.group().guarded([&] { more = duties.step_after_open(execution); }); });
+  return end_turn(state, failure, [&] { state.is_after_open = more; });
 }
 
-void Worker::submit(Job job) {
+void Worker::submit(Job& job) {
   {
     const std::lock_guard guard(state_->mutex);
     if (state_->failure) return;
@@ -129,181 +193,105 @@ void Worker::submit(Job job) {
   state_->submitted->raise();
 }
 
-void Worker::submit_upkeep(const Id128& to_protect) {
+void Worker::submit_after_open(const Id128& to_protect) {
   {
     const std::lock_guard guard(state_->mutex);
     if (state_->failure) return;
-    state_->has_upkeep = true;
-    state_->given_up = false;
+    state_->is_after_open = true;
+    state_->is_given_up = false;
     state_->to_protect = to_protect;
   }
   state_->submitted->raise();
 }
 
-std::size_t Worker::pending() const {
-  const std::lock_guard guard(state_->mutex);
-  return state_->stopping ? 0 : state_->jobs.size();
-}
-
-bool Worker::is_idle() const {
-  const std::lock_guard guard(state_->mutex);
-  return state_->jobs.empty() && state_->to_protect.is_none();
-}
-
-Ahead Worker::ahead() const {
-  Ahead ahead;
-  const std::lock_guard guard(state_->mutex);
-  for (const Job& job : state_->jobs) {
-    if (job.unsealed) ++ahead.seals;
-    if (job.protect) ++ahead.protects;
-    if (job.flush) ++ahead.flushes;
-  }
-  return ahead;
-}
-
-template <class Condition>
-Waited Worker::wait_while_not(Condition&& condition, Deadline deadline) {
-  while (true) {
-    {
-      const std::lock_guard guard(state_->mutex);
-      if (state_->failure || condition(*state_)) return {state_->failure};
+Backlog Worker::State::backlog() const {
+  Backlog backlog{{}, to_protect, tidies, is_after_open, is_stopping, failure};
+  for (const Job& job : jobs) {
+    Backlog::Waiting& waiting = backlog.jobs.emplace_back(job.progress.commit.id, job.unsealed != nullptr);
+    for (const StageProgress& stage : job.progress.stages) {
+      if (stage.state == StageState::due) waiting.due.push_back(stage.level);
     }
-    if (deadline.passed() || !state_->done->wait(deadline)) return {std::nullopt, false};
   }
+  return backlog;
 }
 
-void Worker::be_impatient(bool impatient) {
-  {
-    const std::lock_guard guard(state_->mutex);
-    state_->impatient = impatient;
-  }
-  if (impatient) state_->submitted->raise();
+Backlog Worker::backlog() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->backlog();
 }
 
 /// Each step of a job waits for the other ranks with a deadline of its own.
-Waited Worker::wait_until_below(std::size_t limit) {
-  be_impatient(true);
-  auto waited = wait_while_not([&](const State& state) { return state.jobs.size() < limit; }, Deadline::never());
-  be_impatient(false);
-  return waited;
-}
-
-Waited Worker::wait_until_idle(Rest rest, Deadline deadline) {
-  be_impatient(true);
-  if (rest == Rest::given_up) {
-    const std::lock_guard guard(state_->mutex);
-    state_->given_up = true;
-  }
-  const auto is_idle = [&](const State& state) {
-    return state.jobs.empty() && !state.tidies && (!state.has_upkeep || rest == Rest::ignored);
-  };
-  auto waited = wait_while_not(is_idle, deadline);
-  be_impatient(false);
-  return waited;
-}
-
-/// The other ranks learn of it from rank 0: what they know may be a moment older or newer.
-bool Worker::wait_before_retry(const comm::Group& channel, comm::Group::Seconds wait) {
-  bool in_full = true;
-  if (channel.is_root()) {
-    const Deadline deadline = Deadline::after(wait);
-    while (!must_go_on() && state_->submitted->wait(deadline)) {
+Waited Worker::wait_until(const Condition& condition, Deadline deadline, bool urgent) {
+  if (urgent) set_urgent(true);
+  Waited waited{std::nullopt, false};
+  while (true) {
+    {
+      const std::lock_guard guard(state_->mutex);
+      if (state_->failure || condition(state_->backlog())) {
+        waited = {state_->failure};
+        break;
+      }
     }
-    in_full = !must_go_on();
+    if (deadline.passed() || !state_->done->wait(deadline)) break;
   }
-  channel.with_timeout(channel.timeout() + wait).broadcast(in_full);
-  return in_full;
+  if (urgent) set_urgent(false);
+  return waited;
 }
 
-bool Worker::must_go_on() const {
-  const std::lock_guard guard(state_->mutex);
-  return state_->stopping || state_->impatient || state_->jobs.size() > 1;
-}
-
-bool Worker::gives_way() const {
-  const std::lock_guard guard(state_->mutex);
-  return state_->stopping || state_->given_up || !state_->jobs.empty();
-}
-
-bool Worker::upkeep_is_given_up() const {
-  const std::lock_guard guard(state_->mutex);
-  return state_->given_up;
-}
-
-void Worker::set_sending(bool begins) {
-  const std::lock_guard guard(state_->mutex);
-  state_->sends = begins;
-}
-
-void Worker::upkeep_protected() {
+void Worker::set_urgent(bool urgent) {
   {
     const std::lock_guard guard(state_->mutex);
-    state_->to_protect = {};
+    state_->is_urgent = urgent;
   }
-  state_->done->raise();
+  if (urgent) state_->submitted->raise();
 }
 
-bool Worker::has(const State& state, const Id128& commit_id) {
-  const auto is_of_it = [&](const Job& job) { return job.files.commit.id == commit_id; };
-  return state.to_protect == commit_id || std::ranges::any_of(state.jobs, is_of_it);
-}
-
-bool Worker::is_under_way(const Id128& commit_id) const {
+void Worker::give_up_after_open() {
   const std::lock_guard guard(state_->mutex);
-  return state_->failure || has(*state_, commit_id);
-}
-
-Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline) {
-  return wait_while_not([&](const State& state) { return enough() || !has(state, commit_id); }, deadline);
-}
-
-Waited Worker::wait_until(const std::function<bool()>& enough) {
-  return wait_while_not([&](const State& state) { return state.stopping || enough(); }, Deadline::never());
+  state_->is_given_up = true;
 }
 
 std::uint64_t Worker::hold() {
   const std::lock_guard guard(state_->mutex);
-  state_->held = true;
+  state_->is_held = true;
   return state_->begun;
 }
 
-std::vector<CommitHead> Worker::skip_flushes(std::uint64_t begun) {
-  std::vector<CommitHead> skipped;
+std::vector<CommitProgress> Worker::skip(std::size_t stage, std::uint64_t begun) {
+  std::vector<CommitProgress> skipped;
   {
     const std::lock_guard guard(state_->mutex);
     std::uint64_t number = state_->ended;
     for (Job& job : state_->jobs) {
-      if (++number > begun && std::exchange(job.flush, false)) skipped.push_back(job.files.commit);
+      StageState& state = job.progress.stages[stage].state;
+      if (++number <= begun || state != StageState::due) continue;
+      state = StageState::not_due;
+      skipped.push_back(job.progress);
     }
-    state_->held = false;
+    state_->is_held = false;
   }
   state_->submitted->raise();
   return skipped;
 }
 
-std::optional<Failure> Worker::failure() const {
-  const std::lock_guard guard(state_->mutex);
-  return state_->failure;
-}
-
-Worker::Stopped Worker::stop(Deadline deadline) {
+Stopped Worker::stop(Deadline deadline) {
   if (!stopped_) stopped_ = stop_thread(deadline);
   return *stopped_;
 }
 
-Worker::Stopped Worker::stop_thread(Deadline deadline) {
+Stopped Worker::stop_thread(Deadline deadline) {
   bool cuts = false;
   {
     const std::lock_guard guard(state_->mutex);
-    state_->stopping = true;
-    cuts = !state_->jobs.empty() || state_->tidies || state_->has_upkeep;
+    state_->is_stopping = true;
+    cuts = !state_->jobs.empty() || state_->tidies || state_->is_after_open;
   }
   state_->submitted->raise();
   if (cuts) channel_.group.communicator().interrupt();
   if (!thread_->join(deadline)) return Stopped::not_ended;
   const std::lock_guard guard(state_->mutex);
   const bool has_failed = state_->failure && comm::ends_communication(state_->failure->code);
-  const bool was_idle = state_->jobs.empty() && !state_->tidies && !state_->sends && !has_failed;
+  const bool was_idle = state_->jobs.empty() && !state_->tidies && !state_->is_sending && !has_failed;
   return was_idle || channel_.ends_with_thread ? Stopped::idle : Stopped::cut;
 }
 

@@ -173,17 +173,18 @@ TEST(WorkerThatFails, LeavesItsCommitsUnderWay) {
   std::shared_ptr<Communicator> communicator = single_process();
   communicator->connect(Deadline::never());
   const comm::Group group(communicator, std::chrono::seconds(10));
-  const pipeline::Duties duties{[](const comm::Group&, pipeline::Job&) { throw Error(ErrorCode::timeout, "nobody"); },
-                                [](const comm::Group&) {}, [](const comm::Group&) { return false; }};
+  const pipeline::Duties duties{[](pipeline::Execution&, pipeline::Job&) { throw Error(ErrorCode::timeout, "nobody"); },
+                                [](pipeline::Execution&) {}, [](pipeline::Execution&) { return false; }};
   pipeline::Worker worker(
       group, {group}, [] {}, duties);
   pipeline::Job job;
-  job.files.commit.id.bytes[0] = 1;
-  const Id128 id = job.files.commit.id;
-  EXPECT_FALSE(worker.is_under_way(id));
-  worker.submit(std::move(job));
-  EXPECT_TRUE(worker.wait_until_idle(pipeline::Rest::awaited, Deadline::never()).failure);
-  EXPECT_TRUE(worker.is_under_way(id));
+  job.progress.commit.id.bytes[0] = 1;
+  const Id128 id = job.progress.commit.id;
+  EXPECT_FALSE(worker.backlog().may_have(id));
+  worker.submit(job);
+  const auto is_idle = [](const pipeline::Backlog& backlog) { return backlog.is_idle(); };
+  EXPECT_TRUE(worker.wait_until(is_idle, Deadline::never(), true).failure);
+  EXPECT_TRUE(worker.backlog().may_have(id));
 }
 
 TEST_P(Completion, FinalizeTellsTheRestAndWhatACallbackThrowsIsLogged) {

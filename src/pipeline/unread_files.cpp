@@ -1,4 +1,4 @@
-#include "pipeline/upkeep.hpp"
+#include "pipeline/unread_files.hpp"
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"

@@ -1,8 +1,7 @@
-// What a start leaves to do in the background: to protect what was opened, and to read what it did not need.
+// Reads, behind the application, the files of commits that an open had no need to read.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <set>
@@ -62,14 +61,6 @@ class UnreadFiles {
 
   store::NodeStore& store_;
   std::set<store::Offered> read_;
-};
-
-/// What is left to do after an open, in this order. The same on every rank.
-struct Upkeep {
-  CommitHead opened;
-  bool protects = false;            ///< it is to be protected where its containers lie now
-  std::deque<UnreadCommit> unread;  ///< what was opened first
-  bool drops_copies = false;        ///< of it, on nodes that its owners have left
 };
 
 }  // namespace kedge::pipeline

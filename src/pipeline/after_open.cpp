@@ -1,0 +1,229 @@
+#include "pipeline/after_open.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "pipeline/timeout_factor.hpp"
+
+namespace kedge::pipeline {
+
+AfterOpen::AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const ProtectStage& protect, StageList& stages,
+                     StageRunner& runner, const CommitObservers& observers, Pause& pause, const StageTimer& timer,
+                     const Log& log)
+    : store_(store),
+      ledger_(ledger),
+      protect_(protect),
+      stages_(stages),
+      runner_(runner),
+      observers_(observers),
+      pause_(pause),
+      timer_(timer),
+      log_(log),
+      unread_files_(store) {}
+
+Id128 AfterOpen::plan(const Execution& execution, const CommitHead& opened, Unread unread) {
+  const Protections found = find_protections(execution.group(), opened);
+  // At the level that the survey found: the protection that it was recovered from still exists. This also removes the
+  // unfinished protections of starts that died while protecting it again, which would add up otherwise.
+  runner_.retire(execution);
+  const bool is_current = !found.current.is_none();
+  const bool is_protected = is_current || !found.sound.is_none();
+  if (!is_protected) ledger_.unprotect(opened.id);
+  const bool is_due = !is_current && is_scheduled();
+  // Without the former copies, what is left of a protection that was asked for once may protect nothing.
+  const bool may_drop = is_protected || found.best.is_none() || !protect_.is_possible();
+  left_ = {opened, is_due, {}, !is_due && may_drop};
+  if (unread.container) left_.unread.push_back({opened, {}, true});
+  if (unread.others) {
+    if (is_protected && !unread.container) left_.unread.push_back({opened, is_current ? found.current : found.sound});
+    for (const commits::Entry& entry : ledger_.entries()) {
+      if (entry.commit.id != opened.id) left_.unread.push_back({entry.commit, {}});
+    }
+  }
+  unread_files_.forget();
+  return is_due ? opened.id : Id128{};
+}
+
+/// What the ranks have of its protections; the ledger knows then which one is worth keeping.
+Protections AfterOpen::find_protections(const comm::Group& group, const CommitHead& commit) {
+  const Protections found = protect_.find(group, commit.id);
+  if (!found.current.is_none()) ledger_.protect(commit.id, found.current);
+  else if (!found.sound.is_none()) ledger_.protect(commit.id, found.sound);
+  else ledger_.prefer(commit.id, found.best);
+  return found;
+}
+
+bool AfterOpen::step(Execution& execution) {
+  pause_.begin();
+  // Where there is no room, protecting drops the former copies, of which a damaged container is rebuilt.
+  const bool container_first = !left_.unread.empty() && left_.unread.front().is_container;
+  if (!container_first && std::exchange(left_.protects, false)) {
+    protect(execution);
+    return true;
+  }
+  if (!left_.unread.empty()) {
+    read(execution);
+    return true;
+  }
+  if (std::exchange(left_.drops_copies, false)) (void)drop_former_copies(execution.group(), left_.opened);
+  if (!execution.gives_way()) {
+    runner_.prepare_next_container(
+        execution,
+        store_.size_bytes(store::FileKind::container, execution.group().logical_rank(), {left_.opened.id, {}}));
+  }
+  return false;
+}
+
+/// Before anything else is read: what the new protection replaces needs not be. A failure is logged: the commit is open
+/// all the same.
+void AfterOpen::protect(Execution& execution) {
+  const CommitHead& commit = left_.opened;
+  const comm::Group& group = execution.group();
+  // It may have been superseded, or found damaged by whoever loaded it.
+  if (group.all(ledger_.find(commit.id).has_value())) {
+    const double begin_s = timer_.now_s();
+    const auto failure = protect_in_room(execution, commit);
+    if (!failure) std::erase_if(left_.unread, [&](const UnreadCommit& what) { return what.commit.id == commit.id; });
+    if (group.is_root() && failure) say_not_protected(commit, *failure);
+    if (group.is_root() && !failure) {
+      log_.info(compose("{} is protected again ({}), took {}", commit.tag, to_string(protect_.scheme()),
+                        human_seconds(timer_.now_s() - begin_s)));
+    }
+  }
+  execution.opened_is_protected();
+}
+
+void AfterOpen::say_not_protected(const CommitHead& commit, const Failure& failure) {
+  const auto entry = ledger_.find(commit.id);
+  const bool is_protected = entry && entry->in_stores == Level::protected_;
+  log_.warning(compose("{} is open and {}: {}", commit.tag,
+                       is_protected ? "keeps the protection that it had" : "not protected against the loss of a node",
+                       to_string(failure)));
+}
+
+/// All that is left of one commit, unless something better is to be done.
+void AfterOpen::read(Execution& execution) {
+  const comm::Group& group = execution.group();
+  const UnreadCommit what = left_.unread.front();
+  const bool is_known = ledger_.find(what.commit.id).has_value();
+  const std::uint64_t bytes = group.max(is_known ? unread_files_.bytes_left(what) : 0);
+  const comm::Group patient = group.with_timeout(group.timeout() * timeout_factor(bytes));
+  ReadFiles read;
+  if (is_known) {
+    read = unread_files_.read(what, [&] {
+      pause_.pass();
+      return execution.gives_way();
+    });
+  }
+  const comm::Ballot ballot = patient.vote_and_ask(read.first_failure(), read.some_left && !execution.is_given_up());
+  if (ballot.asked && !ballot.failure) return;
+  // Its parity may be damaged all the same. First: protecting it again needs the room.
+  if (what.is_container && group.all(is_known && !read.some_left && !read.containers)) {
+    ledger_.prove(what.commit.id);
+    runner_.retire(execution);
+  }
+  if (ballot.failure) handle_damage(execution, what, read, *ballot.failure);
+  if (ballot.asked && what.is_container && group.all(!read.containers)) return;  // the rest of it
+  left_.unread.pop_front();
+  unread_files_.forget();
+}
+
+/// What was protected by the damaged files is not, and what was opened is protected anew.
+void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, const ReadFiles& read,
+                              const Failure& first) {
+  const CommitHead& commit = what.commit;
+  const comm::Group& group = execution.group();
+  const bool is_opened = commit.id == left_.opened.id;
+  if (is_opened && group.any(read.containers)) return handle_damaged_container(execution, commit, first);
+  ledger_.unprotect(commit.id);
+  if (!is_opened) ledger_.look_again();
+  observers_.tell(&CommitObserver::damaged, commit, first);
+  const std::uint64_t files = group.sum(read.damaged.size());
+  std::string so = compose(
+      "{} is an older checkpoint that can no longer be relied on; the next create checks the stores again and keeps "
+      "what can be recovered",
+      commit.tag);
+  if (is_opened) {
+    std::optional<Failure> failure;
+    const bool is_superseded = !group.all(ledger_.find(commit.id).has_value());
+    if (!is_superseded && is_scheduled()) failure = protect_in_room(execution, commit);
+    so = is_superseded ? compose("{} is not needed any more", commit.tag)
+         : !is_scheduled()
+             ? compose(
+                   "{} is no longer protected against the loss of a node; call wait(\"{}\", protected) to protect "
+                   "it again",
+                   commit.tag, commit.tag)
+         : failure ? protect_.warning(commit, *failure, 1)
+                   : compose("{} is protected again ({})", commit.tag, to_string(protect_.scheme()));
+  }
+  if (!group.is_root()) return;
+  log_.warning(compose("a check in the background found damage: {}{}; {}; check the memory or disk of rank {}'s node",
+                       to_string(first), files > 1 ? compose(" and {} more", files - 1) : "", so, first.rank));
+}
+
+/// What the application has loaded was intact. Whatever the commit can be rebuilt from stays as it is, and so does what
+/// is older.
+void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead& commit, const Failure& first) {
+  left_.drops_copies = false;
+  if (std::exchange(left_.protects, false)) {
+    give_up(commit, first);
+    execution.opened_is_protected();
+  }
+  ledger_.look_again();
+  observers_.tell(&CommitObserver::damaged, commit, first);
+  if (!execution.group().is_root()) return;
+  log_.warning(compose(
+      "background verification found damage in a part of {} that this program did not load: {}; what it loaded is "
+      "intact. "
+      "The next open rebuilds the container, or opens an older checkpoint; check the memory or disk of rank {}'s node",
+      commit.tag, to_string(first), first.rank));
+}
+
+/// The copies that protected the commit on its former nodes stay until it is protected where its containers lie now;
+/// where there is no room for both, the former copies are worth less.
+std::optional<Failure> AfterOpen::protect_in_room(Execution& execution, const CommitHead& commit) {
+  const comm::Group& group = execution.group();
+  const std::size_t stage = stages_.number_of(Level::protected_);
+  execution.set_sending(true);
+  std::optional<Failure> failure = runner_.run_now(execution, stage, commit, Reason::required);
+  if (!failure || failure->code == ErrorCode::no_space) {
+    const bool room_was_made = drop_former_copies(group, commit);
+    if (failure && room_was_made) {
+      if (group.is_root()) {
+        log_.info(
+            compose("no room to protect {} beside the copies on its former nodes; removing them and "
+                    "retrying",
+                    commit.tag));
+      }
+      failure = runner_.run_now(execution, stage, commit, Reason::required);
+    }
+  }
+  execution.set_sending(false);
+  if (failure) give_up(commit, *failure);
+  else runner_.retire(execution);
+  return failure;
+}
+
+/// Local.
+void AfterOpen::give_up(const CommitHead& commit, const Failure& failure) {
+  CommitProgress progress = stages_.progress_of(commit);
+  progress.reason = Reason::required;
+  StageProgress& stage = progress.stages[stages_.number_of(Level::protected_)];
+  stage.failure = failure;
+  observers_.tell(&CommitObserver::gave_up, progress, stage);
+}
+
+/// What lies on nodes that its owners have left only costs space: it goes at the latest when its commit is retired.
+/// Whether any rank dropped something.
+bool AfterOpen::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
+  std::size_t dropped = 0;
+  const auto failure = attempt([&] { dropped = store_.drop_adopted(commit.id); });
+  if (failure) log_.debug(compose("former copies of {} could not be removed: {}", commit.tag, to_string(*failure)));
+  return group.any(dropped != 0);
+}
+
+}  // namespace kedge::pipeline

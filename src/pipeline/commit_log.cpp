@@ -1,0 +1,77 @@
+#include "pipeline/commit_log.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "pipeline/lost_snapshots.hpp"
+
+namespace kedge::pipeline {
+
+CommitLog::CommitLog(bool is_root, const commits::Ledger& ledger, const StageList& stages, Scheme scheme,
+                     std::string run, Log log)
+    : is_root_(is_root),
+      ledger_(ledger),
+      stages_(stages),
+      scheme_(scheme),
+      run_(std::move(run)),
+      log_(std::move(log)) {}
+
+std::string CommitLog::named(const CommitHead& commit) const {
+  return run_.empty() ? commit.tag : compose("{} of run '{}'", commit.tag, run_);
+}
+
+void CommitLog::handed_over(const CommitProgress& progress) {
+  if (is_root_) log_.debug(compose("{} is local; the rest goes on in the background", progress.commit.tag));
+}
+
+void CommitLog::took_snapshot(const CommitProgress& progress) {
+  if (is_root_) log_.debug(compose("{} is a snapshot; the rest goes on in the background", progress.commit.tag));
+}
+
+void CommitLog::lost(const CommitProgress& progress, const Failure& failure) {
+  if (is_root_) log_.warning(lost_snapshot_warning(ledger_, progress.commit, failure));
+}
+
+void CommitLog::reached(const CommitProgress& progress, const StageProgress& stage) {
+  if (!is_root_ || stage.level != Level::persistent) return;
+  if (const auto line = flush_news_.succeeded(progress.commit)) log_.info(*line);
+}
+
+/// Of a level that the application waits for, that call throws the failure.
+void CommitLog::failed(const CommitProgress& progress, const StageProgress& stage) {
+  if (!is_root_ || progress.reason == Reason::required) return;
+  const auto scheduled =
+      std::ranges::find_if(stages_.all(), [&](const ScheduledStage& one) { return one.stage->name() == stage.name; });
+  const std::string line = scheduled->stage->warning(progress.commit, *stage.failure, stage.tries);
+  if (stage.level != Level::persistent || flush_news_.is_news(*stage.failure)) log_.warning(line);
+  else log_.debug(line);
+}
+
+void CommitLog::skipped(const CommitProgress& /*progress*/, const StageProgress& stage) {
+  if (is_root_) log_.warning(stage.failure->message);
+}
+
+void CommitLog::finished(const CommitProgress& progress) {
+  if (!is_root_) return;
+  if (progress.reason == Reason::made) log_.info(committed_line(progress));
+  else if (progress.has_reached(Level::persistent)) log_.info(compose("{} is persistent", named(progress.commit)));
+}
+
+std::string CommitLog::committed_line(const CommitProgress& progress) const {
+  const CommitHead& commit = progress.commit;
+  std::string level = progress.has_reached(Level::protected_) ? compose("protected ({})", to_string(scheme_)) : "local";
+  if (progress.has_reached(Level::persistent)) level += " and persistent";
+  std::string line = compose("committed {} (generation {}): {} on {} rank{}, {}, blocked {}", named(commit),
+                             commit.generation, human_bytes(progress.bytes.total), commit.world_size,
+                             commit.world_size == 1 ? "" : "s", level, human_seconds(progress.blocked_s));
+  for (const StageProgress& stage : progress.stages) {
+    if (stage.state != StageState::reached || !stage.after_s) continue;
+    const std::string_view what = stage.level == Level::none ? stage.name : to_string(stage.level);
+    line += compose(", {} after {}", what, human_seconds(*stage.after_s));
+  }
+  return line;
+}
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,45 @@
+// What the log says of commits.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/log.hpp"
+#include "commits/ledger.hpp"
+#include "kedge/options.hpp"
+#include "pipeline/flush_news.hpp"
+#include "pipeline/progress.hpp"
+#include "pipeline/stage_list.hpp"
+
+namespace kedge::pipeline {
+
+/// Rank 0's; elsewhere it says nothing. From any thread.
+class CommitLog final : public CommitObserver {
+ public:
+  /// `run`: its name, if lines are to say it; else empty. All that is referred to must outlive it.
+  CommitLog(bool is_root, const commits::Ledger& ledger, const StageList& stages, Scheme scheme, std::string run,
+            Log log);
+
+  void took_snapshot(const CommitProgress& progress) override;
+  void lost(const CommitProgress& progress, const Failure& failure) override;
+  void reached(const CommitProgress& progress, const StageProgress& stage) override;
+  void failed(const CommitProgress& progress, const StageProgress& stage) override;
+  void skipped(const CommitProgress& progress, const StageProgress& stage) override;
+  void finished(const CommitProgress& progress) override;
+  /// A commit was given to the worker.
+  void handed_over(const CommitProgress& progress);
+
+ private:
+  [[nodiscard]] std::string named(const CommitHead& commit) const;
+  [[nodiscard]] std::string committed_line(const CommitProgress& progress) const;
+
+  bool is_root_;
+  const commits::Ledger& ledger_;
+  const StageList& stages_;
+  Scheme scheme_;
+  std::string run_;
+  Log log_;
+  FlushNews flush_news_;
+};
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,92 @@
+#include "pipeline/owed_flushes.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+namespace kedge::pipeline {
+
+OwedFlushes::OwedFlushes(comm::Group group, commits::Ledger& ledger, OwedOutputs& outputs, StageList& stages,
+                         StageRunner& runner, Executor& executor, Waits& waits, bool at_end)
+    : group_(std::move(group)),
+      ledger_(ledger),
+      outputs_(outputs),
+      stages_(stages),
+      runner_(runner),
+      executor_(executor),
+      waits_(waits),
+      at_end_(at_end),
+      flush_(stages.number_of(Level::persistent)) {}
+
+/// Those that no worker has in hand.
+std::vector<CommitHead> OwedFlushes::owed_outputs() const {
+  return outputs_.list(group_, [&](const Id128& commit_id) { return executor_.backlog().may_have(commit_id); });
+}
+
+void OwedFlushes::flush_outputs() {
+  if (!group_.any(!ledger_.outputs_to_flush().empty())) return;
+  InCall execution(group_);
+  for (const CommitHead& output : owed_outputs()) {
+    const auto failure = runner_.run_now(execution, flush_, output, Reason::owed);
+    if (!failure) continue;
+    if (failure->code != ErrorCode::not_found) return;
+    outputs_.set_out_of_reach(output.id);
+  }
+}
+
+void OwedFlushes::hand_over_output() {
+  const std::vector<CommitHead> owed = owed_outputs();
+  if (owed.empty()) return;
+  if (!hand_over(owed.front())) outputs_.set_out_of_reach(owed.front().id);
+  if (owed.size() > 1) outputs_.note();
+}
+
+/// The worker flushes it, as it would have in its turn. False if it cannot be flushed.
+bool OwedFlushes::hand_over(const CommitHead& commit) {
+  Job job{stages_.progress_of(commit), {commit, {}}};
+  job.progress.reason = Reason::owed;
+  StageState& state = job.progress.stages[flush_].state;
+  state = StageState::due;
+  InCall execution(group_);
+  runner_.prepare(execution, job);
+  if (state != StageState::due) return false;
+  job.progress.bytes.own = job.files.container->size_bytes();
+  executor_.submit(job);
+  return true;
+}
+
+OwedFlushes::Finished OwedFlushes::finish(std::optional<Deadline> deadline) {
+  const std::vector<CommitHead> owed_now = owed();
+  if (owed_now.empty() || !deadline || !executor_.is_in_background()) {
+    flush(owed_now);
+  } else {
+    if (!group_.all(!deadline->passed())) return Finished::in_the_midst;
+    for (const CommitHead& commit : owed_now) (void)hand_over(commit);
+    const Waited waited = waits_.wait_until_idle(Rest::given_up, *deadline);
+    group_.together([&] { comm::throw_if(waited.failure); });
+    if (!group_.all(waited.in_time)) return Finished::in_the_midst;
+  }
+  if (!deadline) return Finished::in_place;
+  return owed().empty() ? Finished::in_place : Finished::not_flushed;
+}
+
+/// What should be on the prefix and is not: outputs, and the newest checkpoint. That first: there may not be time for
+/// all.
+std::vector<CommitHead> OwedFlushes::owed() const {
+  std::vector<CommitHead> owed;
+  const std::optional<commits::Entry> newest = ledger_.newest();
+  const bool is_flushed_at_end = at_end_ && stages_.is_scheduled(Level::persistent);
+  if (is_flushed_at_end && newest && !newest->persistent && !ledger_.is_lost()) owed.push_back(newest->commit);
+  std::ranges::copy(owed_outputs(), std::back_inserter(owed));
+  return owed;
+}
+
+/// Outputs that are on the prefix then leave the stores, and their memory is free.
+void OwedFlushes::flush(const std::vector<CommitHead>& owed) {
+  InCall execution(group_);
+  for (const CommitHead& commit : owed) (void)runner_.run_now(execution, flush_, commit, Reason::owed);
+  if (!owed.empty() && !ledger_.must_survey()) runner_.retire(execution);
+}
+
+}  // namespace kedge::pipeline

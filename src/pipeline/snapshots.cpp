@@ -1,0 +1,89 @@
+#include "pipeline/snapshots.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace kedge::pipeline {
+
+Snapshots::Snapshots(comm::Group group, commits::Ledger& ledger, StageList& stages, StageRunner& runner,
+                     const CommitObservers& observers, Pause& pause, StageTimer& timer, bool may_exist)
+    : group_(std::move(group)),
+      ledger_(ledger),
+      stages_(stages),
+      runner_(runner),
+      observers_(observers),
+      pause_(pause),
+      timer_(timer),
+      may_exist_(may_exist),
+      lost_(ledger) {}
+
+bool Snapshots::can_prepare(std::span<const format::PlacedRegion> regions, const Attributes& attributes) {
+  return std::ranges::none_of(stages_.all(), [&](const ScheduledStage& one) {
+    return one.turns->may_be_due_next() && one.stage->needs_application(group_, regions, attributes);
+  });
+}
+
+void Snapshots::begin(const CommitHead& commit) {
+  lost_.begin(commit.tag);
+  is_sealing_ = true;
+}
+
+bool Snapshots::seal(Execution& execution, Job& job) {
+  const struct Ends {  // also where the other ranks are gone
+    std::atomic<bool>& is_sealing;
+    ~Ends() { is_sealing = false; }
+  } ends{is_sealing_};
+  const double begin_s = timer_.now_s();
+  const Pause::Seconds stood_before = pause_.stood();
+  const auto failure = job.unsealed->seal(execution.with_time_for(stages_.sent_bytes(job.progress.bytes.own)));
+  std::unique_ptr<PendingSeal> done;  // it may take long to end, so not while others look at the job
+  execution.change([&] { done = std::move(job.unsealed); });
+  done.reset();
+  if (failure) {
+    not_sealed(execution, job, *failure);
+    return false;
+  }
+  const double took_s = timer_.now_s() - begin_s - (pause_.stood() - stood_before).count();
+  timer_.add(Level::local, job.progress.blocked_s + std::max(took_s, 0.0));
+  observers_.tell(&CommitObserver::committed, job.progress);
+  lost_.forget(job.progress.commit.tag);
+  execution.made_progress();
+  runner_.prepare(execution, job);
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    if (job.progress.stages[number].state == StageState::failed) stages_[number].turns->note_result(true);
+  }
+  is_sealing_ = false;
+  execution.made_progress();
+  return true;
+}
+
+/// COLLECTIVE, on the execution's group. It was never a commit; the one before it still is the newest.
+void Snapshots::not_sealed(Execution& execution, const Job& job, const Failure& failure) {
+  const CommitHead& commit = job.progress.commit;
+  lost_.add(commit, failure);
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    if (job.progress.stages[number].state == StageState::due) stages_[number].turns->note_lost();
+  }
+  ledger_.drop_snapshot();
+  observers_.tell(&CommitObserver::lost, job.progress, failure);
+  is_sealing_ = false;
+  execution.made_progress();
+  if (failure.code == ErrorCode::device_failed) throw Error(failure);
+}
+
+void Snapshots::throw_if_lost(std::string_view tag) {
+  if (!may_exist_) return;
+  const auto lost = lost_.find(tag);
+  const auto failure = group_.vote(lost ? std::optional(lost->failure) : std::nullopt);
+  if (failure) lost_.told(tag);
+  comm::throw_if(failure);
+}
+
+std::optional<Failure> Snapshots::not_told() const {
+  if (!may_exist_) return std::nullopt;
+  return group_.vote(lost_.not_told());
+}
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,82 @@
+#include "pipeline/stage_list.hpp"
+
+#include <algorithm>
+
+#include "base/invariant.hpp"
+
+namespace kedge::pipeline {
+
+std::size_t StageList::number_of(Level level) const {
+  const auto found =
+      std::ranges::find_if(stages_, [&](const ScheduledStage& one) { return one.stage->reaches() == level; });
+  invariant(found != stages_.end(), "every level above local has a stage");
+  return static_cast<std::size_t>(found - stages_.begin());
+}
+
+Level StageList::highest_level() const {
+  Level highest = Level::local;
+  for (const ScheduledStage& one : stages_) {
+    if (one.is_scheduled()) highest = std::max(highest, one.stage->reaches());
+  }
+  return highest;
+}
+
+std::uint64_t StageList::sent_bytes(std::uint64_t container_bytes) const {
+  double share = 0;
+  for (const ScheduledStage& one : stages_) share += one.stage->sent_share();
+  return static_cast<std::uint64_t>(static_cast<double>(container_bytes) * share);
+}
+
+CommitProgress StageList::progress_of(const CommitHead& commit) const {
+  CommitProgress progress{commit};
+  for (const ScheduledStage& one : stages_) progress.stages.push_back({one.stage->name(), one.stage->reaches()});
+  return progress;
+}
+
+bool StageList::is_due(const ScheduledStage& scheduled, std::optional<Level> highest, bool failed) {
+  const bool by_turn = scheduled.turns->is_due(failed) && scheduled.stage->is_possible();
+  const Level level = scheduled.stage->reaches();
+  if (!highest || level == Level::none || level < *highest) return by_turn;
+  return level == *highest;
+}
+
+void StageList::mark_due(CommitProgress& progress, std::optional<Level> highest, std::uint64_t failed) {
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    const ScheduledStage& one = stages_[number];
+    const bool has_failed = (failed >> number & 1U) != 0;
+    bool due = false;
+    if (progress.commit.is_output) {
+      const Stage::ForOutputs rule = one.stage->for_outputs();
+      due = rule == Stage::ForOutputs::always || (rule == Stage::ForOutputs::as_checkpoints && one.is_scheduled());
+      if (has_failed) one.turns->note_lost();  // that is for the next checkpoint
+    } else {
+      due = is_due(one, highest, has_failed);
+    }
+    if (due) progress.stages[number].state = StageState::due;
+  }
+}
+
+std::uint64_t StageList::take_failed() {
+  std::uint64_t failed = 0;
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    if (stages_[number].turns->take_failed()) failed |= std::uint64_t{1} << number;
+  }
+  return failed;
+}
+
+bool StageList::compares() const {
+  return std::ranges::any_of(stages_, [](const ScheduledStage& one) { return one.turns->compares(); });
+}
+
+void StageList::count() {
+  for (const ScheduledStage& one : stages_) one.turns->count();
+}
+
+void StageList::restart_due(const CommitProgress& progress) {
+  if (progress.commit.is_output) return;
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    if (progress.stages[number].state == StageState::due) stages_[number].turns->restart();
+  }
+}
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,184 @@
+#include "pipeline/stage_runner.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+
+namespace kedge::pipeline {
+namespace {
+
+/// Before try number `tries` + 1: 1, 2, 4, ... seconds.
+double backoff_s(std::uint64_t tries) {
+  constexpr double kLongest_s = 60;
+  constexpr std::uint64_t kLongestAfter = 7;
+  return tries >= kLongestAfter ? kLongest_s : static_cast<double>(std::uint64_t{1} << (tries - 1));
+}
+
+}  // namespace
+
+StageRunner::StageRunner(store::NodeStore& store, commits::Ledger& ledger, StageList& stages,
+                         const CommitObservers& observers, Pause& pause, StageTimer& timer, StoreRoom room,
+                         const Log& log)
+    : store_(store),
+      ledger_(ledger),
+      stages_(stages),
+      observers_(observers),
+      pause_(pause),
+      timer_(timer),
+      room_(room),
+      log_(log) {}
+
+void StageRunner::prepare(Execution& execution, Job& job) {
+  const comm::Group& group = execution.group();
+  CommitFiles files{job.progress.commit, {}, {}, job.files.in_background};
+  const auto local = attempt([&] {
+    files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {files.commit.id, {}});
+  });
+  if (!job.progress.is_due()) {
+    execution.change([&] { job.files = std::move(files); });
+    return;
+  }
+  const auto not_pinned = group.vote(local);
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    StageProgress& progress = job.progress.stages[number];
+    if (progress.state != StageState::due) continue;
+    const double begin_s = timer_.now_s();
+    auto failure = not_pinned;
+    if (!failure) failure = stages_[number].stage->prepare(group, files);
+    progress.prepare_s = timer_.now_s() - begin_s;
+    if (failure) fail(execution, job, number, *failure);
+  }
+  execution.change([&] { job.files = std::move(files); });
+}
+
+void StageRunner::run(Execution& execution, Job& job) {
+  bool is_next_prepared = false;
+  const auto prepare_next = [&] {
+    if (std::exchange(is_next_prepared, true)) return;
+    execution.made_progress();
+    retire(execution);
+    if (job.progress.reason == Reason::made && job.files.container)
+      prepare_next_container(execution, job.files.container->size_bytes());
+  };
+  for (std::size_t number = 0; number < stages_.size(); ++number) {
+    if (!stages_[number].stage->needs_store_space()) prepare_next();
+    if (job.progress.stages[number].state != StageState::due) continue;
+    run_with_retries(execution, job, number);
+    if (!job.progress.commit.is_output) {
+      stages_[number].turns->note_result(job.progress.stages[number].failure.has_value());
+    }
+    if (is_next_prepared) retire(execution);
+  }
+  prepare_next();
+}
+
+/// As long as nobody waits for something else, what may succeed later is tried again.
+void StageRunner::run_with_retries(Execution& execution, Job& job, std::size_t number) {
+  StageProgress& progress = job.progress.stages[number];
+  const Stage& stage = *stages_[number].stage;
+  run_once(execution, job, number);
+  while (progress.state == StageState::due && !execution.is_awaited() &&
+         progress.tries <= stage.retries(*progress.failure)) {
+    const double wait_s = backoff_s(progress.tries);
+    if (execution.group().is_root()) {
+      log_.debug(compose("{} of {} failed, retrying in {:.0f} s: {}", stage.name(), job.progress.commit.tag, wait_s,
+                         to_string(*progress.failure)));
+    }
+    if (!execution.wait_before_retry(std::chrono::duration<double>(wait_s))) break;
+    observers_.tell(&CommitObserver::retries, job.progress, progress, wait_s);
+    run_once(execution, job, number);
+  }
+  if (progress.state == StageState::due) fail(execution, job, number, *progress.failure);
+}
+
+/// A failure leaves the stage due. What the worker stood still for the application is no cost: nothing keeps it waiting
+/// when the last checkpoint is brought to its levels.
+void StageRunner::run_once(Execution& execution, Job& job, std::size_t number) {
+  StageProgress& progress = job.progress.stages[number];
+  Stage& stage = *stages_[number].stage;
+  const CommitHead& commit = job.progress.commit;
+  const auto sent_bytes = static_cast<std::uint64_t>(static_cast<double>(job.progress.bytes.own) * stage.sent_share());
+  const comm::Group group = stage.sent_share() > 0 ? execution.with_time_for(sent_bytes) : execution.group();
+  const double begin_s = timer_.now_s();
+  const Pause::Seconds stood_before = pause_.stood();
+  ++progress.tries;
+  progress.failure = stage.run(group, job.files);
+  // A flush may be over when a later start of the run is found to have taken over.
+  const bool is_reached =
+      !progress.failure || (progress.failure->code == ErrorCode::busy && stage.reaches() != Level::none &&
+                            ledger_.has_reached(commit.id, stage.reaches()));
+  if (!is_reached) return;
+  if (job.progress.reason == Reason::made) progress.after_s = timer_.now_s() - job.progress.submitted_s;
+  execution.change([&] { progress.state = StageState::reached; });
+  observers_.tell(&CommitObserver::reached, job.progress, progress);
+  if (!progress.failure) progress.failure = execution.tidy(stage);
+  if (progress.failure) return observers_.tell(&CommitObserver::failed, job.progress, progress);
+  const double took_s = timer_.now_s() - begin_s - (pause_.stood() - stood_before).count();
+  timer_.add(stage.reaches(), progress.prepare_s + std::max(took_s, 0.0));
+}
+
+void StageRunner::fail(Execution& execution, Job& job, std::size_t number, const Failure& failure) {
+  StageProgress& progress = job.progress.stages[number];
+  execution.change([&] { progress.state = StageState::failed; });
+  progress.failure = failure;
+  progress.tries = std::max<std::uint64_t>(progress.tries, 1);
+  observers_.tell(&CommitObserver::failed, job.progress, progress);
+}
+
+std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t number, const CommitHead& commit,
+                                            Reason reason) {
+  const comm::Group& group = execution.group();
+  ScheduledStage& scheduled = stages_[number];
+  std::optional<Pause::Awaited> awaited;
+  if (execution.is_awaited()) awaited.emplace(pause_);
+  Job job{stages_.progress_of(commit), {commit, {}}};
+  job.progress.reason = reason;
+  auto failure = group.try_together([&] {
+    job.files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {commit.id, {}});
+  });
+  StageProgress& progress = job.progress.stages[number];
+  const double begin_s = timer_.now_s();
+  if (!failure) failure = scheduled.stage->prepare(group, job.files);
+  if (!failure) {
+    job.progress.bytes.own = job.files.container->size_bytes();
+    progress.prepare_s = timer_.now_s() - begin_s;
+    run_once(execution, job, number);
+    failure = progress.failure;
+  }
+  if (progress.state != StageState::reached) fail(execution, job, number, *failure);
+  if (reason == Reason::owed) observers_.tell(&CommitObserver::finished, job.progress);
+  if (!failure && !commit.is_output) {
+    scheduled.turns->restart();
+    scheduled.turns->note_result(false);
+  }
+  return failure;
+}
+
+/// The first checkpoints of a job find no file to refill: a start, and each of them, makes the next one's ready, so
+/// that only the first waits for new storage. Where there is no room, the next create says so. Parity is not made
+/// ready: protection may fail or be off, and the next container may need the space.
+void StageRunner::prepare_next_container(const Execution& execution, std::uint64_t size_bytes) {
+  if (size_bytes == 0 || !store_.memory_backed()) return;
+  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
+  const std::size_t under_way = execution.is_awaited() ? 1 : room_.max_pending;
+  (void)attempt([&] {
+    store_.make_ready(store::FileKind::container, size_bytes, {.idle = under_way, .all = room_.keep + under_way});
+  });
+}
+
+void StageRunner::retire(const Execution& execution) {
+  const std::vector<commits::Entry> before = ledger_.entries();
+  store::retire_superseded(store_, ledger_, room_.keep, execution.may_retire(), log_);
+  std::vector<CommitHead> gone;
+  for (const commits::Entry& entry : before) {
+    if (!ledger_.find(entry.commit.id)) gone.push_back(entry.commit);
+  }
+  observers_.tell(&CommitObserver::retired, std::span<const CommitHead>(gone));
+}
+
+}  // namespace kedge::pipeline
