@@ -71,7 +71,7 @@ void run(const heat2d::Arguments& arguments) {
   options.fingerprint = "heat2d";
   if (arguments.picture.empty()) options.fingerprint += ", built-in picture";
   else options.fingerprint_files = {arguments.picture};
-  kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+  kedge::Engine engine(MPI_COMM_WORLD, options);
   kedge::State state;
   state.add("temperature", kedge::mutable_region(plate.data(), {plate.rows(), plate.columns()}),
             kedge::Shard{{picture.height, picture.width}, {plate.first_row(), plate.first_column()}});

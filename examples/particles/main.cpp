@@ -87,7 +87,7 @@ void run(const Arguments& arguments) {
   options.schedule.every = arguments.every;
   options.schedule.seconds = options.schedule.overhead = 0;
   options.fingerprint = "particles, " + std::to_string(arguments.particles);
-  kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+  kedge::Engine engine(MPI_COMM_WORLD, options);
   std::uint64_t before = 0;
   kedge::State state;
   state.add("particles", cloud.mine(), [&] { return kedge::Shard{{cloud.total()}, {before}}; });

@@ -185,4 +185,9 @@ class Communicator {
   [[nodiscard]] virtual std::unique_ptr<Thread> start_thread(std::function<void()> body);  ///< As signal.
 };
 
+/// What makes an Engine of a message layer's own handle: a header for that layer, such as kedge/mpi.hpp, specializes it
+/// with `static std::unique_ptr<Communicator> make(const Handle& ranks)`.
+template <class Handle>
+struct CommunicatorOf {};
+
 }  // namespace kedge

@@ -27,6 +27,7 @@ class State;
 namespace engine {
 class EngineImpl;
 struct Environment;
+struct ForBindings;
 }  // namespace engine
 
 /// Path of a file, or directory, routed through a checkpoint, and the call's status.
@@ -65,12 +66,14 @@ class Engine {
   /// (checkpoints exist, but nothing says of which run), io or not_found (prefix or store cannot be used), busy
   /// (another start of this run is alive).
   Engine(std::unique_ptr<Communicator> communicator, Options options);
+  /// COLLECTIVE. Over all ranks of an MPI communicator, see kedge::mpi: `Engine engine(MPI_COMM_WORLD, options)` with
+  /// kedge/mpi.hpp included.
+  template <class Ranks>
+    requires requires(const Ranks& ranks) { CommunicatorOf<Ranks>::make(ranks); }
+  Engine(const Ranks& ranks, Options options) : Engine(CommunicatorOf<Ranks>::make(ranks), std::move(options)) {}
   /// Local: never communicates, safe after MPI_Finalize. Call finalize first to shut down in order. Where no error led
   /// here, a later engine of this process does not continue this one's run, unless open.chained is set.
   ~Engine();
-  /// Local. An error of the application, which C++ does not see, leads to the engine's destruction: for bindings.
-  /// `why`, if given, is told the other ranks, whose next call throws rank_failed with it where MPI carries it.
-  void leave_by_error(std::string_view why = {}) noexcept;
   Engine(Engine&&) noexcept;             ///< Local.
   Engine& operator=(Engine&&) noexcept;  ///< Local. The engine that is replaced is destroyed.
   Engine(const Engine&) = delete;
@@ -97,9 +100,6 @@ class Engine {
   /// Local, never throws. Copies the region; the memory may be reused when it returns. Names are UTF-8; `/`
   /// separates groups. Outside of create and commit nothing but the status says that it was refused (bad_state).
   Status save(std::string_view name, const Region& region, const Placement& placement = {});
-  /// Local, never throws. For interfaces to other languages: a region that could not even be passed to save or load.
-  /// The commit or close that follows throws invalid_argument with the name and the reason, on all ranks.
-  Status refuse(std::string_view name, std::string_view reason);
   /// Local, never throws. Returns a path on the node-local store to write a file of the application's own to; commit
   /// stores the file as a region of this name. The path ends with `name`, whose directories exist; all files that a
   /// rank routes in one checkpoint lie in one directory, which is this rank's alone, and which commit and abandon
@@ -112,11 +112,6 @@ class Engine {
   /// name), not_found or invalid_argument (routed files), no_space, io. With device.snapshot,
   /// commit may return at level snapshot: it is sealed in the background, and may still fail.
   void commit();
-  /// Local. The bytes of a region in the checkpoint that this rank committed last, where they lie in the store: for
-  /// programs that write files of their own from them. Empty if the store is not in memory, or there is no such region.
-  /// Valid until the next collective call. Waits until a snapshot is sealed. If another process truncates the file
-  /// meanwhile, they read as zeros from there on.
-  [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
   /// COLLECTIVE. Drops the checkpoint that create began.
   void abandon();
   /// Local. The level that the newest commit of this tag has reached, to this engine's knowledge; none if it
@@ -193,7 +188,7 @@ class Engine {
   /// snapshot that is lost; the log says why. The newest commit then keeps the level that it has, and the node-local
   /// files are kept, whatever store.on_exit says, for `kedge drain` or the next start. 0 gives up at once unless
   /// the commit is where it belongs already. Where work is done inline, nothing is given up.
-  [[nodiscard]] bool finalize(std::chrono::duration<double> at_most);
+  [[nodiscard]] bool finalize_for(std::chrono::duration<double> at_most);
   /// COLLECTIVE, if all ranks come: as finalize(), but waits at most so long for the others. For a program that exits
   /// and cannot know whether they do. False, on this rank alone, if they do not come, or make other calls: then destroy
   /// the engine. To the others it is a rank that does not answer (timeout), or one in another call (bad_state).
@@ -201,6 +196,7 @@ class Engine {
 
  private:
   friend struct engine::Environment;  // tests create engines over other storage and clocks
+  friend struct engine::ForBindings;
   explicit Engine(std::unique_ptr<engine::EngineImpl> impl);
   std::unique_ptr<engine::EngineImpl> impl_;
 };

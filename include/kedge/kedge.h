@@ -110,12 +110,12 @@ typedef struct kedge_engine kedge_engine;
 /** COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call except kedge_engine_free returns
  * KEDGE_BAD_STATE. Returns an error then if the newest commit was a snapshot that is lost, unless kedge_wait has
  * returned it or KEDGE_DISCARD_NEWER gave it up; the node-local files are then kept. */
-kedge_error kedge_finalize(kedge_engine* engine);
+KEDGE_MUST_CHECK kedge_error kedge_finalize(kedge_engine* engine);
 
 /** COLLECTIVE. As kedge_finalize, but waits for background work `seconds` at most, and 10 s more for a write that has
  * begun. `*done` becomes 1, or 0 on all ranks if any gave up, or if the newest commit could not be flushed or was lost:
  * the node-local files are then kept. A NULL `done` is reported on that rank alone. */
-KEDGE_MUST_CHECK kedge_error kedge_finalize_within(kedge_engine* engine, double seconds, int* done);
+KEDGE_MUST_CHECK kedge_error kedge_finalize_for(kedge_engine* engine, double seconds, int* done);
 
 /** Frees the engine. Never communicates, safe after MPI_Finalize; call kedge_finalize first to shut down in order. */
 void kedge_engine_free(kedge_engine* engine);
@@ -273,14 +273,20 @@ typedef void (*kedge_on_complete_callback)(void* context, kedge_error outcome, c
 KEDGE_MUST_CHECK kedge_error kedge_on_complete(kedge_engine* engine, const char* tag, kedge_level level,
                                                kedge_on_complete_callback callback, void* context);
 
-/** COLLECTIVE. Pins (`pinned` is not 0) or unpins (0) the newest commit of this tag on the prefix. A pinned commit
- * stays there regardless of persistent.keep. KEDGE_NOT_FOUND: no commit of this tag is on the prefix. */
-KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned);
+/** COLLECTIVE. Pins the newest commit of this tag on the prefix: it stays there regardless of persistent.keep.
+ * KEDGE_NOT_FOUND: no commit of this tag is on the prefix. */
+KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag);
 
-/** From now until it is called with 0, what this rank does in the background stands still: for the application's
- * own messages, say. It goes on when a call waits for it, and after a quarter of comm.timeout_s for each commit: do not
- * wait meanwhile for a rank that may be in kedge_create. From any thread. */
-kedge_error kedge_pause(kedge_engine* engine, int paused);
+/** COLLECTIVE. Unpins the newest commit of this tag on the prefix. KEDGE_NOT_FOUND: no commit of this tag is there. */
+KEDGE_MUST_CHECK kedge_error kedge_unpin(kedge_engine* engine, const char* tag);
+
+/** Suspends this rank's background work until kedge_resume, so that the program has network and memory bandwidth to
+ * itself. The work resumes by itself when a call waits for it, and after a quarter of comm.timeout_s per commit: while
+ * paused, do not wait for a rank that may be in kedge_create. From any thread. */
+kedge_error kedge_pause(kedge_engine* engine);
+
+/** Ends a pause. From any thread. */
+kedge_error kedge_resume(kedge_engine* engine);
 
 /* Loading ------------------------------------------------------------------------------------------------------ */
 

@@ -32,4 +32,10 @@ inline namespace KEDGE_MPI_FAMILY {  // a program and a Kedge of different MPI l
 [[nodiscard]] int mpi_main(int argc, char** argv, const std::function<void()>& body);
 
 }  // namespace KEDGE_MPI_FAMILY
+
+template <>
+struct CommunicatorOf<MPI_Comm> {
+  [[nodiscard]] static std::unique_ptr<Communicator> make(MPI_Comm comm) { return mpi(comm); }
+};
+
 }  // namespace kedge

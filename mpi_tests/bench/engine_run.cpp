@@ -68,7 +68,7 @@ void EngineRun::start(kedge::PipelineMode mode, std::shared_ptr<kedge::fs::FileS
   options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());
   options.log.level = kedge::LogLevel::warning;
   if (!files) {
-    engine_.emplace(kedge::mpi(MPI_COMM_WORLD), options);
+    engine_.emplace(MPI_COMM_WORLD, options);
     return;
   }
   auto environment = kedge::engine::Environment::system();

@@ -37,7 +37,7 @@ void TagsRows::start(Run& run, std::uint64_t keep) const {
   options.redundancy.scheme = kedge::Scheme::single;
   options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());
   options.log.level = kedge::LogLevel::error;  // that removing takes its time is what is measured
-  run.engine.emplace(kedge::mpi(MPI_COMM_WORLD), options);
+  run.engine.emplace(MPI_COMM_WORLD, options);
 }
 
 void TagsRows::commit(Run& run) {

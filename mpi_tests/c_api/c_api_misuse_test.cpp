@@ -41,7 +41,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
     EXPECT_THAT(kedge_last_error(), HasSubstr("engine must not be NULL")) << call;
   };
   refused(kedge_finalize(nullptr), "finalize");
-  refused(kedge_finalize_within(nullptr, 1, &number), "finalize_within");
+  refused(kedge_finalize_for(nullptr, 1, &number), "finalize_for");
   refused(kedge_need_checkpoint(nullptr, &number), "need_checkpoint");
   refused(kedge_should_exit(nullptr, &number), "should_exit");
   refused(kedge_create(nullptr, "a", nullptr, 0), "create");
@@ -59,8 +59,10 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_wait(nullptr, "a", KEDGE_LEVEL_LOCAL), "wait");
   refused(kedge_wait_for(nullptr, "a", KEDGE_LEVEL_LOCAL, 1, nullptr), "wait_for");
   refused(kedge_on_complete(nullptr, "a", KEDGE_LEVEL_LOCAL, nullptr, nullptr), "on_complete");
-  refused(kedge_pin(nullptr, "a", 1), "pin");
-  refused(kedge_pause(nullptr, 1), "pause");
+  refused(kedge_pin(nullptr, "a"), "pin");
+  refused(kedge_unpin(nullptr, "a"), "unpin");
+  refused(kedge_pause(nullptr), "pause");
+  refused(kedge_resume(nullptr), "resume");
   refused(kedge_set_stream(nullptr, nullptr), "set_stream");
   refused(kedge_unset_stream(nullptr), "unset_stream");
   refused(kedge_open(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open");
@@ -137,7 +139,8 @@ TEST(CApiMisuse, NobodyIsCalledBackWithoutATagALevelOrACallback) {
 }
 
 TEST(CApiMisuse, APinWithoutATagIsRefusedOnAllRanks) {
-  expect_refused_on_all_ranks([](auto* e, bool wrong) { return kedge_pin(e, wrong ? nullptr : "before", 1); });
+  expect_refused_on_all_ranks([](auto* e, bool wrong) { return kedge_pin(e, wrong ? nullptr : "before"); });
+  expect_refused_on_all_ranks([](auto* e, bool wrong) { return kedge_unpin(e, wrong ? nullptr : "before"); });
 }
 
 TEST(CApiMisuse, OpeningASourceWithoutAPlaceIsRefused) {

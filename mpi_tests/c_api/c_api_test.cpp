@@ -69,13 +69,13 @@ TEST(CApi, FinalizeWithin) {
   run_in_c(job, [](int rank, kedge_engine* engine) {
     save_all(engine, rank, "a");
     int done = -1;
-    EXPECT_EQ(kedge_finalize_within(engine, 60, &done), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(kedge_finalize_for(engine, 60, &done), KEDGE_OK) << kedge_last_error();
     EXPECT_EQ(done, 1);
-    EXPECT_EQ(kedge_finalize_within(engine, 60, &done), KEDGE_BAD_STATE);
+    EXPECT_EQ(kedge_finalize_for(engine, 60, &done), KEDGE_BAD_STATE);
   });
   run_in_c(job, [](int /*rank*/, kedge_engine* engine) {
     EXPECT_EQ(opened(engine, "latest"), "a");
-    EXPECT_EQ(kedge_finalize_within(engine, 60, nullptr), KEDGE_INVALID_ARGUMENT) << "it has ended all the same";
+    EXPECT_EQ(kedge_finalize_for(engine, 60, nullptr), KEDGE_INVALID_ARGUMENT) << "it has ended all the same";
     EXPECT_EQ(kedge_finalize(engine), KEDGE_BAD_STATE);
   });
 }
@@ -248,17 +248,17 @@ TEST(CApi, AttributesPinsAndSourcesGoThroughThePrefix) {
     const int value = 7;
     EXPECT_EQ(kedge_save(engine, "value", &value, KEDGE_INT32, 0, nullptr), KEDGE_OK);
     EXPECT_EQ(kedge_commit(engine), KEDGE_OK);
-    EXPECT_EQ(kedge_pause(engine, 1), KEDGE_OK) << kedge_last_error();
-    EXPECT_EQ(kedge_pause(engine, 0), KEDGE_OK);
+    EXPECT_EQ(kedge_pause(engine), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(kedge_resume(engine), KEDGE_OK);
     EXPECT_EQ(kedge_create_output(engine, "plot", nullptr, 0), KEDGE_OK) << kedge_last_error();
     EXPECT_EQ(kedge_commit(engine), KEDGE_OK);
     int found = 0;
     EXPECT_EQ(kedge_open(engine, "latest", KEDGE_KEEP_NEWER, &found), KEDGE_OK);
     EXPECT_EQ(found, 1) << "the checkpoint before the output";
     EXPECT_EQ(kedge_close(engine), KEDGE_OK);
-    EXPECT_EQ(kedge_pin(engine, "a", 1), KEDGE_OK) << kedge_last_error();
-    EXPECT_EQ(kedge_pin(engine, "a", 0), KEDGE_OK);
-    EXPECT_EQ(kedge_pin(engine, "b", 1), KEDGE_NOT_FOUND);
+    EXPECT_EQ(kedge_pin(engine, "a"), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(kedge_unpin(engine, "a"), KEDGE_OK);
+    EXPECT_EQ(kedge_pin(engine, "b"), KEDGE_NOT_FOUND);
   });
   job.options.run = "another";
   run_in_c(job, [](int, kedge_engine* engine) {

@@ -47,7 +47,7 @@ class Job {
       const std::lock_guard guard(mutex_);
       log_ += std::string(line) + "\n";
     };
-    engine.emplace(kedge::mpi(MPI_COMM_WORLD), options_);
+    engine.emplace(MPI_COMM_WORLD, options_);
     check(rank != 0 || log().find("background work sends over TCP") != std::string::npos, log());
     state_.add("large", large_);
   }

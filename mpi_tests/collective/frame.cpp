@@ -30,9 +30,9 @@ int main(int argc, char** argv) {
       return;
     }
     if (mode == "all") options.store.path = "/dev/null/store";
-    if (mode == "all") kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+    if (mode == "all") kedge::Engine engine(MPI_COMM_WORLD, options);
     if (mode == "option") options.redundancy.set_size = 1;
-    if (mode == "option") kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+    if (mode == "option") kedge::Engine engine(MPI_COMM_WORLD, options);
     if (mode == "own") throw std::runtime_error("my own");
     if (mode == "one-busy" && rank == 1) throw kedge::Error(kedge::ErrorCode::mismatch, "only here");
     if (mode == "one" && rank == 1) throw std::runtime_error("only here");

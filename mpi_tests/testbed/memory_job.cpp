@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   {
-    kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), kedge::Options::load());
+    kedge::Engine engine(MPI_COMM_WORLD, kedge::Options::load());
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       const auto colon = argument.find(':');

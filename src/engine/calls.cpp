@@ -19,7 +19,7 @@ std::string_view to_string(Call call) noexcept {
     case Call::wait_for: return "wait_for";
     case Call::pin: return "pin";
     case Call::should_exit: return "should_exit";
-    case Call::finalize_within: return "finalize(at_most)";
+    case Call::finalize_for: return "finalize(at_most)";
   }
   return "unknown call";
 }

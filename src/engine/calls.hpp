@@ -24,7 +24,7 @@ enum class Call : std::uint32_t {
   wait_for,
   pin,
   should_exit,
-  finalize_within,
+  finalize_for,
 };
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;

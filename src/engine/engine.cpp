@@ -24,8 +24,6 @@ Engine::~Engine() {
   if (impl_ != nullptr && !impl_->end()) keep_forever(std::shared_ptr<engine::EngineImpl>(std::move(impl_)));
 }
 
-void Engine::leave_by_error(std::string_view why) noexcept { impl_->leave_by_error(why); }
-
 Engine::Engine(Engine&&) noexcept = default;
 
 Engine& Engine::operator=(Engine&& other) noexcept {
@@ -54,16 +52,6 @@ Status Engine::save(std::string_view name, const Region& region, const Placement
   return impl_->writer().save(name, region, placement);
 }
 
-Status Engine::refuse(std::string_view name, std::string_view reason) {
-  Status refused;
-  auto failure = attempt([&] {
-    const Failure given{ErrorCode::invalid_argument, compose("{}: {}", name, reason), -1, {}, 0};
-    refused = impl_->lifecycle().phase() == engine::Phase::reading ? impl_->reader().refuse(given)
-                                                                   : impl_->writer().refuse(given);
-  });
-  return failure ? Status(*failure) : refused;
-}
-
 Routed Engine::route_out(std::string_view name, std::uint64_t max_bytes) {
   return impl_->writer().route_out(name, max_bytes);
 }
@@ -83,8 +71,6 @@ Counters Engine::counters() const { return impl_->counters(); }
 std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
   return impl_->open(selection, newer, recovery::Reading::in_open);
 }
-
-std::span<const std::byte> Engine::committed(std::string_view name) const { return impl_->writer().committed(name); }
 
 std::vector<RegionInfo> Engine::regions() const { return impl_->reader().regions(); }
 
@@ -171,8 +157,8 @@ void Engine::finalize() {
   impl_->call([&] { impl_->finalize(); });
 }
 
-bool Engine::finalize(std::chrono::duration<double> at_most) {
-  return impl_->call([&] { return impl_->finalize_within(at_most); });
+bool Engine::finalize_for(std::chrono::duration<double> at_most) {
+  return impl_->call([&] { return impl_->finalize_for(at_most); });
 }
 
 bool Engine::finalize_if_all_come(std::chrono::duration<double> at_most) {

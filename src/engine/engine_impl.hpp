@@ -89,7 +89,7 @@ class EngineImpl {
   void pin(std::string_view tag, bool pinned);
   /// `to_meet`: how long to wait for the others to come, if not as in every call.
   void finalize(std::optional<std::chrono::duration<double>> to_meet = {});
-  [[nodiscard]] bool finalize_within(std::chrono::duration<double> at_most);
+  [[nodiscard]] bool finalize_for(std::chrono::duration<double> at_most);
 
  private:
   void require_own_process() const;

@@ -35,11 +35,11 @@ void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) 
   comm::throw_if(both(lost, failure));
 }
 
-bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
+bool EngineImpl::finalize_for(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
   const pipeline::Waited waited = pipeline_.waits().wait_until_idle(pipeline::Rest::given_up, deadline);
   if (!pipeline_.snapshots().is_sealing()) release_device();
-  const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
+  const bool in_time = enter(group_, Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::OwedFlushes::Finished;
   const std::optional<Failure> lost = in_time ? pipeline_.snapshots().not_told() : std::nullopt;

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
     options.store.quota_bytes = 1U << 20U;
     options.log.sink = [](kedge::LogLevel, std::string_view) {};
     std::vector<double> data(1U << 20U);
-    kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+    kedge::Engine engine(MPI_COMM_WORLD, options);
     kedge::State state;
     state.add("data", data);
     // [example]

@@ -3,12 +3,13 @@
 #include <cstring>
 
 #include "harness/engine_checks.hpp"
+#include "engine/for_bindings.hpp"
 
 namespace kedge::faults::committed_test {
 namespace {
 
 std::string at(const Engine& engine, std::string_view name) {
-  const std::span<const std::byte> bytes = engine.committed(name);
+  const std::span<const std::byte> bytes = engine::ForBindings::committed(engine, name);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/calls/snapshot_fixture.hpp"
+#include "engine/for_bindings.hpp"
 #include "harness/held_file_system.hpp"
 
 namespace kedge::faults::device_snapshot_faults_test {
@@ -256,8 +257,8 @@ TEST_F(SnapshotIsCut, ByFinalizeThatHasNoTimeAndALineSaysSo) {
     (void)engine.need_checkpoint();
     application.checkpoint(2);
     EXPECT_FALSE(engine.wait_for("2", Level::local, std::chrono::seconds(0)));
-    EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
-    EXPECT_TRUE(engine.committed("field").empty()) << "nobody seals it any more";
+    EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
+    EXPECT_TRUE(engine::ForBindings::committed(engine, "field").empty()) << "nobody seals it any more";
   }));
   EXPECT_TRUE(job.logged(
       "finalize stopped waiting at once before 2 was written to the node-local stores: unless the next start "
@@ -314,7 +315,7 @@ TEST_F(SnapshotIsCut, BetweenItsRegions) {
     EXPECT_EQ(engine.level("2"), Level::snapshot);
     while (copies.at(static_cast<std::size_t>(scope.rank)) == 0) std::this_thread::yield();
     if (++ending == 2) open_soon();
-    EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+    EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
     EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U) << "the application may reset its GPU now";
   }));
   EXPECT_EQ(copies[0], 1);

@@ -119,7 +119,7 @@ TEST_F(LostSnapshot, FinalizeWithALimitReturnsFalseAndKeepsTheFiles) {
     application.checkpoint(1);
     lose(scope, engine, application, 2);
     EXPECT_EQ(application.restore(), 1);
-    EXPECT_FALSE(engine.finalize(std::chrono::hours(1)));
+    EXPECT_FALSE(engine.finalize_for(std::chrono::hours(1)));
   }));
   expect_found(job, 1);
 }
@@ -151,7 +151,7 @@ TEST_F(LostSnapshot, FinalizeReportsItBeforeWhatElseItThrows) {
       EXPECT_FALSE(engine.load("nothing", room_at(nullptr, 0)));
       thrown.put(scope.rank, failure_of([&] {
                    if (!has_limit) return engine.finalize();
-                   (void)engine.finalize(std::chrono::hours(1));
+                   (void)engine.finalize_for(std::chrono::hours(1));
                  }));
     }));
     const auto failure = thrown.same();

@@ -39,7 +39,7 @@ const std::vector<NamedCall>& calls() {
       {"wait_for", [](Engine& engine) { (void)engine.wait_for("a", Level::local, std::chrono::seconds(1)); }},
       {"pin", [](Engine& engine) { engine.unpin("a"); }},
       {"finalize", [](Engine& engine) { engine.finalize(); }},
-      {"finalize(at_most)", [](Engine& engine) { (void)engine.finalize(std::chrono::seconds(1)); }},
+      {"finalize(at_most)", [](Engine& engine) { (void)engine.finalize_for(std::chrono::seconds(1)); }},
   };
   return all;
 }

@@ -68,7 +68,7 @@ TEST_F(Finalize, InTimeEverythingIsPersistent) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    EXPECT_TRUE(engine.finalize(kLong));
+    EXPECT_TRUE(engine.finalize_for(kLong));
     EXPECT_EQ(code_of([&] { engine.create("after"); }), ErrorCode::bad_state);
   }));
   lose_stores(job, {0, 1, 2, 3});
@@ -118,7 +118,7 @@ TEST_F(Finalize, TheNewestIsFlushedByTheWorker) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    EXPECT_TRUE(engine.finalize(kLong));
+    EXPECT_TRUE(engine.finalize_for(kLong));
   }));
   EXPECT_TRUE(has_said("a of run 'test' is persistent")) << log;
   lose_stores(job, {0, 1, 2, 3});
@@ -131,7 +131,7 @@ TEST_F(Finalize, InlineNothingIsGivenUp) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    EXPECT_TRUE(engine.finalize(std::chrono::seconds(0)));
+    EXPECT_TRUE(engine.finalize_for(std::chrono::seconds(0)));
   }));
   lose_stores(job, {0, 1, 2, 3});
   EXPECT_EQ(reopen(job).step, 1);
@@ -145,7 +145,7 @@ TEST_F(Finalize, AFlushThatWasLeftForTheEndCountsNoTime) {
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
-      EXPECT_TRUE(engine.finalize(std::chrono::hours(1)));
+      EXPECT_TRUE(engine.finalize_for(std::chrono::hours(1)));
       EXPECT_EQ(engine.counters().flushes, 1U);
       EXPECT_EQ(engine.counters().persistent_last_s, 0);
       EXPECT_GT(engine.counters().flushed_bytes, 0U);
@@ -162,7 +162,7 @@ TEST_F(Finalize, SaysThatTheNewestCouldNotBeFlushed) {
       Engine engine = scope.make_engine();
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full); });
       commit_step(engine, scope.rank, "a", 1);
-      EXPECT_FALSE(engine.finalize(kLong));
+      EXPECT_FALSE(engine.finalize_for(kLong));
       EXPECT_EQ(code_of([&] { engine.create("after"); }), ErrorCode::bad_state);
     }));
     EXPECT_TRUE(has_said("the newest checkpoint, a, is in the node-local stores only. To flush it")) << log;
@@ -180,7 +180,7 @@ TEST_F(Finalize, WithoutTimeNoFlushBegins) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+    EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
     const auto after = failure_of([&] { engine.create("after"); });
     EXPECT_EQ(after ? after->message : "", "this engine was finalized; create a new one") << "nothing was cut";
   }));
@@ -198,7 +198,7 @@ TEST_F(Finalize, WithoutTimeItNamesTheOutputsThatAreNotOnThePrefix) {
       if (has_checkpoint) commit_step(engine, scope.rank, "a", 1);
       put_out(engine, scope.rank, "p1", 7);
       put_out(engine, scope.rank, "p2", 8);
-      EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+      EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
     }));
     EXPECT_TRUE(has_said("2 of the outputs are in the node-local stores only (p1, p2). To flush")) << log;
     EXPECT_EQ(has_said("the newest checkpoint"), false) << log;
@@ -227,7 +227,7 @@ TEST_P(FinalizeGivesUp, AndTheNextStartHasTheNewestCommit) {
     });
     if (GetParam() == 1) once(engine, scope.rank, [&] { gate.await(4); });
     engine.create("b");
-    EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+    EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
     EXPECT_EQ(code_of([&] { engine.create("after"); }), ErrorCode::bad_state);
   }));
   for (const std::string& words : heard)
@@ -277,7 +277,7 @@ TEST(FinalizeAlone, AWriteThatHangsIsLeftBehind) {
   engine->checkpoint("a", state);
   gate.await(1);
   const auto begun = std::chrono::steady_clock::now();
-  EXPECT_FALSE(engine->finalize(std::chrono::seconds(0)));
+  EXPECT_FALSE(engine->finalize_for(std::chrono::seconds(0)));
   engine.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(19)) << "it was waited for twice";
   EXPECT_EQ(code_of([&] { const Engine next(single_process(), run.options); }), ErrorCode::busy);
@@ -300,7 +300,7 @@ TEST_F(FinalizeProtects, GivesUpOnProtectionToo) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
     once(engine, scope.rank, [&] { gate.await(4); });
-    EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+    EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
   }));
   EXPECT_EQ(reopen(job).step, 1);
 }

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   return kedge::mpi_main(argc, argv, [] {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), kedge::Options::load());
+    kedge::Engine engine(MPI_COMM_WORLD, kedge::Options::load());
     int step = 0;
     std::vector<double> field(1);
     kedge::State state;

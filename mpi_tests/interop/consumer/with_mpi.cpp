@@ -10,7 +10,7 @@ int main(int count, char** words) {
     int step = 0;
     kedge::State state;
     state.add("step", step);
-    kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), kedge::Options::load());
+    kedge::Engine engine(MPI_COMM_WORLD, kedge::Options::load());
     const auto tag = engine.restore(state);
     ++step;
     engine.checkpoint("step-" + std::to_string(step), state);

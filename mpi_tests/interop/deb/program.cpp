@@ -7,7 +7,7 @@
 
 int main(int argc, char** argv) {
   return kedge::mpi_main(argc, argv, [] {
-    kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), kedge::Options::load());
+    kedge::Engine engine(MPI_COMM_WORLD, kedge::Options::load());
     int step = 0;
     kedge::State state;
     state.add("step", step);

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     write_own();
     kedge::State state;
     state.add("step", step);
-    kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), kedge::Options::load());
+    kedge::Engine engine(MPI_COMM_WORLD, kedge::Options::load());
     engine.restore(state);
     write_own();
     ++step;

@@ -9,6 +9,7 @@
 #include "bindings/c/attributes.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
+#include "engine/for_bindings.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::bindings {
@@ -53,7 +54,7 @@ kedge_error save(kedge_engine* engine, const char* name, const Array& array, con
   if (engine == nullptr) return no_engine("kedge_save");
   return guarded([&] {
     if (const char* problem = problem_of(name, array, block)) {
-      throw_refused(engine->engine.refuse(name == nullptr ? "(null)" : name, problem));
+      throw_refused(engine::ForBindings::refuse(engine->engine, name == nullptr ? "(null)" : name, problem));
     }
     if (block != nullptr) {
       placement = Shard{shape_of(array, block->global_shape), shape_of(array, block->offset), block->holes_allowed};
@@ -77,13 +78,13 @@ kedge_error kedge_finalize(kedge_engine* engine) {
   return bindings::guarded([&] { engine->engine.finalize(); });
 }
 
-kedge_error kedge_finalize_within(kedge_engine* engine, double seconds, int* done) {
-  if (engine == nullptr) return bindings::no_engine("kedge_finalize_within");
+kedge_error kedge_finalize_for(kedge_engine* engine, double seconds, int* done) {
+  if (engine == nullptr) return bindings::no_engine("kedge_finalize_for");
   engine->forget_regions();
   return bindings::guarded([&] {
     // The engine ends in any case: the other ranks are in it. What is not a number has no limit.
-    const bool answer = engine->engine.finalize(std::chrono::duration<double>(seconds));
-    if (done == nullptr) bindings::refuse_argument("kedge_finalize_within: done must not be NULL");
+    const bool answer = engine->engine.finalize_for(std::chrono::duration<double>(seconds));
+    if (done == nullptr) bindings::refuse_argument("kedge_finalize_for: done must not be NULL");
     *done = answer ? 1 : 0;
   });
 }
@@ -126,6 +127,17 @@ kedge_error create(const char* call, Create begin, kedge_engine* engine, const c
   return bindings::guarded([&] { (engine->engine.*begin)(tag, given); });
 }
 
+using Pin = void (kedge::Engine::*)(std::string_view);
+
+kedge_error pin(const char* call, Pin pins, kedge_engine* engine, const char* tag) {
+  if (engine == nullptr) return bindings::no_engine(call);
+  const auto problem = attempt([&] {
+    if (tag == nullptr) bindings::refuse_argument(compose("{}: tag must not be NULL", call));
+  });
+  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { (engine->engine.*pins)(bindings::kUnusableTag); });
+  return bindings::guarded([&] { (engine->engine.*pins)(tag); });
+}
+
 }  // namespace
 
 kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
@@ -158,7 +170,7 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
 kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason) {
   if (engine == nullptr) return bindings::no_engine("kedge_refuse");
   if (name == nullptr || reason == nullptr) return bindings::refuse("kedge_refuse: name and reason must not be NULL");
-  return bindings::guarded([&] { bindings::throw_refused(engine->engine.refuse(name, reason)); });
+  return bindings::guarded([&] { bindings::throw_refused(engine::ForBindings::refuse(engine->engine, name, reason)); });
 }
 
 kedge_error kedge_commit(kedge_engine* engine) {
@@ -184,22 +196,23 @@ kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_l
   return bindings::guarded([&] { *level = static_cast<kedge_level>(engine->engine.level(tag)); });
 }
 
-kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned) {
-  if (engine == nullptr) return bindings::no_engine("kedge_pin");
-  const auto problem = attempt([&] {
-    if (tag == nullptr) bindings::refuse_argument("kedge_pin: tag must not be NULL");
-  });
-  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.pin(bindings::kUnusableTag); });
-  return bindings::guarded([&] {
-    if (pinned != 0) engine->engine.pin(tag);
-    else engine->engine.unpin(tag);
-  });
+kedge_error kedge_pin(kedge_engine* engine, const char* tag) {
+  return pin("kedge_pin", &kedge::Engine::pin, engine, tag);
 }
 
-kedge_error kedge_pause(kedge_engine* engine, int paused) {
+kedge_error kedge_unpin(kedge_engine* engine, const char* tag) {
+  return pin("kedge_unpin", &kedge::Engine::unpin, engine, tag);
+}
+
+kedge_error kedge_pause(kedge_engine* engine) {
   if (engine == nullptr) return bindings::no_engine("kedge_pause");
-  if (paused != 0) engine->engine.pause();
-  else engine->engine.resume();
+  engine->engine.pause();
+  return KEDGE_OK;
+}
+
+kedge_error kedge_resume(kedge_engine* engine) {
+  if (engine == nullptr) return bindings::no_engine("kedge_resume");
+  engine->engine.resume();
   return KEDGE_OK;
 }
 

@@ -63,13 +63,13 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_finalize
 
-    function c_finalize_within(engine, seconds, done) bind(c, name="kedge_finalize_within") result(outcome)
+    function c_finalize_for(engine, seconds, done) bind(c, name="kedge_finalize_for") result(outcome)
       import :: c_double, c_int, c_ptr
       implicit none
       type(c_ptr), value :: engine
       real(c_double), value :: seconds
       integer(c_int) :: done, outcome
-    end function c_finalize_within
+    end function c_finalize_for
 
     function c_need_checkpoint(engine, needed) bind(c, name="kedge_need_checkpoint") result(outcome)
       import :: c_int, c_ptr
@@ -211,22 +211,35 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_get_counters
 
-    function c_pause(engine, paused) bind(c, name="kedge_pause") result(outcome)
+    function c_pause(engine) bind(c, name="kedge_pause") result(outcome)
       import :: c_int, c_ptr
       implicit none
       type(c_ptr), value :: engine
-      integer(c_int), value :: paused
       integer(c_int) :: outcome
     end function c_pause
 
-    function c_pin(engine, tag, pinned) bind(c, name="kedge_pin") result(outcome)
+    function c_resume(engine) bind(c, name="kedge_resume") result(outcome)
+      import :: c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      integer(c_int) :: outcome
+    end function c_resume
+
+    function c_pin(engine, tag) bind(c, name="kedge_pin") result(outcome)
       import :: c_char, c_int, c_ptr
       implicit none
       type(c_ptr), value :: engine
       character(kind=c_char), intent(in) :: tag(*)
-      integer(c_int), value :: pinned
       integer(c_int) :: outcome
     end function c_pin
+
+    function c_unpin(engine, tag) bind(c, name="kedge_unpin") result(outcome)
+      import :: c_char, c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      character(kind=c_char), intent(in) :: tag(*)
+      integer(c_int) :: outcome
+    end function c_unpin
 
     function c_open(engine, tag, newer, found) bind(c, name="kedge_open") result(outcome)
       import :: c_int, c_ptr

@@ -8,7 +8,7 @@ module kedge_m_engine
   use kedge_m_options, only: kedge_options
   implicit none
   private
-  public :: kedge_init_integer, kedge_finalize, kedge_finalize_within, kedge_free, kedge_is_initialized
+  public :: kedge_init_integer, kedge_finalize, kedge_finalize_for, kedge_free, kedge_is_initialized
   public :: kedge_need_checkpoint, kedge_should_exit
   public :: kedge_create, kedge_create_output, kedge_commit, kedge_abandon
   public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_wait_for, kedge_pin, kedge_unpin
@@ -67,7 +67,7 @@ contains
   ! COLLECTIVE. As kedge_finalize, but what is under way behind the program is waited for `seconds` at most, and 10 s
   ! more for a write that has begun: `done` is false on all ranks if any gave up. The node-local files are then kept for
   ! `kedge drain` or the next start.
-  subroutine kedge_finalize_within(engine, seconds, done, stat, errmsg)
+  subroutine kedge_finalize_for(engine, seconds, done, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     double precision, intent(in) :: seconds
     logical, intent(out) :: done
@@ -76,10 +76,10 @@ contains
     integer(c_int) :: code, answer
 
     answer = 0
-    code = c_finalize_within(engine%handle, real(seconds, c_double), answer)
+    code = c_finalize_for(engine%handle, real(seconds, c_double), answer)
     done = answer /= 0
     call settle(code, on_all_ranks, stat, errmsg)
-  end subroutine kedge_finalize_within
+  end subroutine kedge_finalize_for
 
   ! Local. Frees the engine; nothing if there is none. Never communicates, safe after MPI_Finalize; call kedge_finalize
   ! first to shut down in order.
@@ -243,17 +243,17 @@ contains
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
 
-    call settle(c_pin(engine%handle, to_c(tag), 1_c_int), on_all_ranks, stat, errmsg)
+    call settle(c_pin(engine%handle, to_c(tag)), on_all_ranks, stat, errmsg)
   end subroutine kedge_pin
 
-  ! COLLECTIVE. Ends that.
+  ! COLLECTIVE. Unpins the newest commit of this tag on the prefix.
   subroutine kedge_unpin(engine, tag, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: tag
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
 
-    call settle(c_pin(engine%handle, to_c(tag), 0_c_int), on_all_ranks, stat, errmsg)
+    call settle(c_unpin(engine%handle, to_c(tag)), on_all_ranks, stat, errmsg)
   end subroutine kedge_unpin
 
   ! Suspends this rank's background work until kedge_resume, so that the program has network and memory bandwidth to
@@ -264,7 +264,7 @@ contains
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
 
-    call settle(c_pause(engine%handle, 1_c_int), on_this_rank, stat, errmsg)
+    call settle(c_pause(engine%handle), on_this_rank, stat, errmsg)
   end subroutine kedge_pause
 
   ! Ends a pause.
@@ -273,6 +273,6 @@ contains
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
 
-    call settle(c_pause(engine%handle, 0_c_int), on_this_rank, stat, errmsg)
+    call settle(c_resume(engine%handle), on_this_rank, stat, errmsg)
   end subroutine kedge_resume
 end module kedge_m_engine

@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "engine/for_bindings.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 
@@ -58,7 +59,7 @@ void Engine::let_go() {
 
 void Engine::leave(const std::string& why) {
   if (engine_ == nullptr) return;
-  if (is_child() || turns_->leave(why)) engine_->leave_by_error(why);
+  if (is_child() || turns_->leave(why)) engine::ForBindings::leave_by_error(*engine_, why);
   let_go();
 }
 
@@ -88,7 +89,7 @@ Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<Turns> turns, 
 
 Call::~Call() {
   const bool is_left = turns_ != nullptr && !is_child() && turns_->end();
-  if (is_left) engine_->leave_by_error(turns_->why_left());
+  if (is_left) engine::ForBindings::leave_by_error(*engine_, turns_->why_left());
   engine_.reset();
   if (is_child()) return;
   Calls& all = calls();

@@ -17,6 +17,7 @@
 #include "bindings/python/calls.hpp"
 #include "bindings/python/convert.hpp"
 #include "bindings/python/text.hpp"
+#include "engine/for_bindings.hpp"
 #include "kedge/engine.hpp"
 
 namespace nb = nanobind;
@@ -205,7 +206,7 @@ void bind_lifetime(nb::class_<Engine>& bound) {
           "finalize",
           [](const Engine& engine, std::optional<double> timeout_s) {
             return call(engine, Use::ends, [&](kedge::Engine& it) {
-              if (timeout_s) return it.finalize(std::chrono::duration<double>(*timeout_s));
+              if (timeout_s) return it.finalize_for(std::chrono::duration<double>(*timeout_s));
               it.finalize();
               return true;
             });
@@ -221,7 +222,7 @@ void bind_saving(nb::class_<Engine>& bound) {
       .def("refuse",
            [](const Engine& engine, const Text& name, const Text& reason) {
              call(engine, Use::beside,
-                  [&](kedge::Engine& it) { static_cast<void>(it.refuse(name.bytes, reason.bytes)); });
+                  [&](kedge::Engine& it) { static_cast<void>(kedge::engine::ForBindings::refuse(it, name.bytes, reason.bytes)); });
            })
       .def("route_out",
            [](const Engine& engine, const Text& name, std::uint64_t max_bytes) {
@@ -231,7 +232,7 @@ void bind_saving(nb::class_<Engine>& bound) {
       .def("commit", closing(&kedge::Engine::commit))
       .def("committed",
            [](const Engine& engine, const Text& name) {
-             const auto bytes = call(engine, [&](kedge::Engine& it) { return it.committed(name.bytes); });
+             const auto bytes = call(engine, [&](kedge::Engine& it) { return kedge::engine::ForBindings::committed(it, name.bytes); });
              return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
            })
       .def("abandon", closing(&kedge::Engine::abandon));
