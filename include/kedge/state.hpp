@@ -61,7 +61,9 @@ concept Resizable = requires(T& container, std::size_t count) {
 }  // namespace detail
 
 /// The named variables that make up a rank's state. A State refers to them: the caller owns them and keeps them alive
-/// while the State is used. Ranks may have different lists. Adding a name again replaces the earlier entry.
+/// while the State is used. Ranks may have different lists. Adding a name again replaces the earlier entry. A block of
+/// another number of elements than the variable is refused, in restore too. What functions throw fails the checkpoint
+/// or restore on all ranks.
 class State {
  public:
   /// Adds a variable: a vector or anything else with data() and size(), a number, an enum, an array, a random number

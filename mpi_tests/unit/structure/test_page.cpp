@@ -40,7 +40,6 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 }
 
 void read_line(const std::string& line, TestPage& page) {
-  if (line.starts_with("### ")) page.headings.push_back(line.substr(4));
   const auto cells = split(line, "| ");
   if (line.starts_with("| ") && is_requirement(cells[2])) page.requirements.push_back(cells[2]);
   std::string file;
@@ -146,16 +145,6 @@ std::vector<std::string> requirement_problems(const TestPage& page, const std::v
     if (!used.contains(requirement)) problems.push_back(requirement + " is explained and in no test's name");
   }
   return problems;
-}
-
-std::vector<std::string> missing_headings(const TestPage& page, std::string_view contracts) {
-  std::vector<std::string> missing;
-  for (const std::string& line : split(contracts, "\n")) {
-    if (!line.starts_with("## ")) continue;
-    const std::string heading = line.substr(3);
-    if (std::ranges::find(page.headings, heading) == page.headings.end()) missing.push_back(heading);
-  }
-  return missing;
 }
 
 }  // namespace kedge::structure

@@ -20,7 +20,6 @@ struct TestPage {
   std::vector<NamedTest> tests;
   std::vector<std::string> paths;         ///< what holds a slash
   std::vector<std::string> requirements;  ///< "R31", of the rows that begin with one
-  std::vector<std::string> headings;      ///< of the third level
 };
 
 [[nodiscard]] TestPage read_test_page(std::string_view markdown);
@@ -44,8 +43,5 @@ struct DefinedTest {
 /// Requirements that a test has in its name and the page does not explain, and the other way round.
 [[nodiscard]] std::vector<std::string> requirement_problems(const TestPage& page,
                                                             const std::vector<DefinedTest>& tests);
-
-/// Headings of the second level of contracts.md that the page does not have on the third.
-[[nodiscard]] std::vector<std::string> missing_headings(const TestPage& page, std::string_view contracts);
 
 }  // namespace kedge::structure

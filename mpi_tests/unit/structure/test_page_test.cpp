@@ -1,4 +1,4 @@
-// Reads share/doc/tests.md against the tests and against share/doc/contracts.md. The second half breaks each rule once.
+// Reads share/doc/tests.md against the tests. The second half breaks each rule once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,10 +28,6 @@ TEST(TestPageOfTheProject, NamesTestsAndPathsThatExist) {
 
 TEST(TestPageOfTheProject, ExplainsTheRequirementsInNamesAndNoOthers) {
   EXPECT_THAT(requirement_problems(the_page(), the_tests()), IsEmpty());
-}
-
-TEST(TestPageOfTheProject, HasAHeadingForEachOfTheContracts) {
-  EXPECT_THAT(missing_headings(the_page(), read_file(kRoot / "share/doc/contracts.md")), IsEmpty());
 }
 
 // The rules can be broken --------------------------------------------------------------------------------
@@ -76,11 +72,6 @@ TEST(TestPageRules, SeeARequirementThatIsNotExplainedOrNotUsed) {
   EXPECT_THAT(problems("| R1 | a |\n| R3 | R2 |\n"), ElementsAre(HasSubstr("R2 of A.R1_R2_Works")));
   EXPECT_THAT(problems("| R1 | a |\n| R2 | b |\n| R3 | c |\n| R12 | d |\n"),
               ElementsAre(HasSubstr("R12 is explained")));
-}
-
-TEST(TestPageRules, SeeAHeadingOfTheContractsThatIsMissing) {
-  const TestPage page = read_test_page("### Calls\n## Names\n");
-  EXPECT_THAT(missing_headings(page, "# All\n## Calls\ntext\n### Part\n## Names\n"), ElementsAre("Names"));
 }
 
 }  // namespace
