@@ -243,7 +243,7 @@ kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* rea
 /** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. When it
  * returns KEDGE_OK, the commit survives the death of any processes; with device.snapshot it may return at
  * KEDGE_LEVEL_SNAPSHOT: sealed in the background, which may still fail. A protection or flush that fails leaves the
- * commit at its level and is no error here. Errors: those of kedge_save and the routes; KEDGE_MISMATCH (blocks of a
+ * commit at its level and is not an error here. Errors: those of kedge_save and the routes; KEDGE_MISMATCH (blocks of a
  * global array that do not fit each other, ranks that disagree about a name); KEDGE_NOT_FOUND or KEDGE_INVALID_ARGUMENT
  * (routed files); KEDGE_NO_SPACE; KEDGE_IO. Earlier commits are unchanged then, and the next checkpoint may succeed.
  * After KEDGE_TIMEOUT or KEDGE_RANK_FAILED the next start finds the commit whole or not at all. */

@@ -1,4 +1,4 @@
-// What goes on in the background gives way to it.
+// What goes on in the background gives way to the application: limits of bandwidth, cores of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
