@@ -59,8 +59,8 @@ struct CheckpointInfo : CommitHead {
 /// Calls marked COLLECTIVE are made by all ranks in the same order, from one thread at a time. Each succeeds on all
 /// ranks or throws Error with the same code on all. Ranks that make different calls get bad_state. Exceptions are
 /// `timeout` (a rank did not come within comm.timeout_s) and `rank_failed` (a rank died), which may reach some ranks
-/// alone. After either, and after `device_failed` and `busy` of a later start, the engine is dead: every call but
-/// level, counters, pause and resume returns or throws bad_state.
+/// where another returns. After either, and after `device_failed` and `busy` of a later start, the engine is dead:
+/// every call but level, counters, pause and resume returns or throws bad_state.
 ///
 /// save, load, route_out and route_in are local and never throw. The engine remembers the first failure, and the commit
 /// or close that ends the sequence throws it on every rank, so a Status may be ignored. Only a call outside of such a
@@ -91,18 +91,18 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// COLLECTIVE, one small message. True on all ranks when a checkpoint is due, as rank 0 finds: at every
+  /// COLLECTIVE, one small all-reduce. True on all ranks when a checkpoint is due, as rank 0 finds: at every
   /// schedule.every-th call; if that is 0, when checkpoints have cost at most schedule.overhead of the run time (the
   /// first call is due), or the last checkpoint, committed or failed, was schedule.seconds ago. Time that save waits
   /// for GPU work does not count as cost. Also true when the job is to end (should_exit), until a checkpoint has been
   /// committed since; that commit is taken to the highest level that fits into the time left, whether it is due there
   /// or not.
   [[nodiscard]] bool need_checkpoint();
-  /// COLLECTIVE, one small message. True on all ranks once the job is to end, and from then on: one of `exit.signals`
-  /// came to any rank, or `deadline` is so near that a last checkpoint would soon not fit. In a loop with
-  /// need_checkpoint, call it after the checkpoint: it returns what the last need_checkpoint found, so that the loop
-  /// does not end without the checkpoint of its last step. Called twice without a need_checkpoint in between, it finds
-  /// out itself, and the next commit is the last.
+  /// COLLECTIVE, one small all-reduce. True on all ranks once the job is to end, and from then on: one of
+  /// `exit.signals` came to any rank, or `deadline` is so near that a last checkpoint would soon not fit. In a loop
+  /// with need_checkpoint, call it after the checkpoint: it returns what the last need_checkpoint found, so that the
+  /// loop does not end without the checkpoint of its last step. Called without a need_checkpoint since the last
+  /// should_exit, it finds out itself, and the next commit is the last.
   [[nodiscard]] bool should_exit();
 
   /// COLLECTIVE. Begins a checkpoint: draws its commit id and a generation above all that were ever seen. Waits while

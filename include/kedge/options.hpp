@@ -27,7 +27,9 @@ enum class OnExit : std::uint8_t {
 /// How much of the selected commit open verifies. What is loaded is checked in any case, and restore reads each byte
 /// once, whether this is all or loaded.
 enum class Verify : std::uint8_t {
-  all,  ///< every byte: damage is repaired, or another commit taken, before the program sees anything
+  /// Every byte of its containers and parity, and of commits that are kept beside it: damage is repaired, or another
+  /// commit used, before the program sees anything. With background work, what nothing was rebuilt from is read there.
+  all,
   /// Each rank's own container is read once: what is loaded, as it is loaded, and the rest by close; more than 16 MiB
   /// of that in the background, where work is done there. After close has thrown corrupt, open again, in this process
   /// or the next.

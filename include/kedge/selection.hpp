@@ -36,7 +36,8 @@ using Selection = std::variant<Latest, Tag, Before, Source>;
 /// What becomes of commits newer than the one opened.
 enum class Newer : std::uint8_t {
   keep,     ///< they stay candidates: the next open(latest) may return to them
-  discard,  ///< checkpoints are durably recorded as abandoned and never offered again; outputs stay
+  discard,  ///< the newer checkpoints that can be seen are durably recorded as abandoned, and never offered again;
+            ///< outputs stay
 };
 
 /// Where an opened checkpoint came from: in_place, moved, rebuilt, fetched; the costliest that any rank needed.
