@@ -60,7 +60,7 @@ struct CheckpointInfo : CommitHead {
 /// ranks or throws Error with the same code on all. Ranks that make different calls get bad_state. Exceptions are
 /// `timeout` (a rank did not come within comm.timeout_s) and `rank_failed` (a rank died), which may reach some ranks
 /// where another returns. After either, and after `device_failed` and `busy` of a later start, the engine is dead:
-/// every call but level, counters, pause and resume returns or throws bad_state.
+/// every call that communicates, saves or loads returns or throws bad_state.
 ///
 /// save, load, route_out and route_in are local and never throw. The engine remembers the first failure, and the commit
 /// or close that ends the sequence throws it on every rank, so a Status may be ignored. Only a call outside of such a
@@ -254,10 +254,10 @@ class Engine {
   std::optional<Tag> restore(const State& state, const Selection& selection = latest);
 
   /// COLLECTIVE. Waits for the background work, flushes the newest commit (unless persistent.every is 0 or
-  /// store.on_exit is remove), and shuts the engine down as store.on_exit says; afterwards every call but level and
-  /// counters throws bad_state. A flush that fails is logged and does not throw. Then throws, and keeps the node-local
-  /// files whatever store.on_exit says, if the newest commit was a snapshot that could not be written to the stores;
-  /// not if wait has thrown that already, or open was told to discard what is newer.
+  /// store.on_exit is remove), and shuts the engine down as store.on_exit says; afterwards every call that
+  /// communicates, saves or loads throws or returns bad_state. A flush that fails is logged and does not throw. Then
+  /// throws, and keeps the node-local files whatever store.on_exit says, if the newest commit was a snapshot that could
+  /// not be written to the stores; not if wait has thrown that already, or open was told to discard what is newer.
   void finalize();
   /// COLLECTIVE. As finalize, but waits at most `at_most` for background work, and 10 s more for a write that has
   /// begun. False on all ranks if any gave up, if the newest commit could not be flushed, or if it was a snapshot that

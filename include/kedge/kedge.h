@@ -1,14 +1,15 @@
 /** @file
  * Kedge's C interface (C99), also for languages that can call C; kedge_mpi.h creates engines over MPI. Its calls mirror
- * those of engine.hpp, but for checkpoint and restore, and descriptions of struct members, which are C++ only.
+ * those of engine.hpp, whose comments say more, but for checkpoint, restore, committed, finalize_if_all_come and
+ * descriptions of struct members, which are C++ only.
  *
- * Calls marked COLLECTIVE must be made by all ranks in the same order. They succeed on all ranks or return the same
- * error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the engine and may reach some ranks
- * alone, and for a NULL engine and a NULL result of kedge_need_checkpoint, kedge_should_exit and kedge_finalize_within,
- * which are reported on that rank alone. After KEDGE_TIMEOUT, KEDGE_RANK_FAILED, KEDGE_DEVICE_FAILED, and KEDGE_BUSY of
- * a later start, every call but kedge_get_level, kedge_get_counters, kedge_pause and kedge_engine_free returns
- * KEDGE_BAD_STATE. All other calls are local. Make collective calls of an engine from one thread at a time, and
- * kedge_save, kedge_load, the routes, kedge_get_level and kedge_get_counters also from several threads.
+ * Calls marked COLLECTIVE must be made by all ranks in the same order; all others are local. Collective calls succeed
+ * on all ranks or return the same error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the
+ * engine and may reach some ranks alone, and for a NULL engine and a NULL result of kedge_need_checkpoint,
+ * kedge_should_exit and kedge_finalize_within, which are reported on that rank alone. After KEDGE_TIMEOUT,
+ * KEDGE_RANK_FAILED, KEDGE_DEVICE_FAILED, and KEDGE_BUSY of a later start, every call that communicates, saves or loads
+ * returns KEDGE_BAD_STATE. Make collective calls of an engine from one thread at a time, and kedge_save, kedge_load,
+ * the routes, kedge_get_level and kedge_get_counters also from several threads.
  *
  * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
  * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts
@@ -101,7 +102,7 @@ kedge_error kedge_options_set(kedge_options* options, const char* name, const ch
 kedge_error kedge_options_get(const kedge_options* options, const char* name, char* buffer, size_t size,
                               size_t* length);
 
-/** Frees them; NULL is accepted. */
+/** Frees the options; NULL is accepted. */
 void kedge_options_free(kedge_options* options);
 
 /* The engine --------------------------------------------------------------------------------------------------- */
@@ -110,9 +111,9 @@ void kedge_options_free(kedge_options* options);
 typedef struct kedge_engine kedge_engine;
 
 /** COLLECTIVE. Waits for background work, flushes the newest commit if commits are flushed, and shuts the engine down
- * as store.on_exit says; afterwards every call except kedge_engine_free, kedge_get_level, kedge_get_counters and
- * kedge_pause returns KEDGE_BAD_STATE. Returns an error then if the newest commit was a snapshot that is lost, unless
- * kedge_wait has returned it or KEDGE_DISCARD_NEWER gave it up; the node-local files are then kept. */
+ * as store.on_exit says; afterwards every call that communicates, saves or loads returns KEDGE_BAD_STATE. Returns an
+ * error then if the newest commit was a snapshot that is lost, unless kedge_wait has returned it or KEDGE_DISCARD_NEWER
+ * gave it up; the node-local files are then kept. */
 kedge_error kedge_finalize(kedge_engine* engine);
 
 /** COLLECTIVE. As kedge_finalize, but waits for background work `seconds` at most, and 10 s more for a write that has
@@ -256,7 +257,7 @@ kedge_error kedge_abandon(kedge_engine* engine);
  * it knows of no such commit. */
 kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level);
 
-/** What the engine has done so far, to this rank's knowledge; without communication. */
+/** What the engine has done so far, to this rank's knowledge; without communication, also after kedge_finalize. */
 kedge_error kedge_get_counters(const kedge_engine* engine, kedge_counters* counters);
 
 /** COLLECTIVE. Returns when the newest commit of this tag has reached the level; protects or flushes it now if it was

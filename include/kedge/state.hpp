@@ -78,9 +78,9 @@ class State {
     return add_item(
         name, view_of(variable), resize_of(variable), [block] { return block; }, false);
   }
-  /// The same for a block that changes: the function is called at each checkpoint, must not communicate, and what it
-  /// throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a variable
-  /// that cannot be resized must have as many elements as were saved.
+  /// Adds a variable whose block changes: the function `block` is called at each checkpoint, must not communicate, and
+  /// what it throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a
+  /// variable that cannot be resized must have as many elements as were saved.
   template <class T, class F>
   requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> && !detail::GivesRegion<std::remove_const_t<T>> &&
            std::convertible_to<std::invoke_result_t<F&>, Block>) State& add(const std::string& name, T& variable,
@@ -93,7 +93,7 @@ class State {
     return add_item(
         name, view_of(fixed), {}, [placement] { return Block(placement); }, false);
   }
-  /// The same for a block that changes.
+  /// Adds memory of a fixed address and size whose block changes, as the function `block` says at each checkpoint.
   template <class F>
   requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(const std::string& name,
                                                                            const MutableRegion& fixed, F block) {
@@ -110,7 +110,7 @@ class State {
     return add_item(
         name, view_by(std::move(where)), {}, [block] { return block; }, false);
   }
-  /// The same for a block that changes.
+  /// Adds memory whose address and block may change, as the functions `where` and `block` say at each checkpoint.
   template <detail::GivesRegion F, class B>
   requires(std::copy_constructible<F>&& std::convertible_to<std::invoke_result_t<B&>, Block>) State& add(
       const std::string& name, F where, B block) {
