@@ -1,19 +1,22 @@
 /** @file
  * Kedge's C interface (C99), also for languages that can call C; kedge_mpi.h creates engines over MPI. Its calls mirror
- * those of engine.hpp, but for checkpoint and restore, and descriptions of struct members, which are C++ only.
+ * those of engine.hpp, whose comments say more, but for checkpoint, restore, committed, finalize_if_all_come and
+ * descriptions of struct members, which are C++ only.
  *
- * Calls marked COLLECTIVE must be made by all ranks in the same order. They succeed on all ranks or return the same
- * error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the engine and may reach some ranks
- * alone, and for a NULL engine and a NULL `needed` or `ending` of kedge_need_checkpoint and kedge_should_exit, which
- * are reported on that rank alone. All other calls are local. Make collective calls of an engine from one thread at a
- * time, and kedge_save, kedge_load, the routes, kedge_get_level and kedge_get_counters also from several threads.
+ * Calls marked COLLECTIVE must be made by all ranks in the same order; all others are local. Collective calls succeed
+ * on all ranks or return the same error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the
+ * engine and may reach some ranks alone, and for a NULL engine and a NULL result of kedge_need_checkpoint,
+ * kedge_should_exit and kedge_finalize_within, which are reported on that rank alone. After KEDGE_TIMEOUT,
+ * KEDGE_RANK_FAILED, KEDGE_DEVICE_FAILED, and KEDGE_BUSY of a later start, every call that communicates, saves or loads
+ * returns KEDGE_BAD_STATE. Make collective calls of an engine from one thread at a time, and kedge_save, kedge_load,
+ * the routes, kedge_get_level and kedge_get_counters also from several threads.
  *
  * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
  * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts
  * or exits.
  *
- * Binary interface: kedge_engine and kedge_options are opaque; enumerator values are never reused; structs
- * that the caller allocates have reserved fields, so programs stay compatible when fields are added. */
+ * Binary interface: kedge_engine and kedge_options are opaque; enumerator values are never reused; structs that the
+ * caller allocates have reserved fields, so programs stay compatible when fields are added. */
 /* NOLINTBEGIN(modernize-*,readability-identifier-naming): names and forms are those of C */
 #ifndef KEDGE_KEDGE_H
 #define KEDGE_KEDGE_H
@@ -99,7 +102,7 @@ kedge_error kedge_options_set(kedge_options* options, const char* name, const ch
 kedge_error kedge_options_get(const kedge_options* options, const char* name, char* buffer, size_t size,
                               size_t* length);
 
-/** Frees them; NULL is accepted. */
+/** Frees the options; NULL is accepted. */
 void kedge_options_free(kedge_options* options);
 
 /* The engine --------------------------------------------------------------------------------------------------- */
@@ -107,9 +110,10 @@ void kedge_options_free(kedge_options* options);
 /** One run's checkpoint engine, created by kedge_engine_new (kedge_mpi.h). */
 typedef struct kedge_engine kedge_engine;
 
-/** COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call except kedge_engine_free returns
- * KEDGE_BAD_STATE. Returns an error then if the newest commit was a snapshot that is lost, unless kedge_wait has
- * returned it or KEDGE_DISCARD_NEWER gave it up; the node-local files are then kept. */
+/** COLLECTIVE. Waits for background work, flushes the newest commit if commits are flushed, and shuts the engine down
+ * as store.on_exit says; afterwards every call that communicates, saves or loads returns KEDGE_BAD_STATE. Returns an
+ * error then if the newest commit was a snapshot that is lost, unless kedge_wait has returned it or KEDGE_DISCARD_NEWER
+ * gave it up; the node-local files are then kept. */
 KEDGE_MUST_CHECK kedge_error kedge_finalize(kedge_engine* engine);
 
 /** COLLECTIVE. As kedge_finalize, but waits for background work `seconds` at most, and 10 s more for a write that has
@@ -208,14 +212,14 @@ KEDGE_MUST_CHECK kedge_error kedge_create_output(kedge_engine* engine, const cha
 kedge_error kedge_save(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
 
-/** The same for a region that is the block at `offset` of a global array of `global_shape`, both with `dimensions`
- * entries. The blocks of all ranks must cover the array exactly once, unless `holes_allowed` is not 0: then elements
- * may be saved by no rank. */
+/** As kedge_save, for a region that is the block at `offset` of a global array of `global_shape`, both with
+ * `dimensions` entries. The blocks of all ranks must cover the array exactly once, unless `holes_allowed` is not 0:
+ * then elements may be saved by no rank. */
 kedge_error kedge_save_shard(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                              int dimensions, const uint64_t* shape, const uint64_t* global_shape,
                              const uint64_t* offset, int holes_allowed);
 
-/** The same for a region that every rank saves with the same bytes. */
+/** As kedge_save, for a region that every rank saves with the same bytes; they are not compared. */
 kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                                   int dimensions, const uint64_t* shape);
 
@@ -237,23 +241,28 @@ KEDGE_MUST_CHECK kedge_error kedge_route_out(kedge_engine* engine, const char* n
  * call. KEDGE_BAD_STATE outside of a checkpoint. */
 kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason);
 
-/** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. With
- * device.snapshot it may return at KEDGE_LEVEL_SNAPSHOT: sealed in the background, which may still fail. */
+/** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. When it
+ * returns KEDGE_OK, the commit survives the death of any processes; with device.snapshot it may return at
+ * KEDGE_LEVEL_SNAPSHOT: sealed in the background, which may still fail. A protection or flush that fails leaves the
+ * commit at its level and is not an error here. Errors: those of kedge_save and the routes; KEDGE_MISMATCH (blocks of a
+ * global array that do not fit each other, ranks that disagree about a name); KEDGE_NOT_FOUND or KEDGE_INVALID_ARGUMENT
+ * (routed files); KEDGE_NO_SPACE; KEDGE_IO. Earlier commits are unchanged then, and the next checkpoint may succeed.
+ * After KEDGE_TIMEOUT or KEDGE_RANK_FAILED the next start finds the commit whole or not at all. */
 KEDGE_MUST_CHECK kedge_error kedge_commit(kedge_engine* engine);
 
-/** COLLECTIVE. Drops the checkpoint that kedge_create began. */
+/** COLLECTIVE. Drops the checkpoint that kedge_create began; nothing else is lost. */
 kedge_error kedge_abandon(kedge_engine* engine);
 
 /** The level that the newest commit of this tag has reached, to this engine's knowledge; KEDGE_LEVEL_NONE if
  * it knows of no such commit. */
 kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level);
 
-/** What the engine has done so far, to this rank's knowledge; without communication. */
+/** What the engine has done so far, to this rank's knowledge; without communication, also after kedge_finalize. */
 kedge_error kedge_get_counters(const kedge_engine* engine, kedge_counters* counters);
 
-/** COLLECTIVE. Returns when the newest commit of this tag has reached the level. KEDGE_NOT_FOUND (no such commit is
- * kept), KEDGE_INVALID_ARGUMENT (not a level, or one that the options rule out), or why it cannot be reached: the
- * commit is then unchanged. */
+/** COLLECTIVE. Returns when the newest commit of this tag has reached the level; protects or flushes it now if it was
+ * not due yet, or if that failed. KEDGE_NOT_FOUND (no such commit is kept), KEDGE_INVALID_ARGUMENT (not a level, or one
+ * that the options rule out), or why it cannot be reached: the commit is then unchanged. */
 KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level);
 
 /** COLLECTIVE. As kedge_wait, but a commit that is under way in the background is
@@ -298,16 +307,18 @@ typedef enum kedge_newer KEDGE_AS_INT {
 
 /** COLLECTIVE. Opens the newest commit of this tag that can be recovered on all ranks; a NULL tag or "latest" is the
  * newest of all. Sets `found` to 1, or to 0 if the run has no commit yet or none of this tag; kedge_get_info returns
- * which one was opened. KEDGE_UNRECOVERABLE if commits that match exist and none of them can be
- * recovered. */
+ * which one was opened. A damaged or incomplete commit is skipped for the next older one, and the log says why.
+ * KEDGE_UNRECOVERABLE if commits that match exist and none of them can be recovered, KEDGE_IO if the prefix cannot be
+ * listed. */
 KEDGE_MUST_CHECK kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
-/** COLLECTIVE. The same for the newest that is older than every commit of this tag; KEDGE_NOT_FOUND if none has it. */
+/** COLLECTIVE. As kedge_open, for the newest that is older than every commit of this tag; KEDGE_NOT_FOUND if there are
+ * commits and none has it. */
 KEDGE_MUST_CHECK kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
-/** COLLECTIVE. The same for another run's checkpoint, or a copied tag directory, as the starting point of a new run: it
- * is read in place. `prefix` is the directory that holds the tag directories; `run` the run whose tags to consider,
- * NULL or empty for any; `tag` as for kedge_open. KEDGE_NOT_FOUND, and not a `found` of 0, if there is none;
+/** COLLECTIVE. As kedge_open, for another run's checkpoint, or a copied tag directory, as the starting point of a new
+ * run: it is read in place. `prefix` is the directory that holds the tag directories; `run` the run whose tags to
+ * consider, NULL or empty for any; `tag` as for kedge_open. KEDGE_NOT_FOUND, and not a `found` of 0, if there is none;
  * KEDGE_IO if its files are not trusted (persistent.trust). */
 KEDGE_MUST_CHECK kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run,
                                                const char* tag, int* found);

@@ -46,11 +46,11 @@ kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info);
  * (the text says which); KEDGE_BAD_STATE. */
 kedge_error kedge_get_attribute_int64(const kedge_engine* engine, const char* key, int64_t* values, size_t capacity,
                                       size_t* count);
-/** The same for doubles. */
+/** As kedge_get_attribute_int64, for an attribute of doubles. */
 kedge_error kedge_get_attribute_double(const kedge_engine* engine, const char* key, double* values, size_t capacity,
                                        size_t* count);
-/** The same for a string: NUL-terminated, truncated to `size` bytes; `length`, if not NULL, receives the length of the
- * whole string without the NUL. */
+/** As kedge_get_attribute_int64, for a string: NUL-terminated, truncated to `size` bytes; `length`, if not NULL,
+ * receives the length of the whole string without the NUL. */
 kedge_error kedge_get_attribute_string(const kedge_engine* engine, const char* key, char* buffer, size_t size,
                                        size_t* length);
 

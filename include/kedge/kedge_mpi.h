@@ -30,7 +30,8 @@ extern "C" {
  * call), KEDGE_RANK_FAILED (a rank died, or communication with it failed). */
 KEDGE_MUST_CHECK kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_engine** engine);
 
-/** The same for a Fortran communicator handle. KEDGE_BAD_STATE also if the process has loaded two MPI libraries. */
+/** As kedge_engine_new, for a Fortran communicator handle. KEDGE_BAD_STATE also if the process has loaded two MPI
+ * libraries. */
 KEDGE_MUST_CHECK kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedge_engine** engine);
 
 #ifdef __cplusplus

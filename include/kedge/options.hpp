@@ -15,13 +15,21 @@ namespace kedge {
 /// Severities of log lines: debug, info, warning, error; and off.
 enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 
-/// What finalize does with the node-local files: keep, remove_if_persistent or remove; kedge.toml says more.
-enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
+/// What finalize does with the node-local files.
+enum class OnExit : std::uint8_t {
+  keep,                  ///< the next start continues from them
+  remove_if_persistent,  ///< they are removed if the newest commit is on the prefix
+  /// They are removed, and so is the record that commits exist: the next start begins with what is on the prefix, or
+  /// from zero.
+  remove,
+};
 
 /// How much of the selected commit open verifies. What is loaded is checked in any case, and restore reads each byte
 /// once, whether this is all or loaded.
 enum class Verify : std::uint8_t {
-  all,  ///< every byte: damage is repaired, or another commit taken, before the program sees anything
+  /// Every byte of its containers and parity, and of commits that are kept beside it: damage is repaired, or another
+  /// commit used, before the program sees anything. With background work, what nothing was rebuilt from is read there.
+  all,
   /// Each rank's own container is read once: what is loaded, as it is loaded, and the rest by close; more than 16 MiB
   /// of that in the background, where work is done there. After close has thrown corrupt, open again, in this process
   /// or the next.
@@ -73,11 +81,19 @@ enum class Trust : std::uint8_t {
 
 /// How ranks of different failure domains protect each other. The numbers are on disk: do not change them.
 enum class Scheme : std::uint8_t {
-  automatic = 0,  ///< xor over three failure domains or more, partner over two, else single; never on disk
-  single = 1,     ///< no protection: survives only the death of processes
-  partner = 2,    ///< a full copy on another failure domain
-  xor_ = 3,       ///< parity over a set of ranks: one lost member of each set can be rebuilt
-  rs = 4,         ///< Reed-Solomon: `redundancy.parity` lost members of each set can be rebuilt
+  /// Xor over three failure domains or more, partner over two, single over one and where one has more than half of the
+  /// ranks. Never on disk.
+  automatic = 0,
+  single = 1,  ///< no protection: survives only the death of processes
+  /// A full copy on one other failure domain, from which the commit is found even if none of its containers can be
+  /// read. No failure domain may have more than half of the ranks.
+  partner = 2,
+  /// Parity over a set of about redundancy.set_size ranks: one lost member of each set can be rebuilt. No failure
+  /// domain may have more than half of the ranks.
+  xor_ = 3,
+  /// Reed-Solomon: `redundancy.parity` (m) lost members of each set can be rebuilt; m = 1 is xor. No failure domain may
+  /// have more than floor(ranks / (m + 1)) of the ranks, and set_size must be above m.
+  rs = 4,
 };
 
 /// "auto", "single", "partner", "xor", "rs".
@@ -285,7 +301,9 @@ struct Options {
   std::optional<Failure> load_failure;
 
   /// Local; never throws. Defaults, then the TOML file (KEDGE_CONFIG, else ./kedge.toml if it exists), then
-  /// environment variables KEDGE_<SECTION>_<KEY>. The first error is kept in `load_failure`.
+  /// environment variables KEDGE_<SECTION>_<KEY>. The first error is kept in `load_failure`: a bad value with its file,
+  /// line and option; an unknown key, or unknown variable that begins with KEDGE_, with a suggestion. Names that module
+  /// files use (KEDGE_ROOT, KEDGE_PREFIX, KEDGE_LIB and the like) are ignored.
   [[nodiscard]] static Options load() noexcept;
 };
 

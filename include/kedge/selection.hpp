@@ -22,7 +22,8 @@ struct Before {
 
 /// For open: another run's checkpoint, or a copied tag directory, as the starting point of a new run. It is read in
 /// place and never changed; the next commit begins this run's lineage with it as parent. persistent.trust decides
-/// whose files are trusted.
+/// whose files are trusted. A damaged commit is skipped for an older one of the same tag. If what was listed is removed
+/// meanwhile, by a job that flushes there and keeps few (persistent.keep), it is listed again, for at most 10 s.
 struct Source {
   std::string prefix;  ///< the directory that holds the tag directories
   std::string run;     ///< the run whose tags to consider; empty: any run
@@ -35,7 +36,8 @@ using Selection = std::variant<Latest, Tag, Before, Source>;
 /// What becomes of commits newer than the one opened.
 enum class Newer : std::uint8_t {
   keep,     ///< they stay candidates: the next open(latest) may return to them
-  discard,  ///< they are durably recorded as abandoned and never offered again
+  discard,  ///< the newer checkpoints that can be seen are durably recorded as abandoned, and never offered again;
+            ///< outputs stay
 };
 
 /// Where an opened checkpoint came from: in_place, moved, rebuilt, fetched; the costliest that any rank needed.

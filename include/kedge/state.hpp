@@ -61,7 +61,9 @@ concept Resizable = requires(T& container, std::size_t count) {
 }  // namespace detail
 
 /// The named variables that make up a rank's state. A State refers to them: the caller owns them and keeps them alive
-/// while the State is used. Ranks may have different lists. Adding a name again replaces the earlier entry.
+/// while the State is used. Ranks may have different lists. Adding a name again replaces the earlier entry. A block of
+/// another number of elements than the variable is refused, in restore too. What functions throw fails the checkpoint
+/// or restore on all ranks.
 class State {
  public:
   /// Adds a variable: a vector or anything else with data() and size(), a number, an enum, an array, a random number
@@ -76,9 +78,9 @@ class State {
     return add_item(
         name, view_of(variable), resize_of(variable), [block] { return block; }, false);
   }
-  /// The same for a block that changes: the function is called at each checkpoint, must not communicate, and what it
-  /// throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a variable
-  /// that cannot be resized must have as many elements as were saved.
+  /// Adds a variable whose block changes: the function `block` is called at each checkpoint, must not communicate, and
+  /// what it throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a
+  /// variable that cannot be resized must have as many elements as were saved.
   template <class T, class F>
   requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> && !detail::GivesRegion<std::remove_const_t<T>> &&
            std::convertible_to<std::invoke_result_t<F&>, Block>) State& add(const std::string& name, T& variable,
@@ -91,7 +93,7 @@ class State {
     return add_item(
         name, view_of(fixed), {}, [placement] { return Block(placement); }, false);
   }
-  /// The same for a block that changes.
+  /// Adds memory of a fixed address and size whose block changes, as the function `block` says at each checkpoint.
   template <class F>
   requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(const std::string& name,
                                                                            const MutableRegion& fixed, F block) {
@@ -108,7 +110,7 @@ class State {
     return add_item(
         name, view_by(std::move(where)), {}, [block] { return block; }, false);
   }
-  /// The same for a block that changes.
+  /// Adds memory whose address and block may change, as the functions `where` and `block` say at each checkpoint.
   template <detail::GivesRegion F, class B>
   requires(std::copy_constructible<F>&& std::convertible_to<std::invoke_result_t<B&>, Block>) State& add(
       const std::string& name, F where, B block) {

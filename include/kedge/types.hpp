@@ -112,14 +112,21 @@ struct DeviceStream {
 };
 
 /// Memory to save: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
+///
+/// Memory of an NVIDIA GPU, managed memory too, is detected; that of other vendors' GPUs is not. Its errors are
+/// invalid_argument (a size beyond the allocation, where CUDA detects it, which it does not within a pool or a block of
+/// a caching allocator; any GPU memory where Kedge was built without CUDA), no_space (no host memory can be pinned),
+/// bad_state (during stream capture) and device_failed. Memory that was freed is undefined behaviour of the caller.
+/// Finalize the engine before a device is reset or its context is destroyed.
 struct Region {
   const void* data = nullptr;  ///< Host memory or that of an NVIDIA GPU, detected automatically. Owned by the caller.
   DataType dtype = DataType::opaque;  ///< Of one element.
   Shape shape;                        ///< In elements, row-major.
   /// Of structs: opaque, with the bytes of one as last extent, and what members() of kedge/elements.hpp says of them.
   std::string_view members = {};
-  /// GPU memory is read after all work already enqueued on this stream; without a stream, after all work already
-  /// submitted in the memory's context. Host memory likewise, if a stream is given.
+  /// GPU memory is read after all work already enqueued on this stream, which must be valid; without a stream, after
+  /// all work already submitted in the memory's context. Host memory is read at once, or, if a stream is given, after
+  /// its work.
   std::optional<DeviceStream> stream = {};
 };
 
@@ -165,7 +172,8 @@ struct Replicated {
   bool operator==(const Replicated&) const = default;  ///< Always true.
 };
 
-/// What a region is to the whole job: the rank's own (monostate), a shard, or replicated.
+/// What a region is to the whole job: the rank's own (monostate), which may differ from rank to rank, a shard, or
+/// replicated.
 using Placement = std::variant<std::monostate, Shard, Replicated>;
 
 /// The rank that owned a container when it was saved, as opposed to the MPI rank that runs now.
@@ -188,7 +196,7 @@ struct Id128 {
 [[nodiscard]] std::optional<Id128> parse_id(std::string_view text) noexcept;
 
 /// Name that the application gives a checkpoint: 1 to 128 of A-Z a-z 0-9 . _ -, not starting with a dot;
-/// `latest` is reserved.
+/// `latest` is reserved. A repeated tag is a new generation.
 using Tag = std::string;
 
 /// The identity of a commit: the same on every rank and in every file that belongs to it.

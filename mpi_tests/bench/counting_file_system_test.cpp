@@ -1,3 +1,4 @@
+// The file system that counts for kedge-bench: what is read is counted once, however it is read.
 #include "counting_file_system.hpp"
 
 #include <gtest/gtest.h>

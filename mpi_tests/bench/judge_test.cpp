@@ -1,3 +1,5 @@
+// How kedge-bench judges its rows: which ratios pass, which miss, and when a machine is too noisy to say; a row that
+// was not measured is an error.
 #include "judge.hpp"
 
 #include <gtest/gtest.h>

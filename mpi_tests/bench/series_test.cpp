@@ -1,3 +1,4 @@
+// Medians, spreads and ratios of measured series: ratios are those of pairs, and nothing measured is an error.
 #include "series.hpp"
 
 #include <gtest/gtest.h>

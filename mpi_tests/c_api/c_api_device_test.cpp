@@ -1,4 +1,4 @@
-// Memory of GPUs in C: after which work it is read and written.
+// Memory of GPUs in C: it is read and written after the work of its stream.
 #include <gtest/gtest.h>
 
 #include <algorithm>

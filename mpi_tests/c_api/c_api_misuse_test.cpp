@@ -1,4 +1,5 @@
-// What C callers can do wrong, and what no exception may do: cross into C.
+// Wrong arguments in C are the same error on all ranks, a NULL engine is one on its rank alone; no exception crosses
+// into C, and error texts belong to the thread.
 #include <gmock/gmock.h>
 
 #include <array>

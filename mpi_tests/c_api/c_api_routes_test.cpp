@@ -1,4 +1,4 @@
-// Routed files by the C interface.
+// Routed files by the C interface; what one rank does wrong is reported by commit and close on all.
 #include <gmock/gmock.h>
 
 #include <array>

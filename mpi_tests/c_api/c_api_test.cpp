@@ -1,4 +1,5 @@
-// The C API does what the engine does: a round trip, what is told of it, and failures with their codes on all ranks.
+// The C API call by call: a round trip, regions and attributes, the schedule and the end of a job, outputs, levels,
+// completions, counters, and failures with their codes on all ranks.
 #include <gmock/gmock.h>
 
 #include <array>

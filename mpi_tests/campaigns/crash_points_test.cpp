@@ -1,4 +1,5 @@
-// Every mutating operation of a history of five checkpoints is a point at which one rank, or all, die.
+// Every mutating operation of a history of five checkpoints is a point at which one rank, or all, die: the commit is
+// there on all ranks or on none, and nothing that commit returned for is lost.
 #include <gtest/gtest.h>
 
 #include <iostream>

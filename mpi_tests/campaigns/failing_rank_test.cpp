@@ -1,4 +1,5 @@
-// One rank's storage fails somewhere in a checkpoint: all ranks learn it, nothing is lost, the next one works.
+// One rank's storage fails somewhere in a checkpoint: all ranks get the error with rank and path, nothing is lost, the
+// space is free again, the next one works.
 #include <gtest/gtest.h>
 
 #include <cerrno>

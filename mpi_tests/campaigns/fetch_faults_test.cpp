@@ -1,5 +1,5 @@
-// A start that fetches everything, commits and flushes once more is disturbed: a rank dies at any operation, falls
-// silent at any message, or its storage fails once. What was persistent stays, and all ranks see the same.
+// A start that fetches everything, commits and flushes once more is disturbed (a rank dies at any operation, falls
+// silent at any message, or its storage fails once): what was persistent stays, and all ranks see the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>

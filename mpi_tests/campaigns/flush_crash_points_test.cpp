@@ -1,5 +1,6 @@
-// Every mutating operation of a history that flushes each commit is a point at which one rank, or all, die. Afterwards
-// all stores are lost, or nothing is.
+// Every mutating operation of a history that flushes each commit is a point at which one rank, or all, die, or the
+// power fails: all or nothing is on the prefix, also where persistent.keep removes, and leftovers are removed.
+// Afterwards all stores are lost, or nothing is.
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"

@@ -1,4 +1,5 @@
-// store.durable on block storage: the power fails at every operation, and unsynced pages are old or new by seed.
+// store.durable on block storage: the power fails at every operation, unsynced pages are old or new by seed, and what
+// commit returned for is there.
 #include <gtest/gtest.h>
 
 #include <iostream>

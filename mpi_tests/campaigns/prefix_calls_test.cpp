@@ -1,5 +1,6 @@
-// Every call that touches the prefix in one start: a source, waits, pins, discarding, the end. One rank dies or falls
-// silent at any message or operation, or its storage fails once: bounded, alike on all ranks, nothing persistent lost.
+// Every call that touches the prefix in one start, a source, waits, pins, discarding, the end, while one rank dies or
+// falls silent at any message or operation, or its storage fails once: bounded, alike on all ranks, nothing persistent
+// lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Random histories of several starts over stores and a prefix that are both lost, damaged and set back in time. What
-// was said to be persistent and was not damaged is there; nothing that was discarded comes back; never a silent start.
+// Random histories of several starts over stores and a prefix that are both lost, damaged and set back in time: what
+// was persistent and not damaged is there, nothing that was discarded comes back, and no start is silently from zero.
 #include <gtest/gtest.h>
 
 #include <algorithm>

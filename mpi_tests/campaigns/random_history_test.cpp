@@ -1,5 +1,5 @@
-// Random histories of starts, losses, damage, moves and changed options: what can be had is opened, byte for byte, the
-// same on every rank.
+// Random histories of starts, losses, damage, moves and changed options: what can be recovered is opened, byte for
+// byte, the same on every rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Every mutating operation of a history with redundancy is a point at which one rank, or all, die: in protect, in
-// rebuild, relocation and re-protection. Afterwards nothing more is lost, or one more node.
+// Every mutating operation of a history with redundancy, in protect, rebuild, relocation and re-protection, is a point
+// at which one rank, or all, die, and then one more node may be lost: what was protected is there, and nothing stays
+// behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Every message of protect, rebuild, relocation and re-protection is a point at which one rank dies or stops answering.
+// Every message of protect, rebuild, relocation and re-protection is a point at which one rank dies or stops answering:
+// the others' waits are bounded, and nothing is lost.
 #include <gtest/gtest.h>
 
 #include <array>

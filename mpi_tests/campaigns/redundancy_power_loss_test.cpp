@@ -1,4 +1,5 @@
-// store.durable on block storage with redundancy: the power fails at every operation, and then a node may be lost.
+// store.durable on block storage with redundancy: the power fails at every operation, then a node may be lost, and what
+// was protected is there.
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"

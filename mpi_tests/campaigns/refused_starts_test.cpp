@@ -1,6 +1,6 @@
-// Bad input: each way in which a start, or what it saves and loads, is refused. On one rank and on all, at the second
-// start and at the fifth, and two of them together; at the first start, where nothing is there yet, a launch is right
-// and data may be wrong.
+// Bad input: each way in which a start, or what it saves and loads, is refused, on one rank and on all, at the second
+// start and at the fifth, and two of them together, is one error on all ranks and loses nothing. At the first start,
+// where nothing is there yet, a launch is right and data may be wrong.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Every message of open, create and both votes of commit is a point at which one rank dies or stops answering.
+// Every message of open, create and both votes of commit is a point at which one rank dies or stops answering: all
+// ranks or none commit, waits are bounded, and an engine in doubt leaves its seals where they are.
 #include <gtest/gtest.h>
 
 #include <cerrno>

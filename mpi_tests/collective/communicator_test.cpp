@@ -1,3 +1,6 @@
+// The communicator over MPI: every check of a communicator, on sub-communicators and in small pieces too; each
+// collective call that waits for a rank in another call times out and names it; threads of a rank wake and interrupt
+// each other.
 #include <gmock/gmock.h>
 #include <mpi.h>
 

@@ -1,4 +1,6 @@
-// The engine over MPI and POSIX: on memory and on block storage, in private directories.
+// The engine over MPI and POSIX, on memory and on block storage: different calls are bad_state, local calls report
+// their failure and the closing call throws it on all ranks, routed files come back, and so do files written past the
+// page cache.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <mpi.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""heat2d killed right after a commit: `kedge drain`, by another number of processes, takes it to the prefix. Then all
-stores are wiped, and the job goes on from there as if nothing had happened.
+"""heat2d killed right after a commit: `kedge drain`, by any number of processes, rebuilds, protects and takes it to the
+prefix, once; a job at work, here or elsewhere, is left alone, one that died or ended is not in the way, several runs
+are all drained, and so it is node by node. Then all stores are wiped, and the job goes on as if nothing had happened.
 
 usage: heat2d_drain_test.py HEAT2D MPIEXEC KEDGE
 """

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""heat2d with a parallel filesystem: what the stores cannot give comes back from the prefix, and the job ends as if
-nothing had happened; a prefix that is full costs the flush alone.
+"""heat2d with a parallel filesystem: every Nth commit is flushed, what the stores cannot give comes back from the
+prefix, also for another run (Source), and the job ends as if nothing had happened; a prefix that is full costs the
+flush alone and is reported once.
 
 usage: heat2d_flush_test.py HEAT2D MPIEXEC KEDGE   (KEDGE: the command that looks at checkpoints)
 

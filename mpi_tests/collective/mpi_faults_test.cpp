@@ -1,5 +1,6 @@
-// MPI that reduces wrongly or fails in a call: what an engine over it says, and that nothing is freed that MPI may
-// still use. The calls of MPI are replaced here by ones that go wrong on demand.
+// MPI that reduces wrongly is refused by name; a call of MPI that fails, a failed process, or a rank without memory
+// ends the call with one error on all ranks, soon, and nothing is unmapped that MPI may still use. The calls of MPI are
+// replaced here by ones that go wrong on demand.
 #include <gmock/gmock.h>
 #include <mpi.h>
 

@@ -1,4 +1,5 @@
-// Two MPI libraries in one process, and a launcher of another one.
+// Two MPI libraries in one process, a launcher of another one, and other programs in one launch: what an engine says of
+// each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// kedge config: every option, its value and its origin.
+// kedge config: every option, its value and its origin; a bad value is named with file and line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

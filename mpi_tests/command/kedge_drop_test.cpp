@@ -1,4 +1,5 @@
-// kedge drop: what it lists, what it removes, and what it leaves alone.
+// kedge drop: what it lists, what it removes, and what it leaves alone: stores that a job uses, other jobs' stores; by
+// store, by run, by job of a batch system.
 #include <unistd.h>
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// Help, completion, and the width of all that kedge prints.
+// Help of every command, completion for bash, zsh and fish from the command line's own description, and the width of
+// all that kedge prints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// kedge ls on whole, half-written, damaged and foreign directories.
+// kedge ls on whole, half-written, damaged, sparse and foreign directories: flushes that failed, stores that know more
+// than the prefix, and which of several runs of a name is the present one.
 #include <sys/stat.h>
 #include <unistd.h>
 

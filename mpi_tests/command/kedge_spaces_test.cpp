@@ -1,4 +1,5 @@
-// The command where a prefix, a store, an output directory or a routed file has a space in its name.
+// The command where a prefix, a store, an output directory or a routed file has a space in its name: commands that it
+// prints can be pasted.
 #include <filesystem>
 #include <fstream>
 

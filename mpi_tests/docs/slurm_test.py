@@ -1,5 +1,5 @@
-"""The prolog and the epilog of share/kedge/slurm, run without Slurm, as the user who runs the test. (The job script runs
-as part of the guide "on Slurm".)
+"""The prolog and the epilog of share/kedge/slurm, run without Slurm, as the user who runs the test: they free what they
+may and nothing else, drain node by node, and never fail. (The job script runs as part of the guide "on Slurm".)
 
 slurm_test.py SOURCE_DIR KEDGE HEAT2D MPIEXEC
 """

@@ -1,4 +1,4 @@
-! Every call, as it is meant to be made.
+! Every call, as it is meant to be made; counters and outputs too.
 module right_calls
   use, intrinsic :: iso_c_binding, only: c_intptr_t
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64

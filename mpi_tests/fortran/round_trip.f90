@@ -1,4 +1,4 @@
-! Every type of elements and every rank through a checkpoint and back, byte for byte.
+! Every type of elements and every rank, and sections of arrays, through a checkpoint and back, byte for byte.
 program round_trip
   use checks, only: check, finish
   use kedge

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A failure that a Fortran program does not ask for ends it on all ranks: with its message, not with 0, and soon.
+"""A failure that a Fortran program does not ask for ends it on all ranks: with its message, not with 0, and soon; or is
+reported by a later call.
 
 usage: stops_test.py PROGRAM LAUNCHER
 """

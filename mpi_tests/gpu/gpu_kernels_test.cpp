@@ -1,4 +1,4 @@
-// Kedge's kernels on a real GPU, against what the processor computes.
+// Kedge's kernels on a real GPU compute what the processor does, to the bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Checkpoints from the memory of a real GPU. Where there is none the program says so and exits with 77.
+// Checkpoints from the memory of a real GPU come back, in the order of streams, whatever copies them. Where there is
+// none the program says so and exits with 77.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# each_option.sh SOURCE WORK_DIRECTORY CMAKE BUILD_DIRECTORY: Kedge configures with each of its options turned over alone.
+# each_option.sh SOURCE WORK_DIRECTORY CMAKE BUILD_DIRECTORY: The configure step ends well
+# with each of Kedge's options changed alone.
 set -euo pipefail
 source=$1 work=$2 cmake=$3 build=$4
 rm -rf "$work"

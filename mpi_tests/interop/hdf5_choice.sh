@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# hdf5_choice.sh SHARE_CMAKE WORK_DIRECTORY WITH_MPI CMAKE: which HDF5 a configure step takes, and which it refuses.
+# hdf5_choice.sh SHARE_CMAKE WORK_DIRECTORY WITH_MPI CMAKE: which HDF5 a configure step
+# takes (HDF5_ROOT comes first), and which it refuses: headers and library of two, or one of another MPI.
 # Works on stand-ins for HDF5, a header and a library of three functions, so that it needs no second HDF5.
 set -euo pipefail
 share_cmake=$1 work=$2 with_mpi=$3 cmake=$4

@@ -1,4 +1,5 @@
-"""Reads what write_containers wrote as other programs do: h5py, h5ls, h5dump, and plain bytes by share/doc/format.md."""
+"""Reads what write_containers wrote as other programs do (h5py, h5ls, h5dump, and plain bytes by share/doc/format.md):
+types of few bits, fill values, attributes, links."""
 import os
 import shutil
 import struct

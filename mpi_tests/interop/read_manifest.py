@@ -1,4 +1,5 @@
-"""Reads what write_manifest wrote as other programs do: h5py, h5ls, and plain bytes by share/doc/format.md.
+"""Reads what write_manifest wrote as other programs do (h5py, h5ls, and plain bytes by share/doc/format.md): virtual
+datasets, fill values, attributes.
 
 read_engine_commit.py uses it too.
 """

@@ -1,4 +1,6 @@
-"""decoupled_test.py [LAUNCHER]: three ranks use DeepSpeed's interface in decoupled mode, with torch files and without.
+"""decoupled_test.py [LAUNCHER]: three ranks use DeepSpeed's interface in decoupled mode, with torch files and without,
+and fail in it: the same answer on all ranks, latest names complete checkpoints only and in order, what comes next
+finishes what is pending, a failure behind costs that checkpoint's flush alone.
 
 As torchrun starts them, and with LAUNCHER also by mpirun, where the flush goes on in the background.
 """

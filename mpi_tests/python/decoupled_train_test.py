@@ -1,5 +1,6 @@
-"""decoupled_train_test.py EXAMPLE [LAUNCHER]: DeepSpeed's engines with decoupled checkpoints; a training that is killed at
-every point resumes with the losses of an undisturbed run.
+"""decoupled_train_test.py EXAMPLE [LAUNCHER]: DeepSpeed's engines, the pipeline engine too, with decoupled checkpoints:
+exceptions, interrupts, destroy and the garbage collector in the middle; a training that is killed at every point, with
+its stores and without, resumes with the losses of an undisturbed run.
 
 With LAUNCHER by mpirun, without by torchrun.
 """

@@ -1,4 +1,6 @@
-"""Three ranks use DeepSpeed's interface for checkpoints, with files for torch.load and without; then a node is lost."""
+"""Three ranks use DeepSpeed's interface for checkpoints, with files for torch.load and without: failures of one rank,
+tags, directories that were moved or mistyped, latest, files lost and changed, a node lost, all stores lost, a planted
+pickle; other engines are left alone, and a program that failed ends without waiting."""
 
 import os
 import shutil

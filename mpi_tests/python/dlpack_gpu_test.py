@@ -1,5 +1,5 @@
-"""dlpack_gpu_test.py FAKE_DRIVER: arrays of GPUs that are known by DLPack only, over a fake CUDA driver
-(mpi_tests/unit/device/fake_cuda.cpp)."""
+"""dlpack_gpu_test.py FAKE_DRIVER: arrays of GPUs that are known by DLPack only, in the order of streams, over a fake
+CUDA driver (mpi_tests/unit/device/fake_cuda.cpp)."""
 
 import ctypes
 import sys

@@ -1,4 +1,5 @@
-"""Arrays that are known by DLPack only, in memory of the host."""
+"""Arrays that are known by DLPack only, before 1.0 and since, of every type and layout in memory of the host: released
+once, after the copy, written to only if they are writable; others are refused in words."""
 
 import unittest
 from array import array as plain_array

@@ -1,4 +1,5 @@
-"""The package in one process, with NumPy."""
+"""The package in one process: every NumPy type and shape comes back, contiguous or not, others are refused in words;
+counters, completions, finalize with a limit, signal handlers, a class for every error; a planted pickle is not run."""
 
 import os
 import pickle

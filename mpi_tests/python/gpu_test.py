@@ -1,4 +1,6 @@
-"""Arrays of GPUs, over a fake CUDA driver (mpi_tests/unit/device/fake_cuda.cpp)."""
+"""Arrays of PyTorch and CuPy in the memory of GPUs, in each way of copying, over a fake CUDA driver
+(mpi_tests/unit/device/fake_cuda.cpp): saved after what their stream was given, and free to change when commit has
+returned."""
 
 import ctypes
 import sys

@@ -1,4 +1,5 @@
-"""Which processes an engine works with, by how this one was launched."""
+"""Which processes an engine works with, by how this one was launched: MPI is initialized only if a launcher says so,
+and an mpi4py of another MPI is named."""
 
 import sys
 import types

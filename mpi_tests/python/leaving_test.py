@@ -1,5 +1,6 @@
-"""leaving_test.py [LAUNCHER]: every way out of a program, on one rank and on all: nobody waits for comm.timeout_s (120 s here), and
-the next start goes on. Without a launcher of MPI, one process: a notebook, and threads at the end of the interpreter."""
+"""leaving_test.py [LAUNCHER]: every way out of a program, on one rank and on all: nobody waits for comm.timeout_s (120
+s here), over MPI the others get the reason in their next call, and the next start goes on. Without a launcher of MPI,
+one process: a notebook, and threads at the end of the interpreter."""
 
 import os
 import signal

@@ -1,4 +1,5 @@
-"""KedgeCheckpointIO in one process: what it saves, loads, refuses and finds."""
+"""KedgeCheckpointIO in one process: files are durable before they have their name, store and file give the same, damage
+is found, planted pickles are refused, and the newest whole one is found."""
 
 import abc
 import contextlib

@@ -1,4 +1,5 @@
-"""Arrays that mean more than their numbers, such as masked ones, are refused: they would come back as their numbers alone."""
+"""Arrays that mean more than their numbers, such as masked ones, are refused: they would come back as their numbers
+alone. A second engine in a process does not continue from one that finished."""
 
 import shutil
 import unittest

@@ -1,4 +1,5 @@
-"""mpi_test.py LAUNCHER: four ranks of MPI_COMM_WORLD, which the package initializes; a node is lost in between."""
+"""mpi_test.py LAUNCHER: four ranks of MPI_COMM_WORLD, which the package initializes: an exception on one rank drops the
+checkpoint on all, different calls are an error on all; a node is lost in between."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""Outputs: commits that no restart takes."""
+"""Outputs: commits that no restart opens."""
 
 import unittest
 

@@ -1,5 +1,5 @@
-"""What programs put into a state: what is plain comes back by default; of anything else save tells that load will refuse it,
-where it lies, and the option that allows it."""
+"""What programs put into a state: plain data comes back by default, from states, objects and files; of anything else
+save warns with the class, the place and the option that allows it, and only what is allowed is made."""
 
 import argparse
 import array

@@ -1,4 +1,5 @@
-"""States of PyTorch programs, taken apart and put together again: what torch.save and torch.load make of them."""
+"""States of PyTorch programs come back as from torch.save: tensors of every kind, shared memory, views, cycles;
+torch.load reads the files; a tensor that cannot be saved is named by its place, and a planted pickle is not run."""
 
 import collections
 import enum

@@ -1,4 +1,5 @@
-"""PyTorch tensors."""
+"""PyTorch tensors of every type come back with every bit, float8 too; conjugates and negated views are saved as they
+look; one that cannot be saved is named."""
 
 import importlib.util
 import types

@@ -1,4 +1,5 @@
-"""Threads that call one engine at the same time: BadState in the one that comes second, and the other goes on."""
+"""Threads that call one engine at the same time: BadState in the one that comes second, and the other goes on; several
+save and load in one checkpoint; an engine that is left in a call ends with it."""
 
 import threading
 import time

@@ -1,5 +1,5 @@
-"""torch_bench_test.py BENCH: mpi_tests/bench/torch_bench.py runs with tensors of the host, and leaves nothing behind. No
-time is judged."""
+"""torch_bench_test.py BENCH: mpi_tests/bench/torch_bench.py runs with tensors of the host, compares every byte, and
+leaves nothing behind. No time is judged."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Four ranks of torch.distributed, without MPI and without ssh; a node is lost in between."""
+"""Four ranks of torch.distributed, without MPI and without ssh: an exception on one rank drops the checkpoint on all; a
+node is lost in between."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""train_deepspeed_test.py EXAMPLE [LAUNCHER]: killed with a node it resumes, with the losses of an undisturbed run.
+"""train_deepspeed_test.py EXAMPLE [LAUNCHER]: a training that is killed with a node resumes, with the losses of an undisturbed run.
 
 With LAUNCHER by mpirun; without by torchrun, where neither MPI's programs nor ssh can be found.
 """

@@ -1,5 +1,5 @@
-"""train_lightning_test.py EXAMPLE: killed and started again it goes on, with the losses of an undisturbed run; so it
-does by DDP, and so does a program with DeepSpeedStrategy."""
+"""train_lightning_test.py EXAMPLE: a training that is killed and started again goes on, with the losses of an undisturbed
+run; so it does by DDP, and so does a program with DeepSpeedStrategy."""
 
 import os
 import re

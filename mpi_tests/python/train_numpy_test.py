@@ -1,4 +1,4 @@
-"""train_numpy_test.py LAUNCHER EXAMPLE: killed midway it resumes, and ends with the same loss as undisturbed."""
+"""train_numpy_test.py LAUNCHER EXAMPLE: a training that is killed midway resumes, and ends with the same loss as undisturbed."""
 
 import os
 import re

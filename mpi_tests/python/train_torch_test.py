@@ -1,4 +1,4 @@
-"""train_torch_test.py EXAMPLE: killed midway it resumes, with the losses of an undisturbed run."""
+"""train_torch_test.py EXAMPLE: a training that is killed midway resumes, with the losses of an undisturbed run."""
 
 import os
 import re

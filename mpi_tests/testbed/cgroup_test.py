@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Ranks in a real memory cgroup: what does not fit is refused in words, and nobody is killed.
+"""Ranks in a real memory cgroup: what does not fit is refused in words, pages that the kernel would drop count as free,
+and nobody is killed.
 
 usage: cgroup_test.py MEMORY_JOB MPIEXEC DIRECTORY
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""heat2d on four hosts loses one of them, is started again, and must end as if nothing had happened.
+"""heat2d on four hosts loses one of them, is started again, and must end as if nothing had happened; or `kedge drain`
+and `kedge scavenge` take its checkpoint to the prefix.
 
 usage: node_loss_test.py HEAT2D MPIEXEC DIRECTORY KEDGE
 

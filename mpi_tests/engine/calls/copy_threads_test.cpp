@@ -1,4 +1,5 @@
-// Several threads copy one region (store.copy_threads): the same bytes and checksums, and any of them may fail or die.
+// Several threads copy one region (store.copy_threads): the same bytes and checksums, they end before save returns, and
+// any of them may fail or die.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

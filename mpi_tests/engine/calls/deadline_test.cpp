@@ -1,4 +1,5 @@
-// should_exit and need_checkpoint when a deadline nears: by rank 0's clock, and by what checkpoints take.
+// should_exit and need_checkpoint when a deadline nears: by rank 0's clock and environment, by what checkpoints take,
+// or what is assumed where nothing was measured, and to the level that fits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

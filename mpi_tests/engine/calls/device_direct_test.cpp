@@ -1,4 +1,4 @@
-// Regions in the memory of a GPU that are copied straight into the store's files.
+// Regions in the memory of a GPU that are copied straight into the store's files, in the order of their streams.
 #include <gtest/gtest.h>
 
 #include <algorithm>

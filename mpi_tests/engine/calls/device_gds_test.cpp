@@ -1,4 +1,5 @@
-// Regions in the memory of a GPU that it writes to a store on a disk by itself, past a page cache.
+// Regions in the memory of a GPU that it writes to a store on a disk by itself, in whole pages: the same file, as
+// durable; through buffers where that fails, with one line; a failed write is the same on all ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

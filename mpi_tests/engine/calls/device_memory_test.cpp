@@ -1,4 +1,5 @@
-// Regions in the memory of a GPU: saved and loaded like those of the host, and what fails there fails on all ranks.
+// Regions in the memory of a GPU: saved and loaded like those of the host, in the order of their streams; what fails
+// there, once or for good, fails on all ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

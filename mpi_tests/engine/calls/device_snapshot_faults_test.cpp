@@ -1,5 +1,5 @@
-// What goes wrong with regions that are copied on their GPU first: the same on all ranks, and nothing that was local is
-// lost.
+// A snapshot whose copy or seal fails, fails on all ranks alike; a death at any operation or message, and an end in the
+// middle, lose nothing that was local.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A snapshot that is lost: who is told, and what is left.
+// A snapshot that is lost is reported by wait, on_complete or finalize, and the node-local files are kept.
 #include <gmock/gmock.h>
 
 #include <cerrno>

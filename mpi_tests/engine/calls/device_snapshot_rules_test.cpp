@@ -1,4 +1,4 @@
-// What is no snapshot though it might be, and what a snapshot leaves behind.
+// When a checkpoint is not a snapshot though it might be, and what a snapshot leaves behind.
 #include <gtest/gtest.h>
 
 #include <cerrno>

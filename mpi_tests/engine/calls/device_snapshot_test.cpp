@@ -1,4 +1,6 @@
-// Regions in the memory of a GPU that are copied there first (device.snapshot): commit returns before it is sealed.
+// Regions in the memory of a GPU that are copied there first (device.snapshot): commit returns before it is sealed,
+// create, open and finalize wait until it is; GPU memory is used again and freed in the end; what cannot be sealed
+// behind is sealed in commit.
 #include <gtest/gtest.h>
 
 #include <csignal>

@@ -1,5 +1,5 @@
-// What one rank throws during a collective call and is not an Error, as for memory that is not there: no vote
-// sees it. All ranks get one error, and none waits for its deadline.
+// What one rank throws during a collective call and is not an Error, as for lack of memory, is one error on all ranks,
+// and none waits for its deadline. No vote sees such an exception.
 #include <gmock/gmock.h>
 
 #include <memory>

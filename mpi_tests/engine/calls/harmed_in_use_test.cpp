@@ -1,5 +1,5 @@
-// A mapped file of the store is truncated by another process in the midst of a call that reads or writes it. That used
-// to end the job by a signal. On the real memory-backed filesystem, since only that sends one.
+// A mapped file of the store is truncated by another process in the midst of a call that reads or writes it: an error
+// on all ranks, never a signal. On the real memory-backed filesystem, since only that sends one.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/sendfile.h>

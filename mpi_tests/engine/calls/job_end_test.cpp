@@ -1,4 +1,5 @@
-// should_exit and need_checkpoint when a signal asks the job to end: all ranks alike, whoever got it.
+// should_exit and need_checkpoint when a signal asks the job to end: all ranks alike, whoever got it, whichever call
+// finds out, whatever fails, and if a rank dies meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

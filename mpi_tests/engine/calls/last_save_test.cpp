@@ -1,4 +1,5 @@
-// When the last checkpoint of a job must begin, and to which level it can be taken: arithmetic alone.
+// When the last checkpoint of a job must begin, a snapshot ahead of it included, and to which level it can be taken:
+// arithmetic alone.
 #include "engine/last_save.hpp"
 
 #include <gtest/gtest.h>

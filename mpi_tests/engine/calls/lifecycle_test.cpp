@@ -1,4 +1,4 @@
-// Phases and ends of an engine, without one.
+// Phases and ends of an engine, without one: which errors end it, and that nothing follows its end.
 #include "engine/lifecycle.hpp"
 
 #include <gtest/gtest.h>

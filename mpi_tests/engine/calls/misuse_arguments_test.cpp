@@ -1,4 +1,5 @@
-// Arguments that cannot be: refused in words on the rank that gave them, thrown on all by the closing call.
+// Arguments that cannot be (tags, names, shapes, memory, texts with a NUL): refused on the rank that gave them with
+// both sides, or the space needed and free, and thrown on all by the closing call.
 #include <gmock/gmock.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// Every call in every state of the engine: the documented outcome, the same on all ranks, and it goes on.
+// Every call in every state of the engine: the documented outcome, the same on all ranks, and it goes on; a dead engine
+// refuses every call and says why; its destructor communicates with nobody.
 #include <gmock/gmock.h>
 
 #include <array>

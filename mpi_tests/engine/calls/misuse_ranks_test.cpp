@@ -1,4 +1,5 @@
-// Ranks that do not do the same: found at the call, told alike on all, and no rank waits for ever.
+// Ranks that do not do the same, in calls, arguments or options: found at the call, the same error on all, the first
+// failure of the lowest rank, and none waits for longer than its time.
 #include <gmock/gmock.h>
 
 #include <cerrno>

@@ -1,4 +1,5 @@
-// Ranks that make different calls: those that are made of each other go together, all others are one error on all.
+// Ranks that make different calls, each pair in each phase, inline and in the background: those that are made of each
+// other go together, also after damage, all others are one error on all.
 #include <gmock/gmock.h>
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// Where routed files lie while the application has them: under the names that it gave, in directories, beside others.
+// Where routed files lie while the application has them: under the names that it gave, in directories, beside others;
+// what a dead start left is removed, and unreadable files are refused.
 #include <gmock/gmock.h>
 
 #include <algorithm>

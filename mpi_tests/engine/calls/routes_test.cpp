@@ -1,4 +1,5 @@
-// Files of the application's own that travel through a checkpoint.
+// Files of the application's own that travel through a checkpoint, directories with nothing in them too; a link, a
+// missing file and a full store are named.
 #include <gmock/gmock.h>
 
 #include "harness/routed_checks.hpp"

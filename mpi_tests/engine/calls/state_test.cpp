@@ -1,4 +1,5 @@
-// Whole states through the engine and back: every byte, on memory and on block storage.
+// Whole states through the engine and back: every type, shape and placement, by several threads, from memory that is
+// freed before commit; every byte is checked, and damage is corrupt on all ranks.
 #include <gmock/gmock.h>
 
 #include <numeric>

@@ -1,5 +1,5 @@
-// open(Before{tag}) where no commit has that tag: an error that names the tag. The guide "from VeloC" gives a way to
-// find the newest older step all the same, and it works.
+// open(Before{tag}) where no commit has that tag: an error that names the tag, and the way that the guide "from VeloC"
+// gives to find the newest older step. A run that has a name is named beside its commits in the log.
 #include <gtest/gtest.h>
 
 #include <cstdint>

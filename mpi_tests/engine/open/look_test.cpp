@@ -1,4 +1,5 @@
-// The look before an open: every byte of what counts is read, and of what does not count only headers.
+// The look before an open: every byte of what counts is read, and of what does not count only headers; damage counts as
+// missing.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // A container whose header lies about its commit, under a checksum that fits: what one file says is held against what
-// the others say before its bytes are believed.
+// the others say before its bytes are trusted.
 #include <gtest/gtest.h>
 
 #include <algorithm>

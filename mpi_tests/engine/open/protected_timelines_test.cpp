@@ -1,4 +1,5 @@
-// Two histories that share tags and numbers, each with parity of its own; and what a recovery reads from the prefix.
+// Two histories that share tags and numbers, each with parity of its own, are never combined; a recovery from the
+// stores reads no checkpoint data from the prefix.
 #include <gtest/gtest.h>
 
 #include <string_view>

@@ -1,6 +1,5 @@
-// restore reads each byte once: it checks what it loads while it loads it. Damage that shows only then is rebuilt, or
-// the commit before is loaded, on all ranks alike; what is older is given up for a commit only when that was found
-// whole.
+// restore reads each byte once: damage that shows while it loads is rebuilt, or the commit before is loaded, on all
+// ranks alike, and what is older is given up for a commit only when that was found whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

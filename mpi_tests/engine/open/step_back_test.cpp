@@ -1,4 +1,5 @@
-// Damage to stored containers: the job goes back to the newest commit that every rank can have, and says why.
+// Damage to stored containers, of every kind, and another number of ranks: the job goes back to the newest commit that
+// every rank can recover, and the error names each candidate and why it is lost.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// Two histories that share names and numbers never mix, and going back to an older commit is what was asked for.
+// Two histories that share names and numbers never mix, parents and generations are right, and what Newer::discard gave
+// up never returns.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
-// A checkpoint of which a large part was not loaded is read behind the application. Until it is found whole nothing
-// older is given up; whatever that reading meets, the calls that wait for it return, and the next checkpoint fits.
+// A checkpoint of which a large part was not loaded is read behind the application: until it is found whole nothing
+// older is given up, the calls that wait for it return whatever that reading meets, and the next checkpoint fits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

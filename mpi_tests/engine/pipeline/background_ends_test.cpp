@@ -1,4 +1,5 @@
-// How an engine ends while a commit is being protected or flushed in the background.
+// How an engine ends while a commit is being protected or flushed in the background: by a later start, a death at any
+// message, an exception, or its destruction; on all ranks, and nothing that commit returned for is lost.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>

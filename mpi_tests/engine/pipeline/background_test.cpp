@@ -1,4 +1,5 @@
-// Commits that are protected and flushed while the application goes on.
+// Commits that are protected and flushed while the application goes on, without any call of it: what waits for what,
+// how many files there are, what makes up for a failed flush, and where one thread may use the messages.
 #include <gmock/gmock.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// How an application hears what becomes of its commits, and what happens when they come faster than they get on.
+// How an application hears what becomes of its commits, and what create does when they come faster than they are
+// flushed (pipeline.when_full).
 #include <gtest/gtest.h>
 
 #include <cerrno>

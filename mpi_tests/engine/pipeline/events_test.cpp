@@ -1,4 +1,5 @@
-// What an engine says of its checkpoints: one line each in the log, counters, and events as JSON lines.
+// What an engine says of its checkpoints: one line each in the log, counters that add up, and events as whole JSON
+// lines, whatever is killed, rotated, shared or cannot be written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

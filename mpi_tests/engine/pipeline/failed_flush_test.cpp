@@ -1,4 +1,5 @@
-// Flushes that fail in the background: tried again, as long as nobody waits for something newer, and recorded.
+// Flushes that fail in the background: tried again, as long as nobody waits for something newer, and recorded for kedge
+// ls; a worker that hangs is named.
 #include <gtest/gtest.h>
 
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// finalize with a limit: everything is done in time, or nothing is lost.
+// finalize with a limit: everything is done in time, or nothing is lost, and outputs that are in the stores alone are
+// named; finalize_if_all_come gives up where ranks do not come.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,5 @@
-// What goes on in the background gives way to it.
+// Work in the background gives way to the application: it pauses when it is asked to and while all ranks are in create
+// or commit, keeps to its cores, and sends no faster than its limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>

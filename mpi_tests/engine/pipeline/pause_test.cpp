@@ -1,4 +1,4 @@
-// Until when the work in the background stands still.
+// Until when the work in the background stands still after pause, and within calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Old checkpoints leave the prefix when nobody waits for it.
+// Old checkpoints leave the prefix while nobody waits for it.
 #include <gtest/gtest.h>
 
 #include <string>

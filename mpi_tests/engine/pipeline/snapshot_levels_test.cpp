@@ -1,4 +1,5 @@
-// What becomes of snapshots after they are sealed, and what they do while other commits are under way.
+// Snapshots are protected and flushed like other commits after they are sealed, a turn that was lost is made up for,
+// and what needs HDF5 or comes while another commit is flushed is not one.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the application does while the worker does what an open left to it.
+// Whatever the application does, and wherever a rank dies, while the worker does what an open left to it.
 #include <gtest/gtest.h>
 
 #include <chrono>

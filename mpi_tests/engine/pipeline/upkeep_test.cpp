@@ -1,4 +1,5 @@
-// What an open leaves to be done in the background: reading what it did not need, and protecting it again.
+// What an open leaves to be done in the background: parity and older commits are read, damage is repaired, the commit
+// is protected again, and a new commit goes first.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A prefix that is full, gone or damaged.
+// A prefix that is full, gone or damaged, at any operation of a flush: the flush alone fails, the same on all ranks;
+// files of other ranks, tags and runs are not taken; a prefix that cannot be listed is io.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// When commits go to the prefix: every Nth, on demand, in finalize, after their protection and never twice.
+// When commits go to the prefix: every Nth, on demand, in finalize, after a flush that failed and after an open of one
+// that is not there, after their protection and never twice.
 #include <gtest/gtest.h>
 
 #include <algorithm>

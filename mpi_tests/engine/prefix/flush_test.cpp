@@ -1,4 +1,6 @@
-// What a flush leaves on the prefix, and how it comes back when the stores cannot give it.
+// What a flush leaves on the prefix, and how it comes back when the stores cannot give it: in place, rebuilt and
+// fetched in one recovery, the newest wherever it is; latest and the catalog are not trusted, what keep and pin say
+// stays, a manifest is kept in two failure domains, and an unchanged structure costs no HDF5 call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// A prefix that is full: what persistent.keep lets go leaves before a flush, and one whole checkpoint always stays.
+// A prefix that is full: what persistent.keep lets go leaves before a flush, one whole checkpoint and all outputs
+// always stay, and a start that cannot note itself says so.
 #include <gmock/gmock.h>
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Outputs: as safe as checkpoints, on the prefix as soon as that works, and nobody's restart.
+// Outputs: flushed at once, kept in the stores until they are, rebuilt where a node is lost, counted in no keep, opened
+// by no restart, and known after they left the stores.
 #include <gtest/gtest.h>
 
 #include "base/attempt.hpp"

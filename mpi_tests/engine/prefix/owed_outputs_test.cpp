@@ -1,4 +1,6 @@
-// Outputs that are not on the prefix yet: what becomes of them where the start that finds them cannot flush them.
+// Outputs that are not on the prefix yet: those of another number of ranks stay and are named, those of which too
+// little is left are named as lost, going back in checkpoints costs none; a prefix that takes no flushes is reported
+// once.
 #include <gtest/gtest.h>
 
 #include <algorithm>

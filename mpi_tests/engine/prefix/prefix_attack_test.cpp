@@ -1,4 +1,5 @@
-// What a prefix may not be led to: commits ignored, removed or believed for the wrong reason.
+// What a prefix may not be led to: commits ignored, removed or trusted for the wrong reason; pins survive a power loss,
+// files of other users are trusted only as persistent.trust says.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,6 @@
-// A prefix that not everybody reaches, or in pieces: links, lost mounts, old starts, stores without room.
+// A prefix that not every rank reaches, that is unmounted or stale at any moment of a flush, or in pieces: links are
+// not followed, containers that changed are not flushed, directories of others are not touched, and each of two notes
+// alone says that there were commits.
 #include <gtest/gtest.h>
 
 #include <algorithm>

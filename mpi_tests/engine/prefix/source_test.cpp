@@ -1,4 +1,5 @@
-// A new run begins with another run's tag, or with a directory that somebody copied.
+// A new run begins with another run's tag, or with a copied directory, also beside a job that flushes and removes
+// there; attributes come back on every rank, holes and overlaps of global arrays are refused by name.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Files of a commit are damaged, with and without a lost node: rebuilt where the sets allow it, never a wrong byte.
+// Files of a commit are damaged, with and without a lost node: rebuilt where the sets allow it, never a wrong byte,
+// never from two protections, and a third loss names set, members and directories.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// A protection that fails never undoes the commit, and the next one is protected again.
+// A protection that fails, for a full node, a quota, an error or a flipped bit, never undoes the commit, and the next
+// one is protected again.
 #include <gtest/gtest.h>
 
 #include <algorithm>

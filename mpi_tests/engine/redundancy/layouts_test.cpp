@@ -1,4 +1,5 @@
-// Which scheme a layout permits, when commits are protected, and what becomes of a protection that fails.
+// Which scheme a layout permits and auto takes, how large sets are, when commits are protected or wait asks for it, and
+// which files stay.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A node is lost with its store: what can be had again, and what is protected afterwards.
+// A node is lost with its store, each subset of nodes in turn: what can be recovered, that members of a set lie on
+// different nodes, and what is protected afterwards.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A recovery whose storage fails: the same outcome on all ranks, nothing is lost by it, and the next start is well.
+// A recovery whose storage fails, at every operation once: the same outcome on all ranks, nothing is lost by it,
+// nothing rebuilt from a false byte, and the next start is well.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Ranks come back on other nodes: containers and parity go to where their owners are now.
+// Ranks come back on other nodes: containers and parity go to where their owners are now, verified completely; another
+// scheme protects anew beside the old.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Somebody removes a store, or a part of it, while the job runs: logind's RemoveIPC, a cleaner. On the real file
-// system.
+// Another process removes a store, or a part of it, at any moment while the job runs (logind's RemoveIPC, a cleaner):
+// it is recreated, and what is gone counts as lost. On the real file system.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

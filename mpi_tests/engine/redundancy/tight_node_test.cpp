@@ -1,5 +1,6 @@
-// Ranks that share a node's memory: what all of them are about to take is added up before any of them takes it. The
-// limit of the simulated node refuses nothing: where it is exceeded a kernel would kill.
+// Ranks that share a node's memory: what all of them are about to take is added up before any of them takes it, all get
+// the same no_space, and a smaller checkpoint works. The limit of the simulated node refuses nothing: where it is
+// exceeded a kernel would kill.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

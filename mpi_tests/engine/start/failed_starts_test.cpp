@@ -1,5 +1,5 @@
-// A start in which one call of one rank to a file system fails: whether it comes to nothing or goes on, no commit is
-// lost by it, and none of another job is found.
+// A start in which one call of one rank to a file system fails (moved, copied, adopted, fresh, damaged, other input):
+// whether it fails or goes on, no commit is lost by it, and none of another job is found.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Another input in the same place does not go on from the checkpoints of the first.
+// Another input in the same place does not continue from the checkpoints of the first.
 #include <functional>
 #include <utility>
 #include <vector>

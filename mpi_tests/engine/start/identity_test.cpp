@@ -1,4 +1,5 @@
-// Who the run is, what its numbers are, and that it never starts silently from zero.
+// Who the run is, what its numbers are, what becomes of a lost record, and that it never starts silently from zero:
+// commits are noted on the prefix and in every store.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,5 @@
-// Which launch, which part of it and which task of an array a start belongs to, by the variables that say so.
+// Which launch, which part of it, which task of an array and which job of a batch system a start belongs to, by the
+// variables that say so; a store says which job used it last.
 #include "engine/launch.hpp"
 
 #include <gtest/gtest.h>

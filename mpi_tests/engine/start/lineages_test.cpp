@@ -1,4 +1,5 @@
-// What the stores know and the prefix does not: a run begun afresh, a prefix that a link replaced, records set back.
+// What the stores know and the prefix does not: a run begun afresh, a prefix that a link or a copy replaced, records
+// set back; what open.fresh leaves is named, and a store with outputs alone stops a start too.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// One start of a run at a time: who waits for whom, who wins, and that nobody is harmed.
+// One start of a run at a time: who waits for whom, who wins, who is named, and that no container is touched before;
+// open.fresh waits too.
 #include <gtest/gtest.h>
 
 #include <algorithm>

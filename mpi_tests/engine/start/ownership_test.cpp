@@ -1,4 +1,5 @@
-// What others may have planted on shared paths: refused in clear words on all ranks, never followed or overwritten.
+// What others may have planted on shared paths, on the way to the store too: refused in clear words on all ranks, never
+// followed or overwritten.
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"

@@ -1,4 +1,5 @@
-// That prefix and stores are what the nodes and failure domains of the ranks ask for.
+// The prefix is one filesystem and failure domains do not share a store, or the ranks that differ are named; the
+// records of the proof are removed, also after a crash; a start needs no space for them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

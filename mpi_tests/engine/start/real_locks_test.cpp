@@ -1,4 +1,4 @@
-// Locks of a node-local store between real processes.
+// Locks of a node-local store between real processes, which are killed, stopped or suspended.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

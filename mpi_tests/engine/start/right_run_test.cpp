@@ -1,4 +1,5 @@
-// Whose checkpoints a start goes on with: its own wherever they were moved to, and never another job's.
+// Whose checkpoints a start continues from: its own by name, wherever the prefix was moved, linked, copied or set back
+// to, and never another job's; stores that the prefix does not know, damaged records, open.fresh.
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"

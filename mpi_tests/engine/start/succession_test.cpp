@@ -1,5 +1,5 @@
-// Which start may go on from the one before: never another part of one launch, another task of an array, or an engine
-// after one that came to its end.
+// Which start may continue from the one before: a restart, never another part of one launch, another task of an array,
+// or an engine after one that came to its end.
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"

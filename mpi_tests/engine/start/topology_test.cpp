@@ -1,4 +1,5 @@
-// Which ranks share a node, what fails together, and how they share a node's cores.
+// Which ranks share a node, what fails together, and how they share a node's cores; a node that was not told where its
+// store is to lie is named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh BUILD_DIRECTORY WORK_DIRECTORY CMAKE LAUNCH MPI_FORTRAN_COMPILER: installs Kedge, builds the program of
-# share/doc/fortran.md against what was installed, with CMake and with pkg-config, and runs it.
+# check.sh BUILD_DIRECTORY WORK_DIRECTORY CMAKE LAUNCH MPI_FORTRAN_COMPILER: the program of
+# share/doc/fortran.md is built against an installed Kedge, with CMake and with pkg-config, and runs.
 set -euo pipefail
 build=$1 work=$2 cmake=$3 launcher=$4 compiler=$5
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

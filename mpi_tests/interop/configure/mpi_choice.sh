@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# mpi_choice.sh SHARE_CMAKE WORK_DIRECTORY CMAKE MPICXX [MPIFORT]: which MPI a configure step takes, and which it refuses.
+# mpi_choice.sh SHARE_CMAKE WORK_DIRECTORY CMAKE MPICXX [MPIFORT]: which MPI a configure step
+# takes for all languages, the one that was named, and which it refuses: a misspelt one, another in the same directory.
 # MPICXX and MPIFORT are of the MPI in use; what needs another one is left out where there is none (Debian's names).
 set -euo pipefail
 share_cmake=$1 work=$2 cmake=$3 mpicxx=$4 mpifort=${5-}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# check.sh BUILD_DIRECTORY WORK_DIRECTORY WITH_MPI CMAKE LAUNCH: installs Kedge, builds a user's project against what was
-# installed and runs it.
+# check.sh BUILD_DIRECTORY WORK_DIRECTORY WITH_MPI CMAKE LAUNCH: a user's project is built against an
+# installed Kedge that was moved, and runs; one that asks for an unknown component, or has another MPI, is told so; pages
+# and completions are there.
 set -euo pipefail
 build=$1 work=$2 with_mpi=$3 cmake=$4 launch=$5
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

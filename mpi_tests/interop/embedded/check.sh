@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check.sh SOURCE WORK_DIRECTORY CMAKE MPICXX: Kedge as part of another project, its source read-only and in a path with
-# a space. Builds it with KEDGE_TEST_FULL=1; otherwise the configure step says whether it would.
+# a space, the project's visibility and build type left alone. Builds it with KEDGE_TEST_FULL=1; otherwise the configure step says whether it would.
 set -euo pipefail
 source=$1 work=$2 cmake=$3 mpicxx=$4
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,4 +1,5 @@
-// What ranks save together, by itself: what they must agree on, what the view shows, and when a structure is another.
+// What ranks save together: what they must agree on, holes and overlaps, what the view shows, and when a structure is
+// another.
 #include "arrays/global_arrays.hpp"
 
 #include <gmock/gmock.h>

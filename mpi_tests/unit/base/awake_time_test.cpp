@@ -1,3 +1,5 @@
+// Time in which a process was suspended does not count against its deadlines, several waits find one stop once, and a
+// wait ends all the same.
 #include "base/awake_time.hpp"
 
 #include <gtest/gtest.h>

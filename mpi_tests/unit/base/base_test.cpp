@@ -1,3 +1,5 @@
+// Basic types and texts: elements are counted without overflow, an error is one sentence with code, rank, path and
+// reason, networks are named by interface or subnet.
 #include <gtest/gtest.h>
 
 #include <cstdint>

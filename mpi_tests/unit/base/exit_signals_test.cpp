@@ -1,4 +1,4 @@
-// Signals of this process itself: who hears of them, and what is there afterwards.
+// Handlers of signals: chained, shared by engines, restored afterwards, and left alone in the child of a fork.
 #include "base/exit_signals.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// ~ and variables of the environment in paths, from the file and the environment, and where nobody expands them.
+// ~, {node} and variables of the environment in paths, from the file and the environment; names in braces that nothing
+// replaces are refused.
 #include "base/expand_path.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// The log: its levels, its sink, and lines and errors that can be printed whatever bytes the names in them have.
 #include "base/log.hpp"
 
 #include <gtest/gtest.h>

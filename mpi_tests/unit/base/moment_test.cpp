@@ -1,3 +1,4 @@
+// Points in time as users write them: seconds since 1970, or a date and time with or without a zone; nothing else.
 #include "base/moment.hpp"
 
 #include <gtest/gtest.h>

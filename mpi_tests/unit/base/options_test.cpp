@@ -1,3 +1,4 @@
+// Options: defaults, file, environment and their order; bad values and unknown names are named; kedge.toml has all.
 #include "kedge/options.hpp"
 
 #include <gmock/gmock.h>
@@ -41,7 +42,6 @@ class OptionsTest : public testing::Test {
     EXPECT_EQ(loaded.options.load_failure->code, ErrorCode::invalid_argument);
     return to_string(*loaded.options.load_failure);
   }
-
   std::string directory_;
 };
 

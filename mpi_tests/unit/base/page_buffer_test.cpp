@@ -1,3 +1,4 @@
+// A buffer of whole pages keeps its bytes until more are asked for, and gives everything back.
 #include "base/page_buffer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// XOR and Reed-Solomon against naive loops, at each small length and alignment; every pattern of losses that a set
+// tolerates is inverted, and more are refused.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Several ranks in one process communicate as ranks do; one whose messages fail, or that throws, does not hold up the
+// others.
 #include "comm/hosted/hosted_ranks.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Ranks as threads in virtual time: every check of a communicator, also with paced messages; a wait for nobody times
+// out and names the peer, a death at any event leaves no rank hanging, and the outcome does not depend on scheduling.
 #include <gtest/gtest.h>
 
 #include <atomic>

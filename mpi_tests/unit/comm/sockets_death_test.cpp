@@ -1,4 +1,4 @@
-// Ranks that die, and ranks that end their part.
+// Ranks that die, that end their part, or that fail during a call: the others get that rank's reason over TCP.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Whatever else connects to a rank, and ranks that send what cannot be.
+// Other programs that connect to a rank, and ranks that send malformed data or nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// Messages over TCP: every check of a communicator, order, all sizes, both ways at once, bounded memory, interrupts,
+// few descriptors; how ranks find a network, and that all of them hear why there is none.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// All of a process stands still for longer than its waits may take, and goes on.
+// All of a process stands still for longer than its waits may take, and goes on: over TCP, between hosted ranks and
+// threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,3 +1,5 @@
+// A communicator over any message layer, and that of a single process: every check of a communicator, messages of other
+// sizes than asked for, lost ranks.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a commit's head may say.
+// What a commit's head may say: invalid numbers and heads that contradict each other are refused.
 #include "commits/head_check.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// Transitions of the ledger of commits, and what each of them must not change.
+// Transitions of the ledger of commits, and what each of them must not change; nothing is retired for a commit that is
+// unproven, and a snapshot becomes a commit when it is sealed.
 #include "commits/ledger.hpp"
 
 #include "commits/head_check.hpp"

@@ -1,3 +1,4 @@
+// Which commits stay in a store: in every history the newest of each level, and no more files than are allowed.
 #include "commits/retention.hpp"
 
 #include <gtest/gtest.h>

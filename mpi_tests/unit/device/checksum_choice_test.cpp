@@ -1,4 +1,4 @@
-// Checksums that a device computes of its own memory.
+// Checksums that a device computes of its own memory are used only where they were seen to be right, and faster.
 #include "device/checksum_choice.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Copies within a device: in memory that is used again.
+// Copies within a device: in memory that is used again, and freed.
 #include "device/copies.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Kernels as the driver loads and runs them: a fake one.
+// Kernels as a driver loads and runs them, over a fake one.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Devices of CUDA, over a fake driver: how Kedge finds it, and how it maps the driver's errors.
+// Devices of CUDA, over a fake driver: how Kedge finds it where the application has loaded it, copies in the order of
+// streams, and how it maps the driver's errors.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Files that CUDA devices write by cuFile, over fakes of both libraries.
+// Files that CUDA devices write by cuFile, over fakes of both libraries: when it is used, and what a failure is.
 #include "device/cufile.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What runs on a GPU, run here: the kernels' own source, against what the processor computes.
+// What runs on a GPU, run here: the kernels' own source gives, to the bit, what the processor computes.
 #include "unit/device/emulated_cuda.hpp"
 // The source itself.
 #include "device/kernels/kernels.cu"

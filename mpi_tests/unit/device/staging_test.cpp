@@ -1,4 +1,5 @@
-// Memory of a device on its way through pinned buffers, and straight.
+// Memory of a device on its way through pinned buffers, and straight into a file: every byte, whatever fails, and
+// nothing is left under way.
 #include "device/staging.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// What kedge drain plans: which process hosts which ranks, which stores a process sees, and which checkpoint and
+// outputs of which number of ranks are flushed, in which order.
 #include <gtest/gtest.h>
 
 #include <algorithm>

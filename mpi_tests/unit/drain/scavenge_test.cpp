@@ -1,3 +1,6 @@
+// kedge drain by one process and kedge scavenge node by node: called twice, at the same time, with a lost node, a
+// damaged copy, while a job runs; a job that died or ended later keeps nobody out, several runs of one prefix are all
+// drained, and outputs of another number of ranks too.
 #include "drain/scavenge.hpp"
 
 #include <gtest/gtest.h>

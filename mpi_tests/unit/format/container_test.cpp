@@ -1,4 +1,4 @@
-// Round trips, damage, truncation.
+// Containers: round trips; every byte of a small one is guarded, truncation and growth are found.
 #include <gtest/gtest.h>
 
 #include "format/hdf5_structure.hpp"

@@ -1,4 +1,5 @@
-// Do blocks make up the whole: against counting every element, and the messages; large ones in time.
+// Whether blocks cover a global array exactly once: against counting every element, with the messages, and large ones
+// in time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

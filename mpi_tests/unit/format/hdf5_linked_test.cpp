@@ -1,4 +1,4 @@
-// A program that contains a static HDF5 and loads a shared one as well.
+// A program that contains a static HDF5 and loads a shared one has two, and is told so.
 #include <gmock/gmock.h>
 #include <hdf5.h>
 

@@ -1,5 +1,5 @@
-// What HDF5 (1.10.8) does that a container has to live with; each trap is held by a test. Readers are tried in
-// interop/.
+// What HDF5 (1.10.8) does that a container has to live with, limits on files included; each trap is held by a test.
+// Readers are tried in interop/.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 #include <sys/resource.h>

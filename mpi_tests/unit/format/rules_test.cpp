@@ -1,4 +1,4 @@
-// What is refused: names, shapes, superblocks and indexes that cannot be, also when somebody made them on purpose.
+// Names, shapes, superblocks and indexes that cannot be are refused, also when another program made them on purpose.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,5 +1,6 @@
-// What filesystems in user space, sandboxes and signals do to calls of the system: this program's own calls stand
-// before those of libc, for the libraries too.
+// What filesystems in user space, sandboxes and signals do to calls of the system (interrupted, without fallocate,
+// without numbers of space, links that lead nowhere): this program's own calls stand before those of libc, for the
+// libraries too.
 #include <gtest/gtest.h>
 
 #include <dirent.h>

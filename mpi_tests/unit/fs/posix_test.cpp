@@ -1,4 +1,4 @@
-// What only the real file system has: system calls that falter, cgroups, locks between real processes.
+// System calls that fail now and then, limits on files, every memory cgroup, pages that can be dropped, real locks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>

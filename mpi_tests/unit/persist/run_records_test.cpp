@@ -1,4 +1,5 @@
-// The records of a run by themselves: who is the newest start, what is noted, and that it outlives a power loss.
+// The records of a run by themselves: who is the newest start, also of several at the same time, what is noted, how a
+// lost record is rebuilt, and that it outlives a power loss.
 #include "persist/run_records.hpp"
 
 #include <gmock/gmock.h>

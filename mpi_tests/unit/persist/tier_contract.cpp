@@ -1,3 +1,4 @@
+// What every tier promises, whatever it is made of: a parallel filesystem here, an object store one day.
 #include "unit/persist/tier_contract.hpp"
 
 #include <gmock/gmock.h>

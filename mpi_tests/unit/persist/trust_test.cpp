@@ -1,4 +1,4 @@
-// Whose files on a prefix are believed.
+// Whose files on a prefix are trusted: by owner, group and permissions of every directory on the way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

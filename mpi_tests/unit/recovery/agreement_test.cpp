@@ -1,4 +1,4 @@
-// Agreement on what can be had, against an oracle that sees everything at once.
+// Agreement on what can be recovered, against an oracle that sees everything at once.
 #include "recovery/agreement.hpp"
 #include "harness/testing_world.hpp"
 

@@ -1,4 +1,5 @@
-// The loop that brings a commit back: what is found leads to another selection, what fails to another look.
+// The loop that brings a commit back: what is found leads to another selection, what fails to another look, and damage
+// in what is rebuilt or moved is noticed.
 #include "recovery/recovery.hpp"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Which candidate an application gets for what it asked.
+// Which candidate an application gets for what it asked: the newest, a tag, before a tag, nothing.
 #include "recovery/selection.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// The exchange of a redundancy set: as many members as may be lost are rebuilt, with messages of any size and number,
+// and empty containers cost no message.
 #include <gtest/gtest.h>
 
 #include <tuple>

@@ -1,3 +1,5 @@
+// Redundancy sets for every layout of up to 14 ranks: which schemes it permits, that members lie in different failure
+// domains and sizes differ by one at most, and that a layout without a plan is refused with the numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

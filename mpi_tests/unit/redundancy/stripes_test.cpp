@@ -1,4 +1,4 @@
-// Stripes are carried out naively in memory, for every combination of lost files.
+// Stripes are carried out naively in memory, for every combination of lost files: as many losses as there is parity.
 #include <gtest/gtest.h>
 
 #include <algorithm>

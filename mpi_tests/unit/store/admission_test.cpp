@@ -1,4 +1,5 @@
-// Processes of one node that take storage at the same time: look and take are one step.
+// Processes of one node that take storage at the same time: look and take are one step, also if a process dies in it,
+// and the quota is for all of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Files of one rank that another thread seals, retires or makes ready meanwhile.
+// Files of one rank that another thread seals, retires or makes ready meanwhile are kept, retired and made ready as
+// many as are asked for.
 #include <gtest/gtest.h>
 
 #include <array>

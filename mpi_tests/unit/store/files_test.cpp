@@ -1,4 +1,5 @@
-// Containers, parity and set descriptors of one rank on the store: reused in turn, verified, counted.
+// Containers, parity and set descriptors of one rank on the store: reused in turn, verified, counted, durable, and
+// refused with the space needed and free.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

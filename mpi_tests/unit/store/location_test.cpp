@@ -1,4 +1,4 @@
-// Where stores lie on a node, and whose they are.
+// Where stores lie on a node, and whose they are: each place has its own, and a moved prefix keeps them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A store file's bytes where they lie in memory, for who writes there by other means.
+// A store file's bytes where they lie in memory, for whoever writes there by other means, such as a GPU.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

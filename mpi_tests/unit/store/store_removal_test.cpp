@@ -1,4 +1,5 @@
-// A store is removed whole, containers first, and never while a job uses it or begins to.
+// A store is removed whole, containers first, and never while a job uses it or begins to; it says which job used it
+// last.
 #include "store/store_removal.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// The node-local store: where it is, what it reuses, what it refuses, what it leaves behind.
+// The node-local store: where it is, what it reuses, what it refuses before anything is written, what it leaves behind
+// and what it keeps on exit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

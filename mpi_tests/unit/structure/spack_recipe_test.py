@@ -1,4 +1,5 @@
-"""The Spack recipe, CMakeLists.txt, README.md, share/kedge/install-dependencies and Debian 12 agree with each other.
+"""The Spack recipe, CMakeLists.txt, README.md, share/kedge/install-dependencies and Debian 12 agree with each other,
+and the source archive is what is committed.
 
 Standard library only: Spack is not needed. With Spack itself: mpi_tests/interop/spack/check.sh.
 """

@@ -1,4 +1,5 @@
-// Reads the project's own sources against the rules of its house. The second half breaks each rule once.
+// The project's own sources keep the rules of its house: what each room includes, how long files are, what lies at the
+// top. The second half breaks each rule once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
