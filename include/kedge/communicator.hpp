@@ -1,4 +1,4 @@
-// What the engine needs from a message-passing layer. kedge::mpi() (mpi.hpp) returns one over MPI.
+// The message-passing interface that the engine uses. kedge::mpi() (mpi.hpp) returns one over MPI.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class Deadline {
     return deadline;
   }
   [[nodiscard]] bool finite() const noexcept { return at_.has_value(); }       ///< Not never().
-  [[nodiscard]] bool passed() const noexcept { return at_ && now() >= *at_; }  ///< It is over.
+  [[nodiscard]] bool passed() const noexcept { return at_ && now() >= *at_; }  ///< Whether the deadline is over.
   [[nodiscard]] double seconds_left() const noexcept {  ///< 0 if it has passed; infinite if it never does.
     if (!at_) return std::numeric_limits<double>::infinity();
     return std::max(0.0, std::chrono::duration<double>(*at_ - now()).count());
@@ -70,7 +70,7 @@ class Patience {
 /// How the message-passing layer may be called from threads, as MPI names it: single, funneled, serialized, multiple.
 enum class ThreadSupport : std::uint8_t { single, funneled, serialized, multiple };
 
-/// What all_reduce does with the values: min, max, sum, bit_or or bit_and.
+/// How all_reduce combines the values.
 enum class Reduction : std::uint8_t { min, max, sum, bit_or, bit_and };
 
 /// Ranks that can send to each other. All operations are non-blocking internally and polled against a deadline:
@@ -133,23 +133,26 @@ class Communicator {
   /// another thread, where thread_support() allows it to communicate. Outlives this one if need be.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate(Deadline deadline) = 0;
 
-  [[nodiscard]] virtual int rank() const noexcept = 0;  ///< Of this process, from 0.
+  [[nodiscard]] virtual int rank() const noexcept = 0;  ///< Rank of this process, from 0.
   [[nodiscard]] virtual int size() const noexcept = 0;  ///< How many ranks there are.
   /// The communicator's name if it has one, else empty: the default run name, and the second half of a given one.
   [[nodiscard]] virtual std::string name() const = 0;
   /// The message-passing library and its version, for messages, e.g. "Open MPI v4.1.4".
   [[nodiscard]] virtual std::string library() const { return "the message-passing library"; }
-  /// What to tell the user when an engine starts on it, e.g. of a launcher that belongs to another library; else empty.
+  /// A warning for the user when an engine starts, e.g. that the launcher belongs to another library; empty if there is
+  /// none.
   [[nodiscard]] virtual std::string start_warning() const { return {}; }
   /// An id of the launch that these ranks belong to: the same on all of them, different in every other launch. Empty:
   /// taken from the environment.
   [[nodiscard]] virtual std::string launch() const { return {}; }
-  [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;  ///< What may be called from threads.
+  [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;  ///< Which threads may call.
 
   /// Local: starts a send or receive of exactly `bytes` on `channel` (0 to 1023). The memory must stay valid
   /// and untouched until the operation is complete. Messages between two ranks on one channel arrive in order.
   [[nodiscard]] virtual Request send(int to, int channel, std::span<const std::byte> bytes) = 0;
-  [[nodiscard]] virtual Request receive(int from, int channel, std::span<std::byte> bytes) = 0;  ///< As send.
+  [[nodiscard]] virtual Request receive(int from, int channel, std::span<std::byte> bytes) = 0;  ///< Begins to receive
+                                                                                                 ///< a message; as
+                                                                                                 ///< send.
   /// Local: true if complete; the request is then empty. A null request is complete.
   [[nodiscard]] virtual bool test(Request& request) = 0;
   /// Local: waits until all requests are complete.
@@ -182,7 +185,9 @@ class Communicator {
   /// Local. Threads of this rank that wait for each other; a communicator in virtual time has its own. The body must
   /// not throw. Signals of the process are not delivered to the thread. Throws std::system_error.
   [[nodiscard]] virtual std::unique_ptr<Signal> signal();
-  [[nodiscard]] virtual std::unique_ptr<Thread> start_thread(std::function<void()> body);  ///< As signal.
+  [[nodiscard]] virtual std::unique_ptr<Thread> start_thread(std::function<void()> body);  ///< Starts a thread of this
+                                                                                           ///< rank; the thread
+                                                                                           ///< counterpart of signal().
 };
 
 /// What makes an Engine of a message layer's own handle: a header for that layer, such as kedge/mpi.hpp, specializes it

@@ -1,15 +1,14 @@
-// What an engine has done, in numbers.
+// Counters of an engine.
 #pragma once
 
 #include <cstdint>
 
 namespace kedge {
 
-/// What an engine has done since it was created, as this rank knows it now. Bytes are those of this rank's own
-/// containers; the counts are the same on every rank when nothing is under way. Times are seconds: `blocked` is how
-/// long the application waited in the calls from create to commit, not counting the time save waits for GPU work that
-/// was already submitted; the other two are how long after its commit a checkpoint reached the level, if it was due
-/// then.
+/// Counters of an engine since it was created, as this rank knows them now. Bytes are those of this rank's own
+/// containers; the counts are the same on every rank when nothing is pending. Times are seconds: `blocked` is how long
+/// the application waited in the calls from create to commit, not counting the time save waits for GPU work that was
+/// already submitted; the other two are how long after its commit a checkpoint reached the level, if it was due then.
 struct Counters {
   std::uint64_t commits = 0;  ///< checkpoints that were committed
   std::uint64_t commits_failed =

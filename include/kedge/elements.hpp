@@ -1,4 +1,4 @@
-// What C++ values are to a checkpoint: numbers, arrays of numbers, structs with named members.
+// Element types of C++ values: numbers, arrays of numbers, structs with named members.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace kedge {
 
-/// What the elements of a variable are.
+/// Type of the elements of a variable.
 struct ElementType {
   DataType dtype = DataType::opaque;  ///< of what it is made of
   Shape shape;                        ///< of one element: no dimension for a number, the bytes of a struct
@@ -42,7 +42,7 @@ inline constexpr bool is_std_array = false;
 template <class T, std::size_t n>
 inline constexpr bool is_std_array<std::array<T, n>> = true;
 
-/// What refers to elements that lie elsewhere: a span and what is derived from one, a string_view, a range's view, a
+/// Types that refer to elements elsewhere: a span and its derived classes, a string_view, a range's view, a
 /// reference_wrapper.
 template <class T>
 concept DerivedFromSpan = requires(T& value) {
@@ -136,7 +136,7 @@ template <class Struct, class Member, class... Rest>
   return text;
 }
 
-/// Of a vector of T, or of one T. Static storage.
+/// Element type of a vector of T, or of one T. Static storage.
 template <class T>
 const ElementType& element_type() {
   static const ElementType type = detail::make_element_type<std::remove_cv_t<T>>();

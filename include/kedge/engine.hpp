@@ -178,7 +178,7 @@ class Engine {
   /// Throws as wait.
   [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
 
-  /// What has become of a commit: nothing if it has reached the level, else why it will not.
+  /// Called when a commit has reached the level (no failure) or never will (why).
   using OnComplete = std::function<void(const std::optional<Failure>& failure)>;
   /// Local. `callback` is called once, with nothing when the newest commit of this tag has reached the level, or with
   /// the failure when it cannot: its stage failed, the options rule the level out (invalid_argument), its flush was

@@ -30,7 +30,7 @@ enum class ErrorCode : std::uint8_t {
 /// The code's name as written above, e.g. "no_space".
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
-/// What failed and where. `message` is one sentence that says what happened and what to do.
+/// A failure: what failed, and where. `message` is one sentence that says what happened and what to do.
 struct Failure {
   ErrorCode code = ErrorCode::io;  ///< its kind
   std::string message;             ///< what happened and what to do
@@ -46,11 +46,12 @@ struct Failure {
 class Error : public std::runtime_error {
  public:
   explicit Error(Failure failure);  ///< what() is to_string(failure).
-  /// Of no rank and no path.
+  /// An error without rank and path.
   Error(ErrorCode code, std::string message) : Error(Failure{code, std::move(message), -1, {}, 0}) {}
 
   [[nodiscard]] const Failure& failure() const noexcept { return failure_; }  ///< All that is known of it.
-  [[nodiscard]] ErrorCode code() const noexcept { return failure_.code; }     ///< The same on every rank.
+  [[nodiscard]] ErrorCode code() const noexcept { return failure_.code; }     ///< The failure's code, the same on every
+                                                                              ///< rank.
 
  private:
   Failure failure_;
@@ -61,7 +62,7 @@ class Error : public std::runtime_error {
 class Status {
  public:
   Status() = default;
-  /// Of a call that failed.
+  /// Status of a call that failed.
   Status(Failure failure) : failure_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const noexcept { return !failure_.has_value(); }  ///< Nothing failed.

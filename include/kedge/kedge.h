@@ -41,7 +41,7 @@ extern "C" {
 
 /* Errors ------------------------------------------------------------------------------------------------------- */
 
-/** What a call returns: 0, or the kind of failure, numbered as kedge::ErrorCode. */
+/** Result of a call: 0, or the kind of failure, numbered as kedge::ErrorCode. */
 typedef enum kedge_error KEDGE_AS_INT {
   KEDGE_OK = 0,               /**< no failure */
   KEDGE_INVALID_ARGUMENT = 1, /**< a bad value from the caller; the text names the field or the call */
@@ -116,9 +116,9 @@ typedef struct kedge_engine kedge_engine;
  * gave it up; the node-local files are then kept. */
 KEDGE_MUST_CHECK kedge_error kedge_finalize(kedge_engine* engine);
 
-/** COLLECTIVE. As kedge_finalize, but waits for background work `seconds` at most, and 10 s more for a write that has
- * begun. `*done` becomes 1, or 0 on all ranks if any gave up, or if the newest commit could not be flushed or was lost:
- * the node-local files are then kept. A NULL `done` is reported on that rank alone. */
+/** COLLECTIVE. Finalizes as kedge_finalize does, but waits for background work `seconds` at most, and 10 s more for a
+ * write that has begun. `*done` becomes 1, or 0 on all ranks if any timed out, or if the newest commit could not be
+ * flushed or was lost: the node-local files are then kept. A NULL `done` is reported on that rank alone. */
 KEDGE_MUST_CHECK kedge_error kedge_finalize_for(kedge_engine* engine, double seconds, int* done);
 
 /** Frees the engine. Never communicates, safe after MPI_Finalize; call kedge_finalize first to shut down in order. */
@@ -198,9 +198,9 @@ const char* kedge_level_name(kedge_level level);
 KEDGE_MUST_CHECK kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
                                           size_t attribute_count);
 
-/** COLLECTIVE. As kedge_create, but begins an output: data for people and other programs, such as a plot, which no
- * restart finds, and which counts as no checkpoint; see Engine::create_output. Every output is flushed to the parallel
- * filesystem, and never removed from there. */
+/** COLLECTIVE. Begins an output: data for people and other programs, such as a plot, which no restart finds, and which
+ * counts as no checkpoint; see Engine::create_output. Every output is flushed to the parallel filesystem, and never
+ * removed from there. Otherwise as kedge_create. */
 KEDGE_MUST_CHECK kedge_error kedge_create_output(kedge_engine* engine, const char* tag,
                                                  const kedge_attribute* attributes, size_t attribute_count);
 
@@ -265,14 +265,14 @@ kedge_error kedge_get_counters(const kedge_engine* engine, kedge_counters* count
  * that the options rule out), or why it cannot be reached: the commit is then unchanged. */
 KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level);
 
-/** COLLECTIVE. As kedge_wait, but a commit that is under way in the background is
- * waited for `seconds` at most. `*reached` becomes 1, or 0 on all ranks if any gave up: the commit goes on then. What
- * was not due yet is done now, however long that takes. */
+/** COLLECTIVE. Waits as kedge_wait does, but for a commit that is pending in the background `seconds` at most.
+ * `*reached` becomes 1, or 0 on all ranks if any timed out: the commit goes on then. Stages that were not due yet run
+ * now, however long they take. */
 KEDGE_MUST_CHECK kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level level, double seconds,
                                             int* reached);
 
-/** What has become of a commit: KEDGE_OK if it has reached its level, else why it will not, with a line that is valid
- * during the call (NULL with KEDGE_OK). Must not make collective calls. `context` is the caller's. */
+/** Called when a commit has reached its level (KEDGE_OK) or never will (why, with a line that is valid during the call;
+ * NULL with KEDGE_OK). Must not make collective calls. `context` is the caller's. */
 typedef void (*kedge_on_complete_callback)(void* context, kedge_error outcome, const char* reason);
 
 /** Calls `callback` once, when the newest commit of this tag has reached the level, or cannot: its stage failed, a
@@ -299,7 +299,7 @@ kedge_error kedge_resume(kedge_engine* engine);
 
 /* Loading ------------------------------------------------------------------------------------------------------ */
 
-/** What becomes of commits newer than the one opened. */
+/** How open treats commits newer than the one it opens. */
 typedef enum kedge_newer KEDGE_AS_INT {
   KEDGE_KEEP_NEWER = 0,   /**< they stay candidates: opening the newest may return to them */
   KEDGE_DISCARD_NEWER = 1 /**< they are durably recorded as abandoned and never offered again */

@@ -1,5 +1,5 @@
 /** @file
- * What the open checkpoint is and holds: the rest of kedge.h, which includes this. */
+ * Queries of the open checkpoint: the rest of kedge.h, which includes this. */
 /* NOLINTBEGIN(modernize-*,readability-identifier-naming): names and forms are those of C */
 #ifndef KEDGE_KEDGE_INFO_H
 #define KEDGE_KEDGE_INFO_H
@@ -54,7 +54,7 @@ kedge_error kedge_get_attribute_double(const kedge_engine* engine, const char* k
 kedge_error kedge_get_attribute_string(const kedge_engine* engine, const char* key, char* buffer, size_t size,
                                        size_t* length);
 
-/** What a region is to the whole job. */
+/** Role of a region in the whole job. */
 typedef enum kedge_placement KEDGE_AS_INT {
   KEDGE_PLACEMENT_OWN = 0,       /**< the rank's own */
   KEDGE_PLACEMENT_SHARD = 1,     /**< a block of a global array */

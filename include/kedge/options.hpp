@@ -48,7 +48,7 @@ enum class Io : std::uint8_t {
 enum class Gds : std::uint8_t {
   automatic,  ///< where cuFile has a native path for the store's filesystem
   off,        ///< never
-  on,         ///< also where cuFile itself copies through host memory (its compatibility mode)
+  on,         ///< as automatic, and also where cuFile itself copies through host memory (its compatibility mode)
 };
 
 /// When commits are protected and flushed.
@@ -65,17 +65,17 @@ enum class Messages : std::uint8_t {
   tcp,        ///< over TCP, at any level of thread support
 };
 
-/// What create does when as many commits are under way as pipeline.max_pending permits.
+/// How create behaves when pipeline.max_pending commits are pending.
 enum class WhenFull : std::uint8_t {
-  block,  ///< it waits
+  block,  ///< create waits
   skip,   ///< flushes that have not begun are left out, then it waits for the rest
-  fail,   ///< it throws no_space
+  fail,   ///< create throws no_space
 };
 
 /// Whose files on a prefix are trusted. Files that anyone else can write are refused.
 enum class Trust : std::uint8_t {
   self,   ///< this user's, in directories that no one else can write
-  group,  ///< also those of this process's groups, in directories that these groups may write
+  group,  ///< as self, and also directories that groups of this process may write
   any,    ///< anyone's
 };
 
@@ -108,7 +108,7 @@ struct Options {
   /// that run is continued.
   std::string run;
 
-  /// What the results depend on besides the state, in the program's words: its input, its version. Recorded at the
+  /// Whatever the results depend on besides the state, in the program's words: its input, its version. Recorded at the
   /// start; once there are commits, a start with a different one throws `mismatch`. Empty: not compared.
   std::string fingerprint;
   /// Input files whose content belongs to the fingerprint; rank 0 reads them when the engine starts, while the
@@ -134,7 +134,7 @@ struct Options {
     bool durable = false;
     /// How long a start waits for processes of an earlier start to exit.
     double lock_timeout_s = 30.0;
-    OnExit on_exit = OnExit::keep;  ///< What finalize does with the node-local files.
+    OnExit on_exit = OnExit::keep;  ///< How finalize treats the node-local files.
     /// Number of threads that copy a large region, the calling one included; 0 = automatic: the machine's cores per
     /// rank, at most 4. They do not call MPI.
     std::uint32_t copy_threads = 0;
@@ -155,8 +155,8 @@ struct Options {
     bool latest = true;
     /// Permission bits of tag directories, octal, less the umask; files get the same without execute bits.
     std::string mode = "0755";
-    /// Also flush routed files as plain files, for other programs: `files/<rank / 1000>/rank-<rank>/<name>` in the tag
-    /// directory. They take up their space twice, and Kedge never reads them.
+    /// Whether to flush routed files as plain files too, for other programs: `files/<rank / 1000>/rank-<rank>/<name>`
+    /// in the tag directory. They take up their space twice, and Kedge never reads them.
     bool plain_routed = false;
     Trust trust = Trust::self;  ///< Whose files on a prefix are trusted.
     /// How containers are written to the prefix.
@@ -196,7 +196,7 @@ struct Options {
     /// In the background, number of commits that may be on their way to higher levels at once, the one being written
     /// included: create waits until fewer are. The stores keep so many containers beside those of store.keep.
     std::uint32_t max_pending = 1;
-    /// What create does otherwise.
+    /// How create behaves beyond max_pending.
     WhenFull when_full = WhenFull::block;
     /// In the background, cores of each node on which the threads that protect and flush run, such as "0,64-67"; empty:
     /// wherever the process may run, at lower priority than the application.
@@ -270,7 +270,7 @@ struct Options {
   struct Topology {
     /// Simulates nodes of this many consecutive ranks each; 0 = the real nodes.
     std::uint32_t ranks_per_node = 0;
-    /// What fails together: `node`, or `env:NAME`: all ranks with the same value of this environment variable.
+    /// Which ranks fail together: `node`, or `env:NAME`: all ranks with the same value of this environment variable.
     std::string failure_domain = "node";
   } topology;  ///< Nodes and failure domains.
 
@@ -280,7 +280,7 @@ struct Options {
     double timeout_s = 300.0;
   } comm;  ///< Messages between ranks.
 
-  /// What is logged, and where.
+  /// Which lines are logged, and where.
   struct Log {
     LogLevel level = LogLevel::info;  ///< The lowest severity that is logged.
     /// Called with each line, on the rank that logs it, instead of writing to standard error; with pipeline.mode
@@ -288,7 +288,7 @@ struct Options {
     std::function<void(LogLevel, std::string_view)> sink;
   } log;  ///< The log.
 
-  /// What happened, for programs: one JSON object a line (share/doc/events.md).
+  /// Events for programs: one JSON object a line (share/doc/events.md).
   struct Events {
     /// Where the first rank of each node writes them: a directory, which is created, or with `{node}` in it a file.
     /// `{node}` becomes the node's name, `{run}` the run's. Empty: nowhere.

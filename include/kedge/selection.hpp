@@ -1,4 +1,4 @@
-// What open can be asked for, and where an opened checkpoint came from.
+// Selections for open, and sources that a checkpoint was recovered from.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace kedge {
 
 /// For open: the newest commit that can be recovered on all ranks.
 struct Latest {};
-inline constexpr Latest latest{};  ///< What open takes by default.
+inline constexpr Latest latest{};  ///< Default of open.
 
 /// For open: the newest commit that is older than every commit of this tag. If there are commits and none has this tag,
 /// open throws not_found, which names the tag: it cannot be known which commits are older.
 struct Before {
-  Tag tag;  ///< Of which all commits are too new.
+  Tag tag;  ///< All commits of this tag are too new.
 };
 
 /// For open: another run's checkpoint, or a copied tag directory, as the starting point of a new run. It is read in
@@ -30,10 +30,10 @@ struct Source {
   Tag tag;             ///< the newest commit of this tag; "latest": the newest of all
 };
 
-/// What to open; the tag "latest" is equivalent to Latest.
+/// The checkpoint to open; the tag "latest" is equivalent to Latest.
 using Selection = std::variant<Latest, Tag, Before, Source>;
 
-/// What becomes of commits newer than the one opened.
+/// How open treats commits newer than the one it opens.
 enum class Newer : std::uint8_t {
   keep,     ///< they stay candidates: the next open(latest) may return to them
   discard,  ///< the newer checkpoints that can be seen are durably recorded as abandoned, and never offered again;

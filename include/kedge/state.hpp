@@ -24,10 +24,10 @@ struct Block {
   template <class P>
   // NOLINTNEXTLINE(google-explicit-constructor): a Shard is one
   requires std::constructible_from<Placement, const P&> Block(const P& placed) : placement(placed) {}
-  /// Of this shape, and placed.
+  /// A block of this shape and placement.
   Block(const Shape& extents, Placement placed = {}) : shape(extents), placement(std::move(placed)) {}  // NOLINT
 
-  /// Of as many elements as the variable has; without dimensions, all of them in one row.
+  /// As many elements as the variable has; without dimensions, all of them in one row.
   Shape shape;
   Placement placement;  ///< Where in a global array; nothing: the rank's own.
 };

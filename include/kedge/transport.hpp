@@ -27,7 +27,7 @@ class Transport {
     [[nodiscard]] virtual bool test() = 0;  ///< Local. Whether it is complete; does not wait.
     /// Local. False if the deadline passed first. Wait in a loop with a Patience, so that a suspended job goes on.
     [[nodiscard]] virtual bool wait(Deadline deadline) = 0;
-    /// Local. Of a complete receive_any: the rank that sent it.
+    /// Local. The rank that sent the message of a complete receive_any.
     [[nodiscard]] virtual int sender() const = 0;
   };
 
@@ -36,7 +36,7 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
-  [[nodiscard]] virtual int rank() const noexcept = 0;    ///< Of this process, from 0.
+  [[nodiscard]] virtual int rank() const noexcept = 0;    ///< Rank of this process, from 0.
   [[nodiscard]] virtual int size() const noexcept = 0;    ///< How many ranks there are.
   [[nodiscard]] virtual std::string library() const = 0;  ///< The message layer's name and version, for messages.
 
@@ -49,8 +49,9 @@ class Transport {
   /// valid and untouched until the transfer is complete.
   [[nodiscard]] virtual std::unique_ptr<Transfer> send(int to, int tag, std::span<const std::byte> bytes) = 0;
   [[nodiscard]] virtual std::unique_ptr<Transfer> receive(int from, int tag,
-                                                          std::span<std::byte> bytes) = 0;  ///< As send.
-  /// As receive, from whichever rank sends first with this tag.
+                                                          std::span<std::byte> bytes) = 0;  ///< Begins to receive a
+                                                                                            ///< message; as send.
+  /// Begins to receive a message from whichever rank sends first with this tag.
   [[nodiscard]] virtual std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) = 0;
 
   /// Local, from any thread: ends waits soon, now and later, with Error{timeout}, where the message layer can do that.

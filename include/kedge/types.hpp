@@ -53,7 +53,7 @@ inline constexpr DataType kLastDataType = DataType::float8_e5m2;
 /// on one rank alone.
 class Shape {
  public:
-  static constexpr std::size_t kMaxDimensions = 8;  ///< Of a region.
+  static constexpr std::size_t kMaxDimensions = 8;  ///< Largest number of dimensions of a region.
 
   Shape() = default;
   /// Slowest dimension first.
@@ -68,7 +68,7 @@ class Shape {
   /// All extents; valid as long as this Shape.
   [[nodiscard]] std::span<const std::uint64_t> extents() const noexcept { return {extents_.data(), dimensions_}; }
   std::uint64_t operator[](std::size_t i) const noexcept { return extents_[i]; }  ///< One extent, below dimensions().
-  bool operator==(const Shape&) const = default;                                  ///< The same extents.
+  bool operator==(const Shape&) const = default;                                  ///< Whether the extents are the same.
 
  private:
   std::array<std::uint64_t, kMaxDimensions> extents_{};
@@ -107,8 +107,8 @@ inline constexpr DataType kDataType = detail::data_type_of<std::remove_cv_t<T>>(
 /// A stream of a GPU: a cudaStream_t or CUstream. 0 is the legacy default stream; code that is compiled for default
 /// streams of each thread gives cudaStreamPerThread. Owned by the caller, and valid until the call returns.
 struct DeviceStream {
-  void* handle = nullptr;                                ///< As CUDA has it.
-  bool operator==(const DeviceStream&) const = default;  ///< The same handle.
+  void* handle = nullptr;                                ///< CUDA's stream handle.
+  bool operator==(const DeviceStream&) const = default;  ///< Whether the handles are the same.
 };
 
 /// Memory to save: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
@@ -120,9 +120,10 @@ struct DeviceStream {
 /// Finalize the engine before a device is reset or its context is destroyed.
 struct Region {
   const void* data = nullptr;  ///< Host memory or that of an NVIDIA GPU, detected automatically. Owned by the caller.
-  DataType dtype = DataType::opaque;  ///< Of one element.
+  DataType dtype = DataType::opaque;  ///< Type of one element.
   Shape shape;                        ///< In elements, row-major.
-  /// Of structs: opaque, with the bytes of one as last extent, and what members() of kedge/elements.hpp says of them.
+  /// Struct members, where elements are structs: dtype opaque, the size of one struct as last extent, and the text that
+  /// members() of kedge/elements.hpp returns.
   std::string_view members = {};
   /// GPU memory is read after all work already enqueued on this stream, which must be valid; without a stream, after
   /// all work already submitted in the memory's context. Host memory is read at once, or, if a stream is given, after
@@ -132,11 +133,11 @@ struct Region {
 
 /// Memory to load into; dtype and shape must match what was saved.
 struct MutableRegion {
-  void* data = nullptr;               ///< As in Region.
-  DataType dtype = DataType::opaque;  ///< Of one element.
+  void* data = nullptr;               ///< Host memory or that of an NVIDIA GPU. Owned by the caller.
+  DataType dtype = DataType::opaque;  ///< Type of one element.
   Shape shape;                        ///< In elements, row-major.
-  std::string_view members = {};      ///< As in Region.
-  /// As in Region; GPU memory is written then, and the data is complete when load returns.
+  std::string_view members = {};      ///< Struct members; see Region.
+  /// Stream that load waits for (see Region); GPU memory is complete when load returns.
   std::optional<DeviceStream> stream = {};
 };
 
@@ -185,7 +186,7 @@ struct LogicalRank {
 /// 128 random bits: a run UUID or a commit id. All zero means none.
 struct Id128 {
   std::array<std::uint8_t, 16> bytes{};                                     ///< Most significant first.
-  auto operator<=>(const Id128&) const = default;                           ///< As their hex digits.
+  auto operator<=>(const Id128&) const = default;                           ///< Order of the hex digits.
   [[nodiscard]] bool is_none() const noexcept { return *this == Id128{}; }  ///< All bits are zero.
 };
 

@@ -1,4 +1,5 @@
-// What ranks save together: shards of global arrays and replicated regions, checked by homes that their names choose.
+// Shards of global arrays and replicated regions: saved by ranks together, checked by the home processes of their
+// names.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@
 
 namespace kedge::arrays {
 
-/// What one region of one rank is to the whole job. Regions that are a rank's own have no part in it.
+/// A region of one rank as the whole job sees it. Regions that are a rank's own are not shared.
 struct SharedRegion {
   std::string name;
   DataType dtype = DataType::opaque;
@@ -30,7 +31,7 @@ struct SharedRegion {
 /// structure changes, and half a kilobyte of every manifest (decision 017).
 inline constexpr std::uint64_t kListedRegionsMax = 1000;
 
-/// What of a container's regions is shared.
+/// Shared regions of a container.
 [[nodiscard]] std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions);
 
 /// A set of names, one bit of 512 for each, by its hash: a name whose bit is clear is not in it, one whose bit is set
@@ -38,14 +39,14 @@ inline constexpr std::uint64_t kListedRegionsMax = 1000;
 using NameBits = std::array<std::uint64_t, 8>;
 /// The names of the shared regions.
 [[nodiscard]] NameBits shared_names(std::span<const format::PlacedRegion> regions);
-/// COLLECTIVE, one all-reduce. Those of all ranks if any rank's structure changed; else nothing.
+/// COLLECTIVE, one all-reduce. Names of all ranks if any rank's structure changed; else nothing.
 [[nodiscard]] std::optional<NameBits> names_if_any_changed(const comm::Group& group, bool changed,
                                                            const NameBits& names);
 /// The rank's own regions whose names may be among these: few, unless these are hundreds.
 [[nodiscard]] std::vector<SharedRegion> own_regions_among(const NameBits& names,
                                                           std::span<const format::PlacedRegion> regions);
 
-/// Those of this process's arrays and replicas that are decided on here; no process knows all of them.
+/// Arrays and replicated regions whose names have their home on this process; no process knows all of them.
 class GlobalArrays {
  public:
   /// COLLECTIVE. Every rank sends the homes of its names what it saves under them: one sparse exchange, to be made when
@@ -58,9 +59,9 @@ class GlobalArrays {
   /// what came from another rank cannot be read.
   [[nodiscard]] std::optional<Failure> check() const;
 
-  /// COLLECTIVE. What rank 0 needs for the manifest's HDF5 view; nothing on every rank if there are more than
-  /// `view_limit` shards, and an empty one elsewhere. It lists what the ranks saved, of which `mine` are this rank's,
-  /// if that is no more than `view_limit` and kListedRegionsMax in all. Throws the same Error on every rank.
+  /// COLLECTIVE. Rank 0's input for the manifest's HDF5 view; nothing on every rank if there are more than `view_limit`
+  /// shards, and an empty view on other ranks. It lists the regions of all ranks, of which `mine` are this rank's, if
+  /// they are no more than `view_limit` and kListedRegionsMax in all. Throws the same Error on every rank.
   [[nodiscard]] std::optional<format::View> gather(const comm::Group& group, std::uint64_t view_limit,
                                                    std::span<const format::PlacedRegion> mine) const;
 

@@ -32,7 +32,8 @@ template <class Step>
   }
 }
 
-/// Throws it again with advice on what to do about the file. Where memory or descriptors ran out that would be wrong.
+/// Throws the failure again with advice on what to do about the file. Where memory or descriptors ran out that would be
+/// wrong.
 [[noreturn]] inline void rethrow_with(Failure failure, std::string_view advice) {
   if (failure.code == ErrorCode::io) failure.message += advice;
   throw Error(std::move(failure));

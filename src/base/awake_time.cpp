@@ -11,7 +11,7 @@ namespace {
 
 using Time = Deadline::Clock::time_point;
 
-/// That of the process: a stop that any thread's wait finds counts for all threads, which were stopped too.
+/// Suspended time of the process: a stop that any thread's wait finds counts for all threads, which were stopped too.
 class ProcessTime {
  public:
   /// A second thread that saw the same stop finds it counted when this returns.
@@ -63,7 +63,7 @@ double Deadline::process_stopped_s() noexcept { return process_time().stopped_s(
 
 Patience::Patience(Deadline deadline) noexcept : deadline_(deadline), looked_(Deadline::Clock::now()) {}
 
-/// What was waited for may have come while the process was stopped; the next wait may have the same deadline.
+/// The awaited event may have come while the process was stopped; the next wait may have the same deadline.
 Patience::~Patience() {
   if (deadline_.finite()) process_time().looked(looked_, Deadline::Clock::now());
 }

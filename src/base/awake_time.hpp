@@ -24,7 +24,7 @@ class AwakeTime {
 
   /// A wait looked at `before`, and not again until `now`.
   void looked(Seconds before, Seconds now) noexcept;
-  /// What does not count of all the time so far.
+  /// Time so far that does not count.
   [[nodiscard]] Seconds uncounted() const noexcept { return uncounted_; }
   /// For how long nobody ran.
   [[nodiscard]] Seconds stopped() const noexcept { return stopped_; }

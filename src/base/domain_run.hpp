@@ -6,7 +6,7 @@
 
 namespace kedge {
 
-/// So many failure domains of so many ranks each.
+/// A number of failure domains with the same number of ranks each.
 struct DomainRun {
   std::uint64_t domains = 0;
   std::uint64_t ranks_each = 0;

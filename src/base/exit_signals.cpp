@@ -31,7 +31,7 @@ constexpr std::size_t kLayers = 4;
 
 using Handler = void (*)(int, siginfo_t*, void*);
 
-/// What the process knows of one signal.
+/// State of one signal.
 struct Watched {
   std::atomic<std::uint32_t> count = 0;  ///< how many came
   std::atomic<std::uint32_t> watchers = 0;
@@ -94,7 +94,7 @@ bool install(int signal, Watched& here) {
   struct sigaction ours {};
   ours.sa_sigaction = kHandlers[here.used];
   ours.sa_mask = now.sa_mask;
-  // What the program's handler counts on stays; where it has none, its system calls should not notice.
+  // Flags that the program's handler relies on stay; where it has none, its system calls should not notice.
   const int kept = SA_RESTART | SA_NODEFER;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (is_handler(now) ? now.sa_flags & kept : SA_RESTART);
   if (::sigaction(signal, &ours, nullptr) != 0) return false;

@@ -36,7 +36,7 @@ class ExitSignals {
   [[nodiscard]] const std::vector<std::string>& not_watched() const noexcept { return not_watched_; }
 
  private:
-  std::array<std::optional<std::uint32_t>, kExitSignals> counted_before_;  ///< of those that are watched
+  std::array<std::optional<std::uint32_t>, kExitSignals> counted_before_;  ///< of the watched signals
   std::vector<std::string> not_watched_;
 };
 

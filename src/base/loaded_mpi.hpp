@@ -8,8 +8,8 @@
 
 namespace kedge {
 
-/// What to tell the user if Open MPI and MPICH (or what has its binary interface) are both among these paths of loaded
-/// libraries. `ours` names the one that Kedge was built with.
+/// A warning for the user if Open MPI and MPICH (or a library with MPICH's binary interface) are both among these paths
+/// of loaded libraries. `ours` names the one that Kedge was built with.
 [[nodiscard]] std::optional<std::string> two_mpi_libraries(const std::vector<std::string>& loaded,
                                                            std::string_view ours);
 

@@ -1,4 +1,4 @@
-// What the engine says: to the application's sink, else to standard error.
+// The engine's log: to the application's sink, else to standard error.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,7 @@ class Scanner {
     good_ = good_ && found == digits && value >= least && value <= most;
     return value;
   }
-  /// What follows a decimal point, as a part of one.
+  /// Digits after a decimal point, as a fraction.
   double fraction() {
     double value = 0, weight = 0.1;
     good_ = good_ && !rest_.empty() && is_digit(rest_.front());

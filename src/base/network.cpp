@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kNameMax = 15;
 
-/// As Linux has them: what is longer cannot be one, and `/`, `:` and `@` are for other things.
+/// Linux's rule for interface names: longer ones cannot exist, and `/`, `:` and `@` are for other things.
 bool is_interface_name(std::string_view name) {
   return !name.empty() && name.size() <= kNameMax && std::ranges::all_of(name, [](char c) {
     return c > ' ' && c <= '~' && c != '/' && c != ':' && c != '@' && c != '"';

@@ -52,7 +52,7 @@ bool is_section(std::string_view name) {
   return false;
 }
 
-// What a key may be called: options of the section, and at top level the sections too.
+// Keys of the section, and at top level the section names too.
 std::vector<std::string> known_names(std::string_view section) {
   std::vector<std::string> names;
   for (const Field& field : option_fields()) {
@@ -83,7 +83,7 @@ std::optional<std::string> joined(const toml::array& paths) {
   return text;
 }
 
-// As it would be written in the file, in one line.
+// The value as it would be written in the file, in one line.
 std::string shown(const toml::node& node) {
   std::ostringstream text;
   text << toml::toml_formatter(node, toml::toml_formatter::default_flags & ~toml::format_flags::indentation);
@@ -160,8 +160,8 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
 
 // The environment side ----------------------------------------------------------------------------------
 
-/// What module files of a system call the places of a library. A list, not everything that is near to no option: a
-/// misspelt KEDGE_RUN must never be ignored.
+/// Suffixes that a system's module files use for locations of a library. A list, not everything that is near to no
+/// option: a misspelt KEDGE_RUN must never be ignored.
 constexpr std::array kOfModuleFiles = {
     "ROOT",        "ROOT_DIR",   "DIR",        "HOME",        "HOME_DIR", "BASE",       "PREFIX",  "PATH",
     "INSTALL_DIR", "BIN",        "BINDIR",     "BIN_DIR",     "LIB",      "LIBS",       "LIBDIR",  "LIB_DIR",

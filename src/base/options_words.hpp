@@ -1,4 +1,4 @@
-// What the values of options that are a choice are called in configuration.
+// Configuration words for the values of options that are a choice.
 #pragma once
 
 #include <array>

@@ -22,7 +22,8 @@ class PageBuffer {
   }
   ~PageBuffer();
 
-  /// So many bytes, valid until more are asked for: it grows without what it held. Throws std::bad_alloc.
+  /// At least so many bytes, valid until more are asked for: the buffer grows without its content. Throws
+  /// std::bad_alloc.
   [[nodiscard]] std::span<std::byte> room(std::uint64_t size_bytes);
 
  private:

@@ -1,4 +1,4 @@
-// What was measured lately, of which the worst is to be expected.
+// The last few measured values, of which the largest is to be expected.
 #pragma once
 
 #include <algorithm>

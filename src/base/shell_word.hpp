@@ -9,7 +9,7 @@ namespace kedge {
 /// Pure. In single quotes, whatever it contains.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
-/// Pure. As one word of a shell: in quotes if it needs them.
+/// Pure. The text as one word of a shell: in quotes if it needs them.
 [[nodiscard]] std::string shell_word(std::string_view text);
 
 }  // namespace kedge

@@ -1,5 +1,4 @@
-// What a process does when a signal comes, as far as handlers that are put before another need it. All of it may be
-// called in a handler.
+// Signal actions, for handlers that are installed over others. All of it may be called in a handler.
 #pragma once
 
 #include <atomic>
@@ -40,7 +39,7 @@ struct PreviousAction {
 };
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-/// What kills the process comes as soon as the handler returns.
+/// Kills the process by this signal as soon as the handler returns.
 inline void be_killed_by(int signal) noexcept {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;

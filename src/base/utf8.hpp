@@ -10,7 +10,7 @@ namespace kedge {
 /// U+10FFFF (Unicode 15, table 3-7).
 [[nodiscard]] std::size_t utf8_sequence(std::string_view text) noexcept;
 
-/// Its beginning of at most so many bytes, without a part of a character at the end.
+/// Beginning of a text of at most so many bytes, without a part of a character at the end.
 [[nodiscard]] std::string_view utf8_beginning(std::string_view text, std::size_t bytes) noexcept;
 
 /// Whether it is made of such characters.

@@ -44,7 +44,7 @@ void require_fit(std::span<const std::byte> to, std::span<const std::byte> from,
   }
 }
 
-/// Too few for a kernel.
+/// Copies that are too small for a kernel.
 std::uint32_t copy_few(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc) {
   if (from.empty()) return crc;
   std::memcpy(to.data(), from.data(), from.size());

@@ -10,8 +10,7 @@ namespace kedge {
 /// Continues from `crc` (0 to begin). crc32c("123456789") is 0xe3069283 (RFC 3720, B.4).
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0) noexcept;
 
-/// The same, for many bytes that are probably in no cache: a fifth faster then, because it asks for them ahead; slower
-/// if they are.
+/// CRC32C of many bytes that are probably in no cache: a fifth faster then, because it prefetches; slower if they are.
 [[nodiscard]] std::uint32_t crc32c_from_memory(std::span<const std::byte> bytes, std::uint32_t crc = 0) noexcept;
 
 /// CRC32C of `length` zero bytes appended to something whose CRC32C is `crc`.

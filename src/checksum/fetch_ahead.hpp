@@ -7,11 +7,11 @@
 
 namespace kedge {
 
-/// What is worked on at a time. A processor by itself looks no further ahead than to the end of a page.
+/// Bytes that are worked on at a time. A processor by itself prefetches no further than to the end of a page.
 inline constexpr std::size_t kFetchBytes = std::size_t{4} << 10U;
 /// How far ahead of that memory is asked for more: measured in decisions 009 and 039.
 inline constexpr std::size_t kAheadBytes = std::size_t{2} << 10U;
-/// Of the caches.
+/// Bytes of a cache line.
 inline constexpr std::size_t kLineBytes = 64;
 
 /// Local. Starts to bring as many bytes into the nearest cache as are worked on from `at` on, beginning a little

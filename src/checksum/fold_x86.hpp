@@ -1,4 +1,4 @@
-// What the kernels for x86-64 share: folding of 128 bits, and the end.
+// Common parts of the kernels for x86-64: folding of 128 bits, and the final reduction.
 #pragma once
 
 #include <immintrin.h>

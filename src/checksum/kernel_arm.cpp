@@ -14,7 +14,7 @@
 namespace kedge::checksum {
 namespace {
 
-// Of little-endian systems, which all are that have Linux and HDF5 for it.
+// All systems of this architecture that have Linux and HDF5 are little-endian.
 static_assert(std::endian::native == std::endian::little);
 
 KEDGE_TARGET_ARM inline uint64x2_t load_arm(const std::byte* from) noexcept {

@@ -36,7 +36,7 @@ void multiply(std::span<std::byte> out, std::span<const Term> terms) {
   }
 }
 
-/// The same where `out` may be one of them.
+/// Multiplies in place: `out` may be one of the terms.
 void multiply_in_place(std::span<std::byte> out, std::span<const Term> terms) {
   const bool apart = std::ranges::none_of(terms, [&](const Term& term) { return term.bytes.data() == out.data(); });
   if (apart) {

@@ -34,7 +34,7 @@ class Code {
 
   [[nodiscard]] std::uint32_t data() const noexcept { return data_; }
   [[nodiscard]] std::uint32_t parity() const noexcept { return parity_; }
-  /// Of data symbol `data` in parity symbol `parity`, both counted from 0.
+  /// Coefficient of data symbol `data` in parity symbol `parity`, both counted from 0.
   [[nodiscard]] std::uint8_t coefficient(std::uint32_t parity, std::uint32_t data) const;
 
   /// A symbol as a sum of those that are present: of data where it can be, and of as few parity symbols as data symbols

@@ -16,7 +16,7 @@ namespace {
 using Sources = std::vector<const std::byte*>;
 
 constexpr std::size_t kAlignment = 32;  // what xor_gen asks of every pointer
-// Of one xor_gen, whose length is an int; keeps the alignment.
+// Most bytes of one xor_gen call, whose length is an int; keeps the alignment.
 constexpr std::size_t kXorBytesMax = std::size_t{1} << 30U;
 constexpr std::size_t kXorBlockBytes = 4096;  // on the stack
 constexpr std::size_t kWorthAlignment = 256;  // below, the detour costs more than it gains

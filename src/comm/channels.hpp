@@ -6,7 +6,7 @@ namespace kedge::comm {
 /// Channels below this are for whoever sends messages from rank to rank; those from here on for collective operations.
 inline constexpr int kUserChannels = 1024;
 
-/// What the channels below kUserChannels are used for.
+/// Uses of the channels below kUserChannels.
 namespace channel {
 inline constexpr int kRelocate = 3;         ///< sealed files on their way to the processes that own them now
 inline constexpr int kManifestCopy = 4;     ///< rank 0's manifest on its way to a second failure domain

@@ -11,7 +11,7 @@ void Group::reduce(std::span<std::uint64_t> values, Reduction reduction) const {
   communicator_->all_reduce(values, reduction, deadline());
 }
 
-/// There may be little memory: the text for the others comes first.
+/// The text for the others is made first, as there may be little memory.
 Failure Group::leave(const std::exception& error) const {
   std::string why = compose("rank {} failed during a call: {}; start the job again", rank(), to_failure(error).message);
   communicator_->leave(why);

@@ -35,15 +35,15 @@ class Group {
   Group(Communicator& communicator, Seconds timeout)
       : Group(std::shared_ptr<Communicator>(std::shared_ptr<void>(), &communicator), timeout) {}
 
-  /// The same ranks with another timeout, for a step in which one rank may be busy for longer.
+  /// A group of the same ranks with another timeout, for a step in which one rank may be busy for longer.
   [[nodiscard]] Group with_timeout(Seconds timeout) const { return {communicator_, timeout}; }
-  /// COLLECTIVE. The same ranks over a channel of its own, so that another thread can use it.
+  /// COLLECTIVE. A group of the same ranks over a channel of its own, so that another thread can use it.
   [[nodiscard]] Group duplicate() const { return {communicator_->duplicate(deadline()), timeout_}; }
 
   [[nodiscard]] int rank() const noexcept { return communicator_->rank(); }
   [[nodiscard]] int size() const noexcept { return communicator_->size(); }
   [[nodiscard]] bool is_root() const noexcept { return rank() == 0; }
-  /// The one whose container this process has: there are as many processes as logical ranks.
+  /// The logical rank whose container this process has: there are as many processes as logical ranks.
   [[nodiscard]] LogicalRank logical_rank() const noexcept { return {static_cast<std::uint32_t>(rank())}; }
   /// The number of ranks, as commits record it.
   [[nodiscard]] std::uint32_t world_size() const noexcept { return static_cast<std::uint32_t>(size()); }
@@ -71,7 +71,7 @@ class Group {
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) const {
     return comm::vote(*communicator_, local, deadline());
   }
-  /// Likewise, and whether any rank asks for what this step is about.
+  /// Votes as vote() does, and returns whether any rank asks for what this step is about.
   [[nodiscard]] Ballot vote_and_ask(const std::optional<Failure>& local, bool asks) const {
     return comm::vote_and_ask(*communicator_, local, asks, deadline());
   }
@@ -80,7 +80,7 @@ class Group {
   [[nodiscard]] std::optional<Failure> try_together(Step&& step) const {
     return vote(attempt(std::forward<Step>(step)));
   }
-  /// Likewise; throws it.
+  /// Runs the step on each rank as try_together() does, and throws the first failure on all ranks.
   template <class Step>
   void together(Step&& step) const {
     throw_if(try_together(std::forward<Step>(step)));
@@ -97,7 +97,7 @@ class Group {
     value = std::move(decided);
     return std::nullopt;
   }
-  /// Likewise; returns the value or throws the failure.
+  /// Runs the step on rank 0 as try_root_decides() does; returns the value, or throws the failure.
   template <class Step>
   [[nodiscard]] auto root_decides(Step&& step) const {
     std::invoke_result_t<Step> value{};
@@ -118,7 +118,7 @@ class Group {
     reduce(mine, Reduction::sum);
     return mine;
   }
-  /// What is set on any rank.
+  /// Bits that are set on any rank.
   template <std::size_t count>
   [[nodiscard]] std::array<std::uint64_t, count> bit_or(std::array<std::uint64_t, count> mine) const {
     reduce(mine, Reduction::bit_or);
@@ -133,7 +133,7 @@ class Group {
   void broadcast(Value& value, int from = 0) const {
     communicator_->broadcast(std::as_writable_bytes(std::span(&value, 1)), from, deadline());
   }
-  /// Likewise, of whatever length.
+  /// Replaces `values`, of whatever length, by those of rank `from`.
   template <class Value>
   void broadcast(std::vector<Value>& values, int from = 0) const {
     static_assert(std::is_trivially_copyable_v<Value>);
@@ -153,11 +153,11 @@ class Group {
   [[nodiscard]] std::vector<Communicator::Message> exchange(std::vector<Communicator::Message> messages) const {
     return communicator_->sparse_exchange(std::move(messages), deadline());
   }
-  /// As comm::first_difference.
+  /// comm::first_difference over this group.
   [[nodiscard]] std::optional<Difference> first_difference(std::span<const std::uint64_t> values) const {
     return comm::first_difference(*communicator_, values, deadline());
   }
-  /// As comm::agree_on_call.
+  /// comm::agree_on_call over this group.
   std::uint64_t agree_on_call(const CallId& call, const std::optional<Failure>& local, CallName name) const {
     communicator_->begin_call();
     return comm::agree_on_call(*communicator_, call, local, name, deadline());

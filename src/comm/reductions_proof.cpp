@@ -27,7 +27,7 @@ constexpr std::array<Named, 5> kReductions{{{Reduction::min, "minimum"},
                                             {Reduction::bit_or, "bitwise or"},
                                             {Reduction::bit_and, "bitwise and"}}};
 
-/// What a rank brings: values on both sides of the sign bit, the least and the greatest, and one that differs on every
+/// Test values of a rank: on both sides of the sign bit, the least and the greatest, and one that differs on every
 /// rank.
 Values brought_by(int rank) {
   const auto number = static_cast<std::uint64_t>(rank);

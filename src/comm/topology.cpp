@@ -26,7 +26,7 @@ constexpr std::uint8_t kNode = 0;
 constexpr std::uint8_t kDomain = 1;
 constexpr std::uint8_t kKinds = 2;
 
-/// What the home of a name tells each member of the group that has it; the leader gets the list of members after it.
+/// The home's answer to each member of a group; the leader gets the list of members after it.
 struct Membership {
   std::int32_t kind = 0;
   std::int32_t size = 0;

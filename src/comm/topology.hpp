@@ -11,7 +11,7 @@
 
 namespace kedge::comm {
 
-/// What one rank knows of it. Nobody knows all: memory grows with the ranks of a node and of a domain, and with the
+/// Topology as one rank knows it. Nobody knows all: memory grows with the ranks of a node and of a domain, and with the
 /// number of different domain sizes.
 struct Topology {
   std::vector<int> node;    ///< ranks on this node, ascending, this one included
@@ -19,7 +19,7 @@ struct Topology {
   /// Position of this rank when ranks are counted domain by domain: larger domains first, among domains of one size
   /// those with the lower lowest rank first, in a domain by rank.
   std::uint64_t place = 0;
-  DomainRuns domains;  ///< the same on every rank
+  DomainRuns domains;  ///< all domains; the same on every rank
 };
 
 /// COLLECTIVE. `node` and `domain` name this rank's; equal names are the same node or domain.

@@ -75,7 +75,7 @@ void pass_down(Communicator& communicator, const Tree& tree, std::span<std::byte
   send_to_all(communicator, tree.children(), channel, bytes, deadline);
 }
 
-// What one rank has for another in a sparse exchange, in one message: count, sizes, bytes.
+// Messages of one rank for another in a sparse exchange, as one message: count, sizes, bytes.
 std::vector<std::byte> pack(const std::vector<Communicator::Message>& messages, int peer) {
   std::vector<std::uint64_t> sizes(1);
   std::size_t total = 0;

@@ -1,7 +1,7 @@
 // Collective operations built from nothing but a Communicator's sends and receives: binomial trees over a rank
 // list. The in-process communicator uses them for everything, the one over MPI for groups.
 //
-// They unwind their buffers when a wait throws. So a communicator must move messages on channels from
+// Tree collectives unwind their buffers when a wait throws. So a communicator must move messages on channels from
 // kUserChannels on through memory of its own, and never touch a span once its request is destroyed.
 #pragma once
 

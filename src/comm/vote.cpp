@@ -166,7 +166,7 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
   }
   if (mins[4] != kNobody) {
     Failure failure = share_failure(communicator, local, static_cast<int>(mins[4]), deadline);
-    // It was met before this call, by another thread. Who timed out may have waited for one that waited in turn.
+    // Another thread failed before this call. A rank that timed out may have waited for one that waited in turn.
     if (failure.code == ErrorCode::timeout && mins[6] != kNobody) {
       failure.message += compose("; rank {} did not time out: check that one first", mins[6]);
     }

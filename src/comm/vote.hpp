@@ -20,7 +20,7 @@ namespace kedge::comm {
 [[nodiscard]] std::optional<Failure> vote(Communicator& communicator, const std::optional<Failure>& local,
                                           Deadline deadline);
 
-/// What ranks brought to a vote in which they could also ask for something.
+/// Result of a vote in which ranks could also ask for something.
 struct Ballot {
   std::optional<Failure> failure;  ///< as of vote()
   bool asked = false;              ///< by any rank
@@ -50,7 +50,7 @@ struct Difference {
 [[nodiscard]] std::optional<Difference> first_difference(Communicator& communicator,
                                                          std::span<const std::uint64_t> values, Deadline deadline);
 
-/// What one rank is about to do together with the others.
+/// A collective call that a rank is about to make.
 struct CallId {
   std::uint32_t code = 0;           ///< which call
   std::uint64_t argument_hash = 0;  ///< hash of the arguments that must be the same everywhere

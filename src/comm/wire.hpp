@@ -20,8 +20,8 @@
 
 namespace kedge::comm {
 
-/// What may be sent as it lies in memory: no padding whose bytes nobody has set, and no value that is only sometimes
-/// one (bool and enums have calls of their own).
+/// Types that may be sent as they lie in memory: no padding whose bytes nobody has set, and no value that is only
+/// sometimes one (bool and enums have calls of their own).
 template <class Value>
 concept Plain =
     std::is_trivially_copyable_v<Value> && std::has_unique_object_representations_v<Value> && !std::is_enum_v<Value> &&
@@ -38,7 +38,7 @@ class Packer {
   void put(const Value& value) {
     append(std::as_bytes(std::span(&value, 1)));
   }
-  void put(const char*) = delete;  ///< it would be taken for a bool
+  void put(const char*) = delete;  ///< a pointer would be taken for a bool
   void put(bool value) { put(static_cast<std::uint8_t>(value ? 1 : 0)); }
   /// `last` is the greatest value of the enum, which begins at 0 or 1 and has no gaps.
   template <class Enum>
@@ -87,7 +87,7 @@ class Unpacker {
     require(value <= 1);
     return value == 1;
   }
-  /// As Packer::put.
+  /// Reads an enum with the range of Packer::put.
   template <class Enum>
   requires std::is_enum_v<Enum>
   [[nodiscard]] Enum get_enum(Enum last, Enum first = Enum{}) {

@@ -1,4 +1,4 @@
-// What is known of a run's commits: how far each has come, which are ruled out, which must be kept.
+// Ledger of a run's commits: how far each has come, which are ruled out, which must be kept.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Entry {
   [[nodiscard]] Level level() const noexcept { return persistent ? Level::persistent : in_stores; }
 };
 
-/// What a survey of all storage found.
+/// Result of a survey of all storage.
 struct Surveyed {
   std::vector<Entry> entries;      ///< newest first
   std::set<Id128> undecided = {};  ///< commits whose files must stay until the next commit: of other rank counts or
@@ -44,19 +44,20 @@ struct RetentionPlan {
   [[nodiscard]] bool keeps(const Id128& commit_id, const Id128& protection_id) const;
 };
 
-/// The same on every rank, if every rank makes the same calls with the same arguments. It communicates with nobody and
-/// does no I/O. The only state that calls of the engine share; every member may be called from any thread.
+/// The ledger is the same on every rank, if every rank makes the same calls with the same arguments. It communicates
+/// with nobody and does no I/O. It is the only state that calls of the engine share; every member may be called from
+/// any thread.
 ///
 /// Transitions: survey (everything anew), look_again, take_snapshot, drop_snapshot, commit, open, prove, set_parent; of
 /// one commit protect, prefer, unprotect, set_persistent, exclude, doubt_opened and exclude_opened; lose, when nothing
 /// could be opened; retire and discard_newer, which drop entries; note_commits_exist and forget_all.
 class Ledger {
  public:
-  // What is known.
+  // Queries.
 
   /// False until survey(), and again once a commit turned out damaged: then look before you overwrite anything.
   [[nodiscard]] bool is_surveyed() const;
-  /// The next who begins a commit is to survey first, as after look_again(). Ranks may hear of it one after the other.
+  /// Whether the next create is to survey first, as after look_again(). Ranks may learn of it one after the other.
   [[nodiscard]] bool must_survey() const;
   /// Newest first.
   [[nodiscard]] std::vector<Entry> entries() const;
@@ -64,8 +65,8 @@ class Ledger {
   [[nodiscard]] std::optional<Entry> newest() const;
   /// Outputs that are to be on the prefix, and are not yet; the oldest first.
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
-  /// Those, and outputs that this start cannot take there, as other numbers of ranks made them: these stay in the
-  /// stores. The oldest first.
+  /// Outputs that are not on the prefix: outputs_to_flush(), and outputs of other numbers of ranks, which this start
+  /// cannot flush and which stay in the stores. The oldest first.
   [[nodiscard]] std::vector<CommitHead> owed_outputs() const;
   /// The newest commit of this tag: among the entries, and the last outputs that left them for the prefix.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
@@ -77,7 +78,7 @@ class Ledger {
   [[nodiscard]] std::optional<CommitHead> snapshot() const;
   /// The newest commit of this tag; may be a snapshot.
   [[nodiscard]] std::optional<CommitHead> newest_of(std::string_view tag) const;
-  /// That of the newest commit of this tag; none if it is not known.
+  /// Level of the newest commit of this tag; none if it is not known.
   [[nodiscard]] Level level(std::string_view tag) const;
   /// The commit that was opened or committed last: parent of the next. None before the first.
   [[nodiscard]] Id128 parent_id() const;
@@ -106,7 +107,7 @@ class Ledger {
   void look_again();
   /// Copied on every rank, and not sealed yet: commit() or drop_snapshot() follows.
   void take_snapshot(const CommitHead& head);
-  /// It could not be sealed.
+  /// The snapshot could not be sealed.
   void drop_snapshot();
   /// Sealed on every rank. It is newer than all others. An output is nobody's parent, and changes nothing else.
   void commit(const CommitHead& head);
@@ -118,11 +119,11 @@ class Ledger {
   void prove(const Id128& commit_id);
   /// Whether there is such a commit, of which not all ranks have said so.
   [[nodiscard]] bool is_unproven() const;
-  /// The next commit gets this parent: a Source was opened, or what was opened turned out damaged.
+  /// Sets the parent of the next commit: a Source was opened, or the opened commit turned out damaged.
   void set_parent(const Id128& commit_id);
   /// The commit is protected by this parity.
   void protect(const Id128& commit_id, const Id128& protection_id);
-  /// Of the commit's protections, this one alone is worth keeping; none: all are. The commit's level does not change.
+  /// This one of the commit's protections is worth keeping; none: all are. The commit's level does not change.
   void prefer(const Id128& commit_id, const Id128& protection_id);
   /// The commit is at level local, whatever of its protections lies in the stores.
   void unprotect(const Id128& commit_id);
@@ -132,7 +133,7 @@ class Ledger {
   void doubt_opened(const Id128& commit_id);
   /// A commit that was opened turned out damaged, and must not be opened again: doubt_opened() and exclude().
   void exclude_opened(const Id128& commit_id, std::string why);
-  /// It must not be opened again.
+  /// The commit must not be opened again.
   void exclude(const Id128& commit_id, std::string why);
   /// Nothing could be opened.
   void lose();
@@ -163,7 +164,7 @@ class Ledger {
 
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;          ///< newest first
-  std::vector<Entry> flushed_outputs_;  ///< likewise; no entries any more
+  std::vector<Entry> flushed_outputs_;  ///< newest first; no longer among the entries
   std::optional<CommitHead> snapshot_;
   std::set<Id128> undecided_;
   std::vector<CommitHead> outputs_of_others_;

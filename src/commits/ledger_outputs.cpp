@@ -1,4 +1,4 @@
-// What the ledger knows of outputs: which are owed to the prefix, and the last that left the stores for it.
+// The ledger's view of outputs: which are not on the prefix yet, and the last that left the stores for it.
 #include <algorithm>
 
 #include "commits/ledger.hpp"

@@ -8,7 +8,7 @@
 
 namespace kedge::commits {
 
-/// The same on every rank.
+/// Identity of a run and of its start, the same on every rank.
 struct RunIdentity {
   std::string name;
   Id128 id;                       ///< drawn at the run's first start

@@ -77,7 +77,7 @@ void ChecksumChoice::measure(const Location& location, std::span<const std::byte
   }
 }
 
-/// What is chosen: the device's, or null for the host.
+/// The chosen computer of checksums: the device's, or null for the host.
 std::unique_ptr<Checksums> ChecksumChoice::chosen(const Location& location, std::span<const std::byte> memory,
                                                   std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
                                                   HostTime host_time) const {

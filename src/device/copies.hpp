@@ -49,7 +49,7 @@ class Copies : public std::enable_shared_from_this<Copies> {
   [[nodiscard]] std::optional<Copy> take(const Span& from);
   /// Frees what is not in use.
   void drop_unused();
-  /// The same, and what is in use will be freed when it is given back.
+  /// Frees unused memory, and memory in use when it is given back.
   void release();
 
  private:

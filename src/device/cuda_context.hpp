@@ -12,7 +12,7 @@
 
 namespace kedge::device {
 
-/// As the driver has it.
+/// The address in the driver's form.
 inline CUdeviceptr address_of(const void* data) noexcept {
   return reinterpret_cast<CUdeviceptr>(data);  // NOLINT(*-reinterpret-cast)
 }
@@ -35,8 +35,8 @@ class Current {
   const CudaDriver& driver_;
 };
 
-/// As long as this lives, what this thread allocates, copies and waits for does not disturb a capture that another
-/// thread of the application has begun.
+/// While it lives, allocations, copies and waits of this thread do not disturb a capture that another thread of the
+/// application has begun.
 class Uncaptured {
  public:
   explicit Uncaptured(const CudaDriver& driver) : driver_(driver) { (void)driver_.exchange_capture_mode(&mode_); }

@@ -200,7 +200,7 @@ Location CudaDevices::location_of(const void* data) {
 
 void CudaDevices::synchronize(const Location& location, const std::optional<DeviceStream>& stream) {
   const CudaDriver* cuda = driver();
-  if (cuda == nullptr) return;  // and so there is no stream
+  if (cuda == nullptr) return;  // without the driver there is no stream
   const auto wait = [&] {
     const std::string what = location.ordinal < 0 ? std::string("synchronize with a stream")
                                                   : compose("synchronize with GPU {}", location.ordinal);

@@ -17,7 +17,7 @@ constexpr int kForceCompatMode = 2;  // CUFILE_PARAM_FORCE_COMPAT_MODE
 [[noreturn]] void throw_unavailable(std::string why) { throw Error(ErrorCode::bad_state, std::move(why)); }
 
 void open_driver(const CuFile& cufile) {
-  const SignalsBlocked blocked;  // it starts threads
+  const SignalsBlocked blocked;  // cuFile starts threads
   const CuFileError opened = cufile.driver_open();
   if (opened.code != kCuFileSuccess && opened.code != kCuFileAlreadyOpen) {
     throw_unavailable("cannot open cuFile's driver: " + text_of(opened.code));

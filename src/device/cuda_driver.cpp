@@ -15,7 +15,7 @@ void require_driver_function(void* library, const char* name, Function& function
   throw Error(ErrorCode::device_failed, compose("the CUDA driver is missing {}; update the driver", name));
 }
 
-/// What a result says of the call, and of the device for all calls after it.
+/// Error code of a result, by what it says of the call, and of the device for all later calls.
 ErrorCode code_of(CUresult result) noexcept {
   switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY: return ErrorCode::no_space;

@@ -11,7 +11,7 @@
 
 namespace kedge::device {
 
-// Of cuFile's binary interface, which is the same since its first release: do not change.
+// cuFile's binary interface, which is the same since its first release: do not change.
 
 struct CuFileError {
   int code = 0;  ///< CUfileOpError

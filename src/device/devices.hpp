@@ -1,4 +1,4 @@
-// What Kedge asks of the devices that a process uses, whatever library stands behind them.
+// Interface to the devices that a process uses, whatever library stands behind them.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Location {
   Kind kind = Kind::host;
   int ordinal = -1;         ///< of the device
   void* context = nullptr;  ///< the library's own
-  bool is_managed = false;  ///< it may be on either side, and moves
+  bool is_managed = false;  ///< managed memory, which may be on either side, and moves
   bool operator==(const Location&) const = default;
 };
 
@@ -93,7 +93,7 @@ class Checksums {
 /// Which ways from a device to a file are wanted.
 enum class DirectPath : std::uint8_t {
   native,  ///< past the host's memory
-  any      ///< also where the library copies by host memory of its own
+  any      ///< also by copies through the library's own host memory
 };
 
 /// A file that devices write past the page cache, as long as this lives; to be destroyed before the file is closed or
@@ -142,7 +142,7 @@ class Devices {
                                                                 DirectPath wanted) = 0;
 };
 
-/// Those of this process: of the library that the application has loaded, as far as this build knows it.
+/// Devices of this process: of the library that the application has loaded, as far as this build knows it.
 [[nodiscard]] std::shared_ptr<Devices> system_devices();
 
 }  // namespace kedge::device

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20U;  // cuFile divides what is larger
 
-/// What nobody else has a page of. The last page is never part of it, so that the host copies the memory's end, and
-/// CUDA refuses memory that ends before.
+/// Pages that hold nothing but the transfer's data. The last page is never among them, so that the host copies the
+/// memory's end, and CUDA refuses memory that ends before.
 struct Body {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -46,7 +46,7 @@ void write_body(DirectFile& file, const DirectWrites::Transfer& transfer, const 
   on_threads(static_cast<unsigned>(std::min<std::uint64_t>(transfer.threads, pieces)), work);
 }
 
-/// It is the file's failure, unless it is the device's.
+/// Makes it a failure of the file, unless it is the device's.
 Error of_file(Failure failure, const fs::File& file) {
   const bool is_of_file = failure.code == ErrorCode::io || failure.code == ErrorCode::no_space;
   if (is_of_file && failure.path.empty()) failure.path = file.path();
@@ -117,8 +117,8 @@ DirectFile* DirectWrites::registered(const Transfer& transfer) {
   const auto failure = attempt([&] {
     const int descriptor = transfer.to.file->direct_descriptor();
     if (descriptor < 0) throw Error(ErrorCode::bad_state, "the store's filesystem does not support O_DIRECT");
-    // Also what is near: where the cache keeps many pages as one, a neighbour's write makes all of them dirty. What
-    // this checkpoint writes from now on it keeps by the pages that were written.
+    // Neighbouring pages must leave the cache, too: where it keeps many pages as one, a neighbour's write makes all of
+    // them dirty. Pages that this checkpoint writes from now on are kept one by one.
     transfer.to.file->leave_cache(0, transfer.to.file->status().size_bytes);
     access.file_ = devices_->direct_file(transfer.location, descriptor,
                                          settings_.gds == Gds::on ? DirectPath::any : DirectPath::native);

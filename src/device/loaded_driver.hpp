@@ -10,7 +10,7 @@ namespace kedge::device {
 /// which would look for the library in every directory that may have it.
 class LoadedDriver {
  public:
-  /// Its handle, which is never closed; null if it is not loaded.
+  /// The driver's handle, which is never closed; null if it is not loaded.
   [[nodiscard]] void* handle();
 
  private:

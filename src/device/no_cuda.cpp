@@ -1,4 +1,4 @@
-// What a build without CUDA knows of devices: enough to refuse their memory in words, where a copy would crash.
+// Devices in a build without CUDA: detected, so that their memory is refused in words, where a copy would crash.
 #include <dlfcn.h>
 
 #include "device/devices.hpp"
@@ -8,7 +8,7 @@
 namespace kedge::device {
 namespace {
 
-// Of the driver's interface, which keeps them: cuPointerGetAttribute(void* value, int attribute, address).
+// The driver's interface, which never changes: cuPointerGetAttribute(void* value, int attribute, address).
 using GetAttribute = int (*)(void* value, int attribute, unsigned long long address);  // NOLINT(google-runtime-int)
 constexpr int kMemoryType = 2;    // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr unsigned kHostMax = 1;  // CU_MEMORYTYPE_HOST

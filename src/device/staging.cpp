@@ -80,7 +80,7 @@ void Staging::release() {
   }
 }
 
-/// As many as are needed at once.
+/// Number of slots that a transfer needs at once.
 std::size_t Staging::slots_for(std::uint64_t size_bytes) const noexcept {
   return std::min<std::uint64_t>(size_.buffers, (size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
 }
@@ -95,7 +95,7 @@ void Staging::prepare(const Location& location, std::uint64_t size_bytes) {
   while (slots_.size() < slots_for(size_bytes)) slots_.push_back({nullptr, devices_->queue(location)});
 }
 
-/// And buffers: who has only small variables on a device pins no more than one.
+/// Pins buffers: a process with only small variables on a device pins no more than one.
 void Staging::pin(const Location& location, std::uint64_t size_bytes) {
   for (Slot& slot : std::span(slots_).first(slots_for(size_bytes))) {
     if (!slot.memory) slot.memory = devices_->pinned(location, size_.buffer_bytes);

@@ -75,11 +75,13 @@ class Staging {
   void read(const Span& from, const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
   /// Whether devices reach this memory, which is registered if need be. Throws device_failed.
   [[nodiscard]] bool reaches(const Location& location, const HostMemory& memory);
-  /// As read, but straight to `to`, of the same size, in memory that devices reach. CRC32C of its blocks of
-  /// `block_bytes`, a divisor of a buffer's size: computed by the device or, piece by piece as they arrive, `on_host`.
+  /// Reads as read() does, but straight to `to`, of the same size, in memory that devices reach. Returns CRC32C of its
+  /// blocks of `block_bytes`, a divisor of a buffer's size: computed by the device or, piece by piece as they arrive,
+  /// `on_host`.
   std::vector<std::uint32_t> read_into(const Span& from, std::span<std::byte> to, std::uint64_t block_bytes,
                                        const ChecksumsOf& on_host);
-  /// Likewise `fill`; what it has written goes to `to`. All of it is there when this returns.
+  /// Calls `fill` for all pieces in order, and copies what it has written to `to`. All of it is there when this
+  /// returns.
   void write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill);
 
  private:

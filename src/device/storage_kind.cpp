@@ -26,7 +26,7 @@ unsigned kind_of_device(const std::string& directory) {
   return name.starts_with("sd") ? kScsi : 0U;
 }
 
-/// Those that this one is made of (RAID, LVM), else itself.
+/// Adds the devices that this one is made of (RAID, LVM), else itself.
 void add_devices(const std::filesystem::path& directory, std::vector<std::string>& all, int depth) {
   std::error_code error;
   const auto real = std::filesystem::canonical(directory, error);

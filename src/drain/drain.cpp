@@ -81,7 +81,7 @@ class Drain {
     other_runs_ = compose("; of run '{}', the prefix also has {} (--run, --all-runs)", known_.name, other_runs_);
   }
 
-  /// What all processes see, on process 0.
+  /// Containers that all processes see, on process 0.
   std::vector<Sighting> look() {
     std::vector<comm::Addressed<Survivor>> to_root;
     bool sees_store = false;
@@ -133,7 +133,7 @@ class Drain {
                         known_.newest, damage));
   }
 
-  /// COLLECTIVE. What of process 0's shifts the others need.
+  /// COLLECTIVE. Sends the others the parts of process 0's shifts that they need.
   void share(std::vector<Shift>& shifts) const {
     std::uint64_t count = shifts.size();
     processes_.broadcast(count);
@@ -190,7 +190,7 @@ class Drain {
     return count;
   }
 
-  /// COLLECTIVE. Of its outputs, each once, the oldest first.
+  /// COLLECTIVE. Tags of the shift's outputs, each once, the oldest first.
   [[nodiscard]] std::vector<Tag> tags_of(const Shift& shift) const {
     std::vector<Tag> tags;
     for (const std::uint64_t generation : shift.outputs) {
@@ -201,7 +201,7 @@ class Drain {
     return tags;
   }
 
-  /// COLLECTIVE. What `work` returns on rank 0 of the ranks that the processes host.
+  /// COLLECTIVE. Runs `work` on the ranks that the processes host; returns rank 0's result.
   template <class Work>
   std::string flush_by(const Shift& shift, const Work& work) {
     std::optional<std::string> words;
@@ -246,7 +246,7 @@ class Drain {
   bool overtakes_;
   RecordedRun known_;
   Survivor newest_;                    ///< that any process sees and the prefix has not
-  Survivor newest_checkpoint_;         ///< likewise; process 0's
+  Survivor newest_checkpoint_;         ///< newest checkpoint that any process sees; process 0's
   std::map<std::uint64_t, Tag> tags_;  ///< of outputs that this process sees, by generation
   std::string other_runs_;             ///< in words, to be appended to what is returned
   bool sees_store_ = false;

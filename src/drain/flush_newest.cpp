@@ -11,7 +11,7 @@ namespace kedge::drain {
 Options options_to_flush(Options options) {
   options.open.fresh = false;
   options.open.accept_fingerprint = false;
-  options.open.verify = Verify::all;  // it waits for what it opened before it closes it
+  options.open.verify = Verify::all;  // the opened commit is verified in full before it is closed
   options.fingerprint.clear();
   options.fingerprint_files.clear();
   options.pipeline.mode = PipelineMode::inline_;

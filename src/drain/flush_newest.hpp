@@ -24,7 +24,7 @@ struct Flushed {
 /// Pure. For messages: " 2 outputs", or nothing if there are none.
 [[nodiscard]] std::string outputs_of(const Flushed& flushed);
 
-/// What of a job's options a start like this goes by: it changes nothing of what they decide for later.
+/// A job's options for a start that only flushes: it changes nothing of what they decide for later.
 [[nodiscard]] Options options_to_flush(Options options);
 
 /// COLLECTIVE over as many ranks as the commit has. The newest checkpoint that can be recovered, and all outputs that

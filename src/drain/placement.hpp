@@ -24,16 +24,16 @@ struct Sighting {
   Survivor container;
 };
 
-/// What the prefix has, as far as stores may have more.
+/// Commits on the prefix, as far as stores may have more.
 struct OnPrefix {
-  std::uint64_t generation = 0;     ///< of its newest checkpoint; 0: none
+  std::uint64_t generation = 0;     ///< generation of the newest checkpoint; 0: none
   std::set<std::uint64_t> outputs;  ///< generations
 };
 
-/// Pure. Of what is seen, the checkpoints that are newer, and the outputs that are not there.
+/// Pure. Containers of the checkpoints that are newer than the prefix's, and of outputs that it lacks.
 [[nodiscard]] std::vector<Sighting> missing_on(const OnPrefix& prefix, std::span<const Sighting> seen);
 
-/// What all sightings come to.
+/// The commit that all sightings describe, and who works for which rank.
 struct Layout {
   std::uint64_t generation = 0;  ///< the newest commit of which all containers are there, else the newest; 0: none
   std::uint32_t world_size = 0;
@@ -48,14 +48,14 @@ struct Layout {
 
 /// One start of the run that flushes: ranks of one number, as only they can take hold of what so many saved.
 struct Shift {
-  bool with_checkpoint = false;     ///< of this number of ranks is the newest checkpoint; else outputs alone
-  Layout layout;                    ///< of all that is missing of this number of ranks
+  bool with_checkpoint = false;     ///< the newest checkpoint has this number of ranks; else outputs alone
+  Layout layout;                    ///< for all that is missing of this number of ranks
   std::set<std::uint64_t> outputs;  ///< generations
 };
 
-/// Pure. Of what is missing on the prefix: first the shift with the newest checkpoint that is whole, if there are any,
-/// then one for each other number of ranks that left outputs, the newest first. An older checkpoint of theirs is
-/// superseded.
+/// Pure. Shifts for what is missing on the prefix: first the shift with the newest checkpoint that is whole, if there
+/// are any, then one for each other number of ranks that left outputs, the newest first. An older checkpoint of theirs
+/// is superseded.
 [[nodiscard]] std::vector<Shift> shifts_for(std::span<const Sighting> missing, int processes);
 
 /// Pure. The container with the greatest generation; all 0 if there is none.

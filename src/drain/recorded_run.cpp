@@ -52,7 +52,7 @@ std::string quoted(const std::vector<std::string>& names) {
   return list;
 }
 
-/// As a job chooses that names none; but nothing begins here.
+/// Chooses as a job does that names no run; but nothing begins here.
 std::string choose(const std::vector<std::string>& runs, const std::string& prefix) {
   const std::string unnamed = persist::default_run_name("");
   if (runs.empty() || std::ranges::find(runs, unnamed) != runs.end()) return unnamed;

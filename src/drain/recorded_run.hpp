@@ -25,7 +25,7 @@ struct RecordedRun {
   std::string newest;               ///< checkpoint on the prefix, for people; empty if there is none
   OnPrefix there;                   ///< what the prefix has
   std::uint64_t newest_start = 0;   ///< of a job
-  bool newest_start_ended = false;  ///< it is known not to be at work
+  bool newest_start_ended = false;  ///< the newest start is known not to be at work
   std::optional<persist::TagEntry> newest_entry;
 };
 

@@ -49,7 +49,7 @@ std::optional<std::unique_ptr<fs::Lock>> lock_if_possible(const engine::Environm
   return lock;
 }
 
-/// Of who copies a node's store.
+/// Lock of whoever copies a node's store.
 std::string lock_of(std::string_view node) { return compose(".lock-{}", node); }
 std::string partial_of(std::string_view node) { return compose(".part-{}", node); }
 
@@ -91,7 +91,7 @@ class Copy {
   }
 
  private:
-  /// Of this store, the same in each call, and no other's.
+  /// Name of this store, the same in each call, and no other's.
   [[nodiscard]] std::string node() const {
     const std::string& machine = environment_.machine;
     return compose("{}{}-{:016x}", persist::kScavengedNode, machine.substr(machine.rfind('/') + 1),
@@ -100,7 +100,7 @@ class Copy {
 
   [[nodiscard]] std::vector<std::string> newer_files() const {
     const store::RunDirectory here(environment_.file_system, store_);
-    // What protects an output says its generation, and not that it is one.
+    // Parity of an output says its generation, and not that it is an output.
     std::set<std::uint64_t> outputs;
     for (const Survivor& one : containers_in(environment_.file_system, store_, run_.record.run_id)) {
       if (one.is_output) outputs.insert(one.generation);
@@ -183,10 +183,10 @@ class Copy {
   std::uint64_t bytes_ = 0;
 };
 
-/// What all nodes copied so far.
+/// Containers that all nodes copied so far.
 struct Copied {
   std::vector<std::string> nodes;
-  Survivor newest;                       ///< of all
+  Survivor newest;                       ///< the newest of all
   std::vector<Shift> shifts;             ///< hosts are indexes of `nodes`
   std::map<std::uint64_t, Tag> outputs;  ///< their tags, by generation
 };
@@ -246,7 +246,7 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
   return flushed;
 }
 
-/// Also what calls left that were killed, but for those that go on.
+/// Removes copies, also those of calls that were killed, but not of those that go on.
 void remove_copies(const engine::Environment& environment, const RecordedRun& run, const Copied& copied) {
   fs::FileSystem& files = *environment.file_system;
   const std::string directory = scavenge_directory(run);
@@ -313,7 +313,7 @@ Finished finish_once(const Options& options, const engine::Environment& environm
     if (run.newest.empty()) return {"no node has been copied yet"};
     return {compose("{} is already on the prefix", run.newest)};
   }
-  // That of the newest: outputs of other numbers of ranks do not keep a checkpoint from the prefix.
+  // The newest commit's layout counts: outputs of other numbers of ranks do not keep a checkpoint from the prefix.
   const Layout& layout = copied.shifts.front().layout;
   const bool is_whole = layout.present == layout.world_size;
   if (is_whole || at_once) {

@@ -1,4 +1,4 @@
-// What is left in the stores of this machine, as a job that ended left it.
+// Containers in the stores of this machine, as a job that ended left them.
 #pragma once
 
 #include <chrono>
@@ -26,26 +26,27 @@ struct Survivors {
   std::string used_by;                   ///< who works with one of them; empty: nobody
 };
 
-/// Local, reads only. Those in one directory of a store; a file that cannot be read is left out. Throws Error{io}.
+/// Local, reads only. Containers in one directory of a store; a file that cannot be read is left out. Throws Error{io}.
 [[nodiscard]] std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_system,
                                                   const std::string& directory, const Id128& run_id);
 
-/// Local, reads only. Likewise: the tags of the outputs there, by generation.
+/// Local, reads only. Tags of the outputs in one directory of a store, by generation; a file that cannot be read is
+/// left out. Throws Error{io}.
 [[nodiscard]] std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& file_system,
                                                       const std::string& directory, const Id128& run_id);
 
-/// Pure. Of those of these generations, each once, the oldest first.
+/// Pure. Tags of the outputs of these generations, each once, the oldest first.
 [[nodiscard]] std::vector<Tag> tags_of(const std::map<std::uint64_t, Tag>& outputs,
                                        const std::set<std::uint64_t>& generations);
 
-/// Local, reads only. Of the run of this name and record, in the stores that a process here sees: those of its own node
-/// alone, unless `options` simulate nodes. A file that cannot be read is left out. Throws Error{io}.
+/// Local, reads only. Survivors of the run of this name and record, in the stores that a process here sees: those of
+/// its own node alone, unless `options` simulate nodes. A file that cannot be read is left out. Throws Error{io}.
 [[nodiscard]] Survivors survivors_here(const engine::Environment& environment, const Options& options,
                                        std::string_view run, const persist::RunRecord& record);
 
-/// Local. What `look` returns, once nobody uses what it looks at (its `used_by`): processes of a job that was killed
-/// may take a moment to end. After a few seconds, as it is then. The time that looking takes counts: it does not mean
-/// that this process was stopped.
+/// Local. Calls `look` until nobody uses what it looks at (its `used_by`), and returns its result: processes of a job
+/// that was killed may take a moment to end. After a few seconds, returns what is there then. The time of `look` itself
+/// counts: it does not mean that this process was stopped.
 template <class Look>
 [[nodiscard]] auto when_free(Clock& clock, Look&& look) {
   constexpr double kPatience_s = 3;

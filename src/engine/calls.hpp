@@ -34,10 +34,10 @@ enum class Call : std::uint32_t {
 std::uint64_t enter(const comm::Group& group, Call call, std::uint64_t argument_hash,
                     const std::optional<Failure>& local = {}, std::uint64_t payload = 0);
 
-/// What is wrong with a tag, if anything.
+/// Error in a tag, if any.
 [[nodiscard]] std::optional<Failure> check_tag(std::string_view tag);
 
-/// What is wrong with the names of a Source, if anything.
+/// Error in the names of a Source, if any.
 [[nodiscard]] std::optional<Failure> check_source(const Source& source);
 
 /// FNV-1a, 64 bit (Fowler, Noll, Vo): the same in every process of a job.

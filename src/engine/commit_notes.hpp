@@ -15,7 +15,7 @@ namespace kedge::engine {
 
 /// Who says that commits of the run exist.
 struct NotedCommits {
-  bool on_prefix = false;       ///< the same on every rank
+  bool on_prefix = false;       ///< on the prefix; the same on every rank
   bool in_store = false;        ///< this rank's
   bool store_recorded = false;  ///< the run's record names rank 0's store; rank 0's
 };
@@ -46,7 +46,7 @@ class CommitNotes {
   [[nodiscard]] bool was_found_damaged();
   /// Local. `what` is for people who look into the store.
   void note_damage(const std::string& what);
-  /// COLLECTIVE. Of a commit that was made: as note(), and nothing that was found damaged is the newest any more.
+  /// COLLECTIVE. Notes a commit that was made, as note() does; a commit that was found damaged is no longer the newest.
   void note_committed(const Id128& commit_id);
   /// COLLECTIVE. The commits were removed on purpose: the next start begins from zero. Throws the same Error on all
   /// ranks.

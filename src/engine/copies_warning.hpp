@@ -1,4 +1,4 @@
-// What a start says of stores that `kedge scavenge` has copied to the prefix, and not flushed.
+// Warnings of a start about stores that `kedge scavenge` has copied to the prefix, and not flushed.
 #pragma once
 
 #include <string>

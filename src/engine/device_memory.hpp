@@ -13,7 +13,7 @@
 
 namespace kedge::engine {
 
-/// Local. What a step that is about a region throws names the region, unless the error is about a file.
+/// Local. Adds the region's name to an error of the step, unless the error is about a file.
 template <class Step>
 auto about_region(std::string_view name, Step&& step) {
   try {

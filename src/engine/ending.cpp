@@ -17,7 +17,7 @@
 namespace kedge::engine {
 namespace {
 
-/// What the stores of all ranks take.
+/// Space that the stores of all ranks take.
 struct StoreUse {
   std::uint64_t while_running_bytes = 0;  ///< now, before what is idle is given back
   std::uint64_t kept_bytes = 0;           ///< for the next start
@@ -36,7 +36,7 @@ class Ending {
     if (on_exit_ == OnExit::remove_if_persistent) remove_if_persistent();
     StoreUse use;
     use.nodes = is_first_of_node() ? 1 : 0;
-    // What was not given back is swept by the next start.
+    // Files that stay after a failure are removed by the next start.
     if (const auto failure = attempt([&] { tidy_up(use); })) {
       setup_.log.warning("the node-local store could not be tidied up: " + to_string(*failure));
     }
@@ -63,9 +63,9 @@ class Ending {
 
   [[nodiscard]] store::NodeStore& store() const { return *started_.node.store; }
 
-  /// The next start may begin from zero, because this was asked for. The containers go first, on every rank, and what
-  /// says that commits exist last: a crash in between is `unrecoverable` at the next start, never a silent start from
-  /// zero beside containers that live.
+  /// Removes the run's files, as was asked for, so that the next start may begin from zero. The containers go first, on
+  /// every rank, and what says that commits exist last: a crash in between is `unrecoverable` at the next start, never
+  /// a silent start from zero beside containers that live.
   void remove_on_purpose() {
     if (ledger_.is_lost()) {
       if (group_.is_root()) {
@@ -114,7 +114,7 @@ class Ending {
     (void)started_.prefix.tier->open(persist::directory_name(commit), commit, group_.logical_rank());
   }
 
-  /// What nobody limits grows until the filesystem is full.
+  /// Without a limit, the persistent commits grow until the filesystem is full.
   void log_what_is_persistent() const {
     std::vector<persist::TagEntry> entries;
     if (attempt([&] { entries = persist::own_commits(*started_.prefix.tier, started_.run.id); }) || entries.empty()) {
@@ -141,7 +141,7 @@ class Ending {
                                how_to_flush(setup_, started_)));
   }
 
-  /// Those of this rank's container of the newest commit; 0 if it is not here.
+  /// Bytes of this rank's container of the newest commit; 0 if it is not here.
   [[nodiscard]] std::uint64_t newest_bytes() const {
     const std::optional<commits::Entry> newest = ledger_.newest();
     if (!newest) return 0;
@@ -158,7 +158,7 @@ class Ending {
                             use.nodes > 1 ? ", run on each node" : "", shell_word(store().directory())));
   }
 
-  /// What a user plans a node's memory with.
+  /// Store space in checkpoints: a user plans a node's memory with it.
   [[nodiscard]] static std::string in_checkpoints(const StoreUse& use) {
     if (use.checkpoint_bytes == 0) return {};
     const auto times = [&](std::uint64_t bytes) {

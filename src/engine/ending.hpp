@@ -1,4 +1,4 @@
-// What becomes of a run's node-local files when its engine ends.
+// Ends the use of a run's node-local files when its engine ends.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace kedge::engine {
 
-/// COLLECTIVE. As store.on_exit says, or with `keeps_files` as if it said keep; releases the locks, and rank 0 logs
-/// what stays and how to free it. Throws the same Error on all ranks if something could not be removed.
+/// COLLECTIVE. Keeps or removes the store as store.on_exit says, or keeps it if `keeps_files`; releases the locks, and
+/// rank 0 logs what stays and how to free it. Throws the same Error on all ranks if something could not be removed.
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
                  CommitNotes& notes, bool keeps_files);
 

@@ -69,7 +69,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
 }
 
-/// What to say, once per node, where the store cannot be registered; nothing if it is not to be.
+/// Logs, once per node, that the store cannot be registered; empty if it is not to be.
 device::Staging::Refused EngineImpl::not_registered() const {
   if (!setup_.options.device.direct) return {};
   return [this](const Failure& why) {
@@ -117,7 +117,7 @@ void EngineImpl::commit() {
     const Writer::Committed committed = writer_.commit(job_end_.level());
     const double now_s = clock.seconds();
     schedule_.committed(committed.blocked_s, now_s);
-    // What a snapshot takes until it is sealed, the worker measures.
+    // The worker measures how long a snapshot takes until it is sealed.
     const double local_s = now_s - create_begun_s_ - committed.in_stages_s;
     job_end_.committed(committed.is_sealed ? std::optional(local_s) : std::nullopt);
   } catch (const Error& error) {
@@ -151,7 +151,7 @@ Counters EngineImpl::counters() const {
   return counters;
 }
 
-/// What ranks tell each other is told once a node.
+/// Events that all ranks know of are written by one rank of each node.
 std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
   const Environment& environment = setup_.environment;
   if (setup_.options.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
@@ -174,7 +174,7 @@ bool EngineImpl::end() {
   return stopped != pipeline::Stopped::not_ended;
 }
 
-/// Also after a timeout. Not after an orderly end: then nobody makes another call.
+/// Leaves after a timeout, too. Not after an orderly end: then nobody makes another call.
 void EngineImpl::leave_by_error(std::string_view why) noexcept {
   has_failed_ = true;
   if (why.empty() || !is_own_process() || lifecycle_.phase() == Phase::finished) return;
@@ -205,7 +205,7 @@ pipeline::Stopped EngineImpl::stop_worker() {
   return stopped;
 }
 
-/// Local. What the engine has on devices, and has pinned for them.
+/// Local. Releases memory on devices, and memory pinned for them.
 void EngineImpl::release_device() {
   staging_.release();
   copies_->release();

@@ -23,7 +23,7 @@ struct Environment {
   std::shared_ptr<device::Devices> devices = device::system_devices();
   /// This process's node, as `{node}` in store.path; empty: from topology.ranks_per_node or the host's name.
   std::string node;
-  /// What tells this machine from all others: boot id and host name.
+  /// Identity of this machine among all others: boot id and host name.
   std::string machine;
   /// The mounts that this process sees, the same text in every process of this machine that sees the same ones; empty
   /// if that is not known.
@@ -71,7 +71,7 @@ struct Environment {
 /// Whether several nodes may be on one machine, because somebody says so.
 [[nodiscard]] bool simulates_nodes(const Environment& environment, const Options& options);
 
-/// What no other node of the job has: its machine and KEDGE_NODE, or its number if nodes are simulated.
+/// Identity of a node in the job: its machine and KEDGE_NODE, or its number if nodes are simulated.
 [[nodiscard]] std::string node_identity(const Environment& environment, const Options& options, int rank);
 
 /// Name of the failure domain that `rank` is in. Throws Error{invalid_argument} if it is to come from an environment

@@ -14,7 +14,7 @@
 namespace kedge::engine {
 namespace {
 
-/// Both failures as one; that the newest checkpoint is lost comes first.
+/// Joins two failures into one; the loss of the newest checkpoint comes first.
 std::optional<Failure> both(std::optional<Failure> lost, const std::optional<Failure>& failure) {
   if (!lost) return failure;
   if (failure) lost->message += "; also: " + to_string(*failure);
@@ -75,7 +75,7 @@ void EngineImpl::leave(const std::optional<Failure>& lost) {
   end_calls();
 }
 
-/// Local. What the application may call ends.
+/// Local. Ends the calls that the application may make.
 void EngineImpl::end_calls() {
   lifecycle_.move_to(Phase::finished);
   signal_ = {};
@@ -96,7 +96,7 @@ void EngineImpl::give_up(std::chrono::duration<double> after) {
   if (!was_idle) lifecycle_.die("without waiting for all commits");
 }
 
-/// Local. What is left of the job, and what to do with it.
+/// Local. Message for a finalize that timed out: what is left of the job, and what to do with it.
 std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
   const std::string when = after.count() > 0 ? compose("after {}", human_seconds(after.count())) : "at once";
   const auto newest = ledger_.newest();

@@ -1,4 +1,5 @@
-// What a run's results depend on besides its state, so that another input does not go on from its checkpoints.
+// Fingerprint of whatever a run's results depend on besides its state, so that another input does not go on from its
+// checkpoints.
 #pragma once
 
 #include <optional>

@@ -39,14 +39,15 @@ std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, 
   const auto status = file_system.status(own);
   const bool knows_own = status && status->kind == fs::FileStatus::Kind::directory && !file_system.list(own).empty();
   if (!knows_own && !runs.empty() && std::ranges::find(runs, own_name) == runs.end()) {
-    // Its records may be lost: that is no reason to go on with another run.
+    // A run whose records are lost is no reason to go on with another run.
     const auto made = persist::runs_with_manifests(file_system, prefix);
     if (std::ranges::find(made, own_name) != made.end()) return own_name;
   }
   return persist::choose_run(communicator_name, runs, knows_own);
 }
 
-/// Of a run that was given a name: a communicator that got a name of its own does not begin from zero in silence.
+/// Name of a part's run, where the job's run was given a name: a communicator that got a name of its own does not begin
+/// from zero in silence.
 std::string name_of_part(fs::FileSystem& file_system, const std::string& prefix, const std::string& run,
                          const std::string& communicator_name) {
   std::string own = persist::run_of_part(run, communicator_name);
@@ -69,7 +70,7 @@ std::string name_of_part(fs::FileSystem& file_system, const std::string& prefix,
                       run, own));
 }
 
-/// Pure. What is known, under these ids.
+/// Pure. A record of the run under these ids.
 persist::RunRecord record_of(const KnownRun& known, const RunAndPlace& ids) {
   return {ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint, known.store, known.given_up};
 }
@@ -133,7 +134,7 @@ std::string given_path(const Setup& setup) {
   return normal.string();
 }
 
-/// Local, rank 0. What the records say.
+/// Local, rank 0. Reads the records.
 void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& known) {
   known.run.name = records.run();
   known.prefix = records.prefix();
@@ -160,7 +161,7 @@ void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& know
   known.has_commits = records.has_first_commit(known.run.id) || records.has_first_manifest(known.run.id);
 }
 
-/// COLLECTIVE. What rank 0 knows of the run, but what is rank 0's alone.
+/// COLLECTIVE. Sends rank 0's knowledge of the run to all ranks, but what is rank 0's alone.
 void share(const comm::Group& group, KnownRun& known) {
   std::vector<std::byte> message;
   if (group.is_root()) {
@@ -220,7 +221,8 @@ void warn_of_rebuilding(const Setup& setup, const comm::Group& group, const Know
       compose("the prefix has no valid record of run '{}'; it is rebuilt from {}", known.run.name, source));
 }
 
-/// COLLECTIVE. Of a run of which the prefix says no id, or not whose its stores are; none if it is new, or has none.
+/// COLLECTIVE. Ids of a run where the prefix lacks the run's id or that of its stores; none if the run is new, or has
+/// none.
 RunAndPlace find_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places,
                      const StoresAtHand& stores) {
   if (!known.run.id.is_none()) return {known.run.id, stores.common(known.run.id).place_id};

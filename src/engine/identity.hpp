@@ -15,7 +15,7 @@
 
 namespace kedge::engine {
 
-/// What the prefix says of the run, the same on every rank but for what is rank 0's.
+/// The run as the prefix knows it, the same on every rank but for what is rank 0's.
 struct KnownRun {
   commits::RunIdentity run;                ///< its id: none if the prefix does not say
   Id128 place_id;                          ///< none if the prefix does not say; a new one if it is a copy
@@ -26,7 +26,8 @@ struct KnownRun {
   bool has_commits = false;                ///< noted on the prefix
   bool is_damaged = false;                 ///< there is a run.json, and it is damaged
   std::string moved_from;                  ///< where it lay at the last start, if that was elsewhere; rank 0's
-  bool is_copy = false;                    ///< it still lies there: this prefix was copied from it; rank 0's
+  bool is_copy = false;                    ///< the original is still there, and this prefix was copied from it; rank
+                                           ///< 0's
   std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
   std::string store;                       ///< as recorded (RunRecord::store); rank 0's
   persist::Starter starter;                ///< who makes this start; rank 0's, but for its id
@@ -49,7 +50,7 @@ struct RunAndPlace {
   }
 };
 
-/// What this start adds to the run's record.
+/// Additions of this start to the run's record.
 struct GivenNow {
   const std::string& fingerprint;  ///< what commits depend on from now on; empty if nobody says
   const std::string& store;        ///< rank 0's

@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kSlurmEnd = "SLURM_JOB_END_TIME";
 
-// What a rank brings to a call; the largest counts. A signal's number and the rank that it came to are below the bit.
+// A rank's reason to end, as a number; the largest counts. A signal's number and the rank that it came to are below the
+// bit.
 constexpr std::uint64_t kScheduled = 1;
 constexpr std::uint64_t kMeasure = 2;
 constexpr std::uint64_t kDeadline = 3;
@@ -50,7 +51,7 @@ JobEnd::JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pip
   deadline_s_ = find_deadline();
 }
 
-/// Of rank 0.
+/// Finds the deadline, on rank 0.
 std::optional<double> JobEnd::find_deadline() const {
   const std::string& given = setup_.options.deadline;
   const std::optional<double> deadline_s = given.empty() ? slurm_deadline() : parse_moment(given);  // "none" is not one
@@ -67,7 +68,7 @@ std::optional<double> JobEnd::find_deadline() const {
   return deadline_s;
 }
 
-/// What nobody configured for Kedge stops no job: a value that is of no use is only logged.
+/// A variable that nobody configured for Kedge stops no job: a value that is of no use is only logged.
 std::optional<double> JobEnd::slurm_deadline() const {
   const auto text = setup_.environment.variable(kSlurmEnd);
   if (!text || text->empty()) return std::nullopt;

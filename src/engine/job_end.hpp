@@ -68,7 +68,7 @@ class JobEnd {
   std::optional<double> since_s_;  ///< the last look, or the checkpoint after it
   bool was_asked_ = false;         ///< need_checkpoint(), since the last should_exit()
   bool has_measured_ = false;      ///< a checkpoint was asked for to measure
-  bool measures_ = false;          ///< and is not committed yet
+  bool measures_ = false;          ///< a checkpoint that measures is not committed yet
   std::optional<Level> level_;     ///< that the last checkpoint is to reach; nothing until the job is to end
   bool is_saved_ = false;
 };

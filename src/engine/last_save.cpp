@@ -11,7 +11,7 @@ double LastSave::estimate_s(Level level, const SaveCosts& costs) const {
   const double protect_s = costs.stages.protect_s.value_or(kProtectDefault_s);
   const double flush_s = costs.stages.flush_s.value_or(kFlushDefault_s);
   const pipeline::Ahead& ahead = costs.stages.ahead;
-  // What is not sealed yet is waited for in any case.
+  // Commits that are not sealed yet are waited for in any case.
   double sum_s = static_cast<double>(1 + ahead.seals) * costs.local_s.value_or(kLocalDefault_s);
   if (level <= Level::local) return sum_s;
   sum_s += static_cast<double>(ahead.protects) * protect_s + static_cast<double>(ahead.flushes) * flush_s;

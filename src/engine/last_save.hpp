@@ -10,7 +10,7 @@
 
 namespace kedge::engine {
 
-/// What a checkpoint takes, as measured.
+/// Measured times of a checkpoint.
 struct SaveCosts {
   std::optional<double> local_s;  ///< from create to the seal
   pipeline::StageCosts stages;
@@ -19,7 +19,7 @@ struct SaveCosts {
 /// Pure: seconds in, decisions out.
 class LastSave {
  public:
-  // What is assumed where nothing was measured.
+  // Defaults where nothing was measured.
   static constexpr double kLocalDefault_s = 10;
   static constexpr double kProtectDefault_s = 10;
   static constexpr double kFlushDefault_s = 60;
@@ -35,7 +35,7 @@ class LastSave {
     double margin_s = 0;           ///< what is to be left of the time afterwards
   };
 
-  /// What can still be done.
+  /// The level that can still be reached.
   struct Choice {
     Level level = Level::local;
     double takes_s = 0;          ///< as estimated
@@ -55,7 +55,8 @@ class LastSave {
   [[nodiscard]] bool is_due(double left_s, double pass_s, const SaveCosts& costs) const;
   /// Whether this run has measured all that it is planned with.
   [[nodiscard]] bool is_measured(const SaveCosts& costs) const { return is_measured(settings_.highest, costs); }
-  /// Once it must begin by what is assumed alone: whether another checkpoint before it may show that it takes less.
+  /// Whether another checkpoint before the last one may show that it takes less, once it must begin by what is assumed
+  /// alone.
   [[nodiscard]] bool is_worth_measuring(double left_s, const SaveCosts& costs) const {
     return !is_measured(costs) && left_s > settings_.margin_s;
   }

@@ -13,7 +13,7 @@ namespace {
 
 using Variable = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// Of one launcher: what its launches, and in them its processes, are told apart by.
+/// Variables of one launcher that tell its launches, and the processes in them, apart.
 struct Launcher {
   std::string_view launch;
   std::string_view rank;

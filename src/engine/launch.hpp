@@ -16,8 +16,8 @@ struct Processes {
   std::string daemon;  ///< of MPICH's launcher, above it; empty if there is none
 };
 
-/// Pure. What the launcher and the batch system say in the environment of this process, which is rank 0 of an engine of
-/// `ranks` ranks. Without a launcher the process is the launch.
+/// Pure. The launch of this process, which is rank 0 of an engine of `ranks` ranks, by the environment of the launcher
+/// and the batch system. Without a launcher the process is the launch.
 [[nodiscard]] persist::Starter find_starter(
     const std::function<std::optional<std::string>(const std::string& name)>& variable, const Processes& processes,
     int ranks);

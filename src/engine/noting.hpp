@@ -1,4 +1,4 @@
-// What a start notes on the prefix before it begins, and what it says where the prefix is full.
+// Errors of a start that writes its notes on a full prefix.
 #pragma once
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// What the log says of a checkpoint that was opened.
+// Log lines for a checkpoint that was opened.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace kedge::engine {
 
-/// Pure. Of this run's: where its containers came from.
+/// Pure. Line for a checkpoint of this run: where its containers came from.
 [[nodiscard]] std::string opened_line(const recovery::Opened& opened, double age_s, double took_s);
 
-/// Pure. Of another run's, on this prefix.
+/// Pure. Line for a checkpoint of another run, on this prefix.
 [[nodiscard]] std::string opened_line(const std::string& prefix, const CommitHead& commit, std::uint64_t total_bytes,
                                       double took_s);
 

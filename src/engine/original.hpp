@@ -8,7 +8,7 @@
 
 namespace kedge::engine {
 
-/// What is seen where a run's records lay at its last start.
+/// State of the directory where a run's records lay at its last start.
 enum class Original { gone, there, denied };
 
 /// Local. If the run's records still lie in `directory`, the prefix that is used now is a copy of that one. Damaged

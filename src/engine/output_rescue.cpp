@@ -15,7 +15,8 @@ bool has_container(const Parts& parts, const Id128& commit_id) {
   return parts.store().has(store::FileKind::container, parts.group.logical_rank(), {commit_id, {}});
 }
 
-/// COLLECTIVE. Of those that are to be flushed, the newest of each tag that some rank lacks its container of.
+/// COLLECTIVE. Tags of outputs that are to be flushed and of which some rank lacks its container; the newest of each
+/// tag.
 std::vector<Tag> incomplete_outputs(const Parts& parts) {
   const std::vector<CommitHead> outputs = parts.ledger.outputs_to_flush();
   std::uint64_t count = outputs.size();

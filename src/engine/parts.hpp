@@ -1,4 +1,4 @@
-// What the write side and the read side of an engine work with.
+// References that the write side and the read side of an engine work with.
 #pragma once
 
 #include "comm/group.hpp"

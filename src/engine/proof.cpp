@@ -97,10 +97,10 @@ class StoreProof {
     }
   }
 
-  /// Those of earlier starts too; nobody looks any more.
+  /// Removes nonces of earlier starts too; nobody looks any more.
   void remove() const {
     for (const StoreNonce& found : found_) store_.file_system.remove(found.path);
-    store_.file_system.remove(own_);  // also if the directory could not be listed
+    store_.file_system.remove(own_);  // removed also if the directory could not be listed
   }
 
  private:
@@ -157,7 +157,7 @@ Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, const co
     noting([&] { records->write_nonce(drawn); });
     return drawn;
   });
-  // What one rank of a node sees, the others see, if the name leads them to the same place.
+  // All ranks of a node see what one of them sees, if the name leads them to the same place.
   const bool reads = proves(group, prefix.path + '\0' + prefix.mounts, topology.node) || prefix.mounts.empty();
   const auto unseen = group.try_together([&] {
     if (reads) read_back(prefix, group.rank(), nonce);

@@ -20,7 +20,7 @@
 namespace kedge::engine {
 namespace {
 
-/// Of a file that was there a moment ago. What the system refuses to do with it is another matter.
+/// Whether the file was there a moment ago and is gone. An error of the system is another matter.
 bool is_lost(const Failure& failure) {
   return failure.code == ErrorCode::corrupt || failure.code == ErrorCode::not_found ||
          (failure.code == ErrorCode::io && failure.system_errno == 0);
@@ -43,7 +43,8 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   restore_lost_stores(parts_);
   std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer, reading);
   while (opened && !try_to_hold(*opened)) opened = parts_.recovery.open(selection, newer, reading);
-  if (!opened || !opened->is_own_unread) rescue_outputs(parts_);  // it may write over what an older commit needs
+  if (!opened || !opened->is_own_unread) rescue_outputs(parts_);  // output rescue may write over files that an older
+                                                                  // commit needs
   if (!opened) {
     parts_.pipeline.opened_nothing(false);
     return std::nullopt;
@@ -70,7 +71,7 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   info.total_bytes = opened.total_bytes;
   info.source = RecoverySource::fetched;
   begin_reading(std::move(info));
-  note_opened(0, begin_s);  // it is read in place
+  note_opened(0, begin_s);  // a Source is read in place
   if (parts_.group.is_root()) {
     parts_.setup.log.info(
         opened_line(source.prefix, opened.commit, opened.total_bytes, parts_.clock().seconds() - begin_s));
@@ -131,8 +132,8 @@ void Reader::begin_reading(CheckpointInfo info) {
   share_attributes();
 }
 
-/// COLLECTIVE. They lie in logical rank 0's container; every rank gets them. Damaged ones are no reason not to open:
-/// close will say so.
+/// COLLECTIVE. Sends the attributes in logical rank 0's container to every rank. Damaged ones are no reason not to
+/// open: close will say so.
 void Reader::share_attributes() {
   std::string text;
   if (info_->logical_rank.value == 0) {
@@ -270,7 +271,7 @@ Routed Reader::route_in(std::string_view name) {
   return {route.path, {}};
 }
 
-/// What a name stands for: a file, or with a '/' at its end all that was routed in that directory.
+/// Regions of a name: a file, or with a '/' at its end all that was routed in that directory.
 std::vector<const format::PlacedRegion*> Reader::routed_regions(std::string_view name) const {
   std::vector<const format::PlacedRegion*> found;
   if (name.ends_with('/')) {
@@ -287,7 +288,7 @@ std::vector<const format::PlacedRegion*> Reader::routed_regions(std::string_view
   return {&placed};
 }
 
-/// Local. What of it was written when it fails is removed by release().
+/// Local. Extracts a routed file. A part that was written when it fails is removed by release().
 void Reader::extract(const format::PlacedRegion& placed, const Route& route) const {
   fs::FileSystem& file_system = *parts_.setup.environment.file_system;
   const std::string within =
@@ -312,8 +313,8 @@ void Reader::prove() {
   constexpr std::uint64_t kReadAtOnceBytes = std::uint64_t{16} << 20U;
   const Unproven& unproven = *open_->unproven;
   const recovery::Opened& opened = unproven.opened();
-  // What failed to load is read again now: it may be the container's fault. So is all if outputs may have to be
-  // rebuilt, which may write over what an older commit needs.
+  // Regions that failed to load are read again now: it may be the container's fault. So are all regions if outputs may
+  // have to be rebuilt, which may write over what an older commit needs.
   enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
   const bool is_large_here =
       parts_.pipeline.waits().is_in_background() && unproven.bytes_left(*open_->container) > kReadAtOnceBytes;

@@ -32,7 +32,7 @@ class Reader {
   Status refuse(const Failure& failure);
   /// Local. The checkpoint was not loaded as wanted: close will throw the first such failure on all ranks.
   Status remember(Failure failure);
-  /// Local. What of this name this rank's container has. Throws not_found.
+  /// Local. Spec of the region of this name in this rank's container. Throws not_found.
   [[nodiscard]] const format::RegionSpec& saved(std::string_view name) const { return region(name).spec; }
   void close();
   /// Local. After close: that a restore is done, and what was checked. Rank 0 logs it.

@@ -45,7 +45,7 @@ void check_name(std::string_view name, std::uint64_t max_bytes) {
   }
 }
 
-/// What is in the place of a regular file, and what to do about it.
+/// Description of whatever is in the place of a regular file, and what to do about it.
 std::string_view what_else(const std::optional<fs::FileStatus>& status) noexcept {
   if (!status) return "is gone: it was removed while commit ran; leave routed files in place until commit returns";
   switch (status->kind) {

@@ -59,7 +59,7 @@ class RoutedFiles {
   const Log& log_;
   std::vector<std::string> directories_;
   std::string current_;        ///< of directories_, or empty
-  std::vector<Route> routes_;  ///< of all of them
+  std::vector<Route> routes_;  ///< all routes, of all directories
 };
 
 }  // namespace kedge::engine

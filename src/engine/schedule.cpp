@@ -20,7 +20,7 @@ void CheckpointSchedule::failed(double blocked_s, double now_s) {
   last_s_ = now_s;
 }
 
-/// What a checkpoint costs is not known before the first, which is due at once: the earlier, the less can be lost.
+/// The first checkpoint is due at once, as its cost is not known before: the earlier, the less can be lost.
 bool CheckpointSchedule::is_due_by_time(double now_s) const {
   const double since_s = now_s - last_s_;
   if (options_.seconds > 0 && since_s >= options_.seconds) return true;

@@ -1,4 +1,4 @@
-// What an engine is given.
+// Arguments of an engine.
 #pragma once
 
 #include "base/log.hpp"

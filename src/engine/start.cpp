@@ -258,7 +258,7 @@ class Start {
     return {started_.run.name, ids.run_id, ids.place_id, known_.prefix, known_.former};
   }
 
-  /// As the store's record says it.
+  /// Owner of the store, for its record.
   [[nodiscard]] store::StoreRecord owner() const {
     store::StoreRecord record{ids_.run_id, ids_.place_id, known_.prefix, {}};
     if (known_.given != known_.prefix) record.names = {known_.given};
@@ -287,7 +287,7 @@ class Start {
       });
     });
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
-    // What stays is removed by the next start.
+    // Lock files that stay are removed by the next start.
     if (!setup_.environment.is_drain) (void)attempt([&] { started_.node.lock->remove_older(); });
     if (known_.former.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says

@@ -32,13 +32,13 @@ struct Prefix {
   std::unique_ptr<persist::Tier> tier;
 };
 
-/// What a start settled. Nothing of it changes before the engine ends.
+/// Results of a start. Nothing of it changes before the engine ends.
 struct Started {
   comm::Topology topology;
   unsigned copy_threads = 1;  ///< that save and load may use, the calling one included
   redundancy::Assignment assignment;
-  commits::RunIdentity run;  ///< the same on every rank
-  Id128 start_id;            ///< of this start, likewise
+  commits::RunIdentity run;  ///< run and start; the same on every rank
+  Id128 start_id;            ///< id of this start; the same on every rank
   std::string path;          ///< of the prefix, canonical; likewise
   std::string job;           ///< of the batch system, by rank 0's variables; likewise
   Prefix prefix;

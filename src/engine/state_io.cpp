@@ -27,7 +27,7 @@ Shape joined(Extents first, Extents second) {
 
 Extents of_element(const State::View& view) { return view.region.shape.extents().last(view.element_dimensions); }
 
-/// Of the variable, whatever one element is.
+/// Number of elements of the variable, whatever one element is.
 std::uint64_t count_of(Extents extents) {
   std::uint64_t count = 0;
   (void)element_count(Shape(extents), count);
@@ -38,7 +38,7 @@ std::uint64_t count_of(const State::View& view) {
   return count_of(view.region.shape.extents().first(view.region.shape.dimensions() - view.element_dimensions));
 }
 
-/// What the region's shape is in this block: that of the block, and that of an element.
+/// Shape of the region in this block: the block's shape, then an element's.
 Shape shape_in(const Block& block, const State::View& view) {
   if (block.shape.dimensions() == 0) return view.region.shape;
   return joined(block.shape.extents(), of_element(view));
@@ -61,7 +61,7 @@ void require_fit(const State::Item& item, const State::View& view, const Block& 
                       to_string(block.shape), count_of(view)));
 }
 
-/// What was saved consists of such elements, whatever their number.
+/// Whether the saved region consists of such elements, whatever their number.
 bool has_elements_of(const State::View& view, const Shape& saved) {
   const Extents extents = saved.extents();
   return extents.size() >= view.element_dimensions &&

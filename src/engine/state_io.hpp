@@ -10,16 +10,16 @@
 
 namespace kedge::engine {
 
-/// What create is to expect of a state.
+/// Expected size of a state.
 struct StateSize {
   std::uint64_t bytes = 0;
   std::optional<Failure> failure;  ///< why a variable could not be asked, the first such one
 };
 
-/// Local. What the state's variables have now.
+/// Local. Size of the state's variables now.
 [[nodiscard]] StateSize size_of(const State& state);
 
-/// Local, between create and commit. What fails is remembered, for commit to throw on all ranks.
+/// Local, between create and commit. Failures are remembered, for commit to throw on all ranks.
 void save(Writer& writer, const State& state);
 
 /// Local, between open and close: ranks that call these and load instead do the same. Resizes what can be resized to

@@ -7,7 +7,7 @@ namespace kedge::engine {
 
 void choose_store_io(const comm::Group& group, fs::FileSystem& file_system, const Options::Store& options,
                      store::NodeStore& store, const Log& log) {
-  // What need not be synced the page cache takes at the speed of memory: no device is faster.
+  // Without sync, the page cache is as fast as memory: no device is faster.
   if (options.io == Io::buffered || (options.io == Io::automatic && !options.durable)) return;
   bool direct = false;
   if (group.is_root() && !store.memory_backed()) {

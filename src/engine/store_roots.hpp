@@ -8,7 +8,7 @@
 
 namespace kedge::engine {
 
-/// What one rank was told, and made of it.
+/// Root of one rank's stores: as it was given, and what it became.
 struct GivenRoot {
   bool is_given = false;  ///< store.path is set
   bool counts = false;    ///< once a node

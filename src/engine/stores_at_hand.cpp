@@ -98,7 +98,7 @@ bool StoresAtHand::has_unknown(const RunAndPlace& ids) const {
   return group_.any(std::ranges::any_of(stores_, [&](const store::StoreOfName& one) { return is_unknown(one, ids); }));
 }
 
-/// Its run still has its own prefix, to which the same path led before: nobody else may take the store.
+/// A run that still has its own prefix, to which the same path led before: nobody else may take the store.
 bool StoresAtHand::is_anothers(const store::StoreOfName& one) const {
   if (is_here(one)) return false;
   const std::string records = persist::records_directory(one.record.prefix, known_.run.name);

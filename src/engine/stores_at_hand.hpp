@@ -1,4 +1,4 @@
-// What the stores on a start's nodes say of its run: they may know more than the prefix, or another run.
+// Stores of the run on a start's nodes: they may know more than the prefix, or another run.
 #pragma once
 
 #include <string>
@@ -36,16 +36,16 @@ class StoresAtHand {
   [[nodiscard]] RunAndPlace adopt_unknown(const RunAndPlace& ids) const;
   /// The runs of all that name this prefix and have commits.
   [[nodiscard]] std::vector<Id128> runs_with_commits() const;
-  /// What open.fresh leaves behind of runs that the prefix does not know: the lowest rank's first such store, its
-  /// newest commit, and the ways on; empty if there is none.
+  /// Warning of open.fresh about runs that the prefix does not know: the lowest rank's first such store, its newest
+  /// commit, and the ways on; empty if there is none.
   [[nodiscard]] std::string words_for_left_behind() const;
   /// Where the prefix of those with these ids lay, if that is elsewhere.
   [[nodiscard]] std::vector<std::string> former_prefixes(const RunAndPlace& ids) const;
 
  private:
-  /// It was used by a start of this very prefix.
+  /// Whether it was used by a start of this very prefix.
   [[nodiscard]] bool is_here(const store::StoreOfName& one) const { return one.record.prefix == known_.prefix; }
-  /// It was used by a start of a prefix that was given by the same path, which leads elsewhere now.
+  /// Whether it was used by a start of a prefix that was given by the same path, which leads elsewhere now.
   [[nodiscard]] bool is_by_name(const store::StoreOfName& one) const;
   [[nodiscard]] bool is_unknown(const store::StoreOfName& one, const RunAndPlace& ids) const;
   [[nodiscard]] bool is_anothers(const store::StoreOfName& one) const;

@@ -32,7 +32,7 @@ bool has_finished(const Id128& start) {
   return std::ranges::find(all.starts, start) != all.starts.end();
 }
 
-/// What names the run and the place of its records in messages.
+/// Names of the run and of its records in messages.
 struct Named {
   const std::string& run;
   const std::string& directory;

@@ -7,7 +7,7 @@
 
 namespace kedge::engine {
 
-/// Local, rank 0. What makes this start.
+/// Local, rank 0. The launch that makes this start.
 [[nodiscard]] persist::Starter starter_of(const Setup& setup, const Communicator& communicator);
 
 /// Local, rank 0. Throws mismatch if what the start before left is another computation's, unless open.chained or

@@ -1,4 +1,4 @@
-// What takes up the space in a store beside the newest commit, for the message of a checkpoint that did not fit.
+// Commits that take up the space in a store beside the newest one, for the message of a checkpoint that did not fit.
 #pragma once
 
 #include <cstdint>

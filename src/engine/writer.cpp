@@ -59,7 +59,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   checkpoint_->takes_snapshots = permits_snapshots(expected);
   if (auto failure = try_to_begin(expected)) {
     give_up();
-    // The next may be smaller: what it needs shows as it is saved.
+    // The next checkpoint may be smaller: its need shows as it is saved.
     if (failure->code != ErrorCode::no_space) throw Error(*failure);
     pattern(expected.is_output).layout.reset();
     failure->message += what_stays();
@@ -78,12 +78,12 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
     return failure && failure->code == ErrorCode::no_space;
   };
   auto failure = begin(expected.bytes);
-  // As long as the checkpoint that was opened is verified in the background, nothing older is retired for it.
+  // Nothing older is retired as long as the checkpoint that was opened is still verified in the background.
   if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.is_unproven()))) {
     parts_.group.together([&] { comm::throw_if(parts_.pipeline.waits().wait_until_idle().failure); });
     failure = begin(expected.bytes);
   }
-  // What the last checkpoint leads to expect may be more than this one needs.
+  // This checkpoint may need less than the last one lets expect.
   if (is_full(failure) && parts_.group.any(expected.bytes != 0)) {
     pattern().layout.reset();
     failure = begin(expected.bytes);
@@ -91,7 +91,8 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
   return failure;
 }
 
-/// COLLECTIVE. What else takes up the space, as rank 0 sees it: workers remove commits one rank after the other.
+/// COLLECTIVE. Describes what else takes up the space, as rank 0 sees it: workers remove commits one rank after the
+/// other.
 std::string Writer::what_stays() const {
   std::string text;
   if (parts_.group.is_root()) {
@@ -264,7 +265,7 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
     const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here, and none of them waits for its worker
     save_the_rest();
     if (checkpoint_->takes_snapshots) parts_.copies.drop_unused();  // of regions that have other sizes now
-    // The last one of a job, which is to have a level, may turn out to be that after create.
+    // A checkpoint that is to reach a level, as the last one of a job, may turn out only after create to be the last.
     if (snapshots == some && !level && agree_on_snapshot()) return commit_snapshot(begin_s);
     finish();
     bytes.own = checkpoint_->container->container_bytes();
@@ -294,7 +295,7 @@ std::span<const std::byte> Writer::committed(std::string_view name) const {
   return bytes;
 }
 
-/// Local. They lie in logical rank 0's container, so that they are there again whatever level is reached.
+/// Local. Saves the attributes in logical rank 0's container, so that they are there again whatever level is reached.
 void Writer::save_attributes() {
   if (!parts_.group.is_root()) return;
   std::size_t& room = pattern().attributes_room;

@@ -23,11 +23,11 @@
 
 namespace kedge::engine {
 
-/// What is known of a checkpoint before it begins.
+/// Facts about a checkpoint that are known before it begins.
 struct Expected {
   std::uint64_t bytes = 0;       ///< at least so many will be saved by this rank; 0: not known
   bool is_last = false;          ///< of a job that is about to end; the same on every rank
-  bool may_be_snapshot = false;  ///< likewise
+  bool may_be_snapshot = false;  ///< the same on every rank
   bool is_output = false;        ///< an output (Engine::create_output); likewise
 };
 
@@ -51,9 +51,9 @@ class Writer {
   };
   /// `level`: see Pipeline::submit.
   Committed commit(std::optional<Level> level = {});
-  /// So far, of the checkpoint that is being written; 0 if none is.
+  /// How long the application has waited for the checkpoint that is being written; 0 if none is.
   [[nodiscard]] double blocked_s() const noexcept { return checkpoint_ ? checkpoint_->blocked_s : 0; }
-  /// Of the checkpoint that is being written; empty if none is.
+  /// Tag of the checkpoint that is being written; empty if none is.
   [[nodiscard]] Tag tag() const { return checkpoint_ ? checkpoint_->commit.tag : Tag(); }
   /// Whether an output is being written.
   [[nodiscard]] bool is_output() const { return checkpoint_ && checkpoint_->commit.is_output; }
@@ -67,7 +67,7 @@ class Writer {
     format::RegionSpec spec;
     device::Copies::Copy copy;
   };
-  /// What create began.
+  /// The checkpoint that create began.
   struct Checkpoint {
     explicit Checkpoint(const Parts& parts)
         : sealing(parts.group, parts.store(), parts.setup.options.store.durable),
@@ -76,7 +76,7 @@ class Writer {
     CommitHead commit;
     Attributes attributes;
     store::Sealing sealing;
-    store::Draft* draft = nullptr;  ///< of this rank's container, until it is sealed
+    store::Draft* draft = nullptr;  ///< this rank's container, until it is sealed
     std::unique_ptr<format::ContainerWriter> container;
     RoutedFiles routed;
     std::optional<Failure> first_failure;
@@ -93,7 +93,7 @@ class Writer {
   /// Why a checkpoint with snapshots is sealed in commit. The largest of all ranks counts.
   enum class InCommit : std::uint64_t { no, host, busy, structure, manifest, failed };
 
-  /// What the next checkpoint, or output, is expected to look like: as the last one of its kind.
+  /// Expected form of the next checkpoint, or output: as the last one of its kind.
   struct Pattern {
     std::shared_ptr<const format::Layout> layout;
     arrays::NameBits shared_names{};  ///< in the layout that was checked last
@@ -101,7 +101,7 @@ class Writer {
     bool mostly_of_devices = false;
   };
   [[nodiscard]] Pattern& pattern(bool is_output) noexcept { return is_output ? outputs_ : checkpoints_; }
-  /// Of what is being written.
+  /// Pattern for the commit that is being written.
   [[nodiscard]] Pattern& pattern() noexcept { return pattern(checkpoint_->commit.is_output); }
   [[nodiscard]] const Pattern& pattern() const noexcept {
     return checkpoint_->commit.is_output ? outputs_ : checkpoints_;

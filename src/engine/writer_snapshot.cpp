@@ -10,7 +10,8 @@
 
 namespace kedge::engine {
 
-/// What the application's thread began and the worker ends. It may outlive the writer, where the worker is cut.
+/// A snapshot that the application's thread began and the worker seals. It may outlive the writer, if the worker is
+/// stopped.
 class Writer::PendingSnapshot final : public pipeline::PendingSeal {
  public:
   PendingSnapshot(const Parts& parts, std::unique_ptr<Checkpoint> checkpoint, bool straight)
@@ -23,7 +24,7 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
     auto local = attempt([&] { (void)finish_container(parts_, checkpoint, straight_, [this] { go_on(); }); });
     if (local) {
       local->rank = group.rank();
-      checkpoint.on_device.clear();  // also if nobody hears of it any more
+      checkpoint.on_device.clear();  // memory is freed also if nobody waits for the result any more
     }
     auto failure = checkpoint.sealing.ready(local);
     if (!failure) failure = checkpoint.sealing.seal_ready();
@@ -111,7 +112,7 @@ void Writer::log_in_commit(InCommit why) {
               checkpoint_->commit.tag, words));
 }
 
-/// COLLECTIVE. It is a commit when the worker has sealed it.
+/// COLLECTIVE. Makes a snapshot, which is a commit when the worker has sealed it.
 Writer::Committed Writer::commit_snapshot(double begin_s) {
   // Made up for where it failed: from here on this commit alone may be there. Global arrays were checked with the
   // commit before, whose layout all ranks have again.

@@ -170,7 +170,7 @@ std::uint64_t ContainerReader::rest_bytes(const WasRead& was_read) const {
   return bytes;
 }
 
-/// All of its regions.
+/// Whether all regions of the extent were read.
 bool ContainerReader::is_read(const DataExtent& extent, const WasRead& was_read) const {
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {
     if (!was_read(region_at(extent.first_region + i))) return false;

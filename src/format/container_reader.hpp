@@ -47,11 +47,11 @@ class ContainerReader {
   /// the content of `out` is not to be used; Error{mismatch} if the size is another.
   void read(const PlacedRegion& region, std::span<std::byte> out) const;
 
-  /// The same to memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what that
-  /// does.
+  /// Reads a region to memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what
+  /// `staging` does.
   void read(const PlacedRegion& region, device::Staging& staging, const device::Span& out) const;
 
-  /// The same to the start of `out`, a block of 4 MiB at a time, each checked before it is written.
+  /// Reads a region to the start of `out`, a block of 4 MiB at a time, each checked before it is written.
   void read(const PlacedRegion& region, fs::ByteAccess& out) const;
 
   /// The checkpoint's attributes as they lie in logical rank 0's container (attributes.hpp decodes them); empty if

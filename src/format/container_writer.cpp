@@ -80,7 +80,7 @@ void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, cons
   add_copied(spec, from.size_bytes, from_device(staging, from, straight));
 }
 
-/// What it refers to must outlive it.
+/// The references must outlive the result.
 ContainerWriter::CopyIn ContainerWriter::from_device(device::Staging& staging, const device::Span& from,
                                                      bool straight) {
   return [this, &staging, &from, straight](fs::ByteAccess& file, std::uint64_t offset, bool stays) {
@@ -217,7 +217,7 @@ void ContainerWriter::leave_prediction() {
   move_to_new_places(std::move(beyond), old);
 }
 
-// All of them are copied out before the first is written: new places may lie over old ones.
+// All regions are copied out before the first is written: new places may lie over old ones.
 void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std::deque<Saved>& saved) {
   std::vector<std::unique_ptr<std::byte[]>> copies;  // NOLINT(*-avoid-c-arrays)
   for (const std::size_t i : positions) {

@@ -34,18 +34,18 @@ class ContainerTarget {
   virtual std::uint64_t reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes);
   /// The file's bytes; asked for again after reserve and set_size.
   virtual fs::ByteAccess& bytes() = 0;
-  /// The same in memory, for devices to write; empty if they lie elsewhere, or if it is not worth registering that
-  /// memory: not before the file has kept its size for a while. Registrations end when the size changes.
+  /// The file's memory, for devices to write; empty if it lies elsewhere, or if it is not worth registering: not before
+  /// the file has kept its size for a while. Registrations end when the size changes.
   [[nodiscard]] virtual device::HostMemory memory() noexcept { return {}; }
-  /// The same on a disk, for devices to write, where nothing else writes the same pages; empty if it lies elsewhere.
+  /// The file on a disk, for devices to write, where nothing else writes the same pages; empty if it lies elsewhere.
   /// Registrations end when the size changes, and before the file is sealed.
   [[nodiscard]] virtual device::FileTarget direct_file() noexcept { return {}; }
   /// The exact final size. Called once by finish(), after reserve() with at least as much; may find it right already.
   virtual void set_size(std::uint64_t size_bytes) = 0;
 };
 
-/// As long as the regions are those of `predicted` (in any order, from any thread), places come from there and HDF5 is
-/// not called; at the first one that differs the structure is made anew around what is already in place.
+/// Writes regions without HDF5, at the places that were predicted, as long as they are those of `predicted` (in any
+/// order, from any thread); at the first one that differs the structure is made anew around what is already in place.
 class ContainerWriter {
  public:
   /// `target` must outlive the writer. `predicted` may be null. Reserves what was predicted. Up to `copy_threads`
@@ -57,12 +57,12 @@ class ContainerWriter {
   /// the target throws. After any exception the container cannot be finished any more.
   void add(const RegionSpec& spec, std::span<const std::byte> bytes);
 
-  /// The same of memory on a device, by way of `staging`, whose buffers are of whole blocks; if `straight`, into the
-  /// file's own memory where that can be. Throws also what `staging` does.
+  /// Adds a region from memory on a device, by way of `staging`, whose buffers are of whole blocks; if `straight`, into
+  /// the file's own memory where that can be. Throws also what `staging` does.
   void add(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight);
 
-  /// The same of the first `bytes` of `from`, of which no more than 4 MiB are in memory at a time. Throws also what
-  /// `from` throws.
+  /// Adds a region from the first `bytes` of `from`, of which no more than 4 MiB are in memory at a time. Throws also
+  /// what `from` throws.
   void add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes);
 
   /// Local, thread-safe. Takes the region's place, whose bytes fill() brings before finish(); nothing else may be
@@ -93,7 +93,7 @@ class ContainerWriter {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
     BlockChecksums checksums;
-    bool is_promised = false;  // and not filled
+    bool is_promised = false;  // promised, and not filled yet
   };
   class Attempt;
   /// Copies a region's bytes to this offset of the file. `stays`: the file is not going to grow, as far as is known.

@@ -1,4 +1,4 @@
-// What a reader of a global array gets where a container is missing.
+// Fill values: a reader of a global array gets them where a container is missing.
 #pragma once
 
 #include <cstddef>

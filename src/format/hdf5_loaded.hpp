@@ -19,8 +19,9 @@ struct LoadedHdf5 {
 /// path, then shared libraries.
 [[nodiscard]] std::vector<LoadedHdf5> loaded_hdf5();
 
-/// What to tell the user, if there are two where Kedge is part of the program itself: calls of the program to HDF5 may
-/// go to both. A shared Kedge takes its own by itself, so then, and with one library, there is nothing to say.
+/// A warning for the user if there are two HDF5 libraries and Kedge is part of the program itself: calls of the program
+/// to HDF5 may go to both. A shared Kedge takes its own by itself, so then, and with one library, there is nothing to
+/// say.
 [[nodiscard]] std::optional<std::string> hdf5_warning(const std::vector<LoadedHdf5>& loaded, bool kedge_is_in_program);
 
 /// Local. Whether this code is part of the program, and not of a shared library.

@@ -13,12 +13,12 @@
 namespace kedge::format {
 namespace {
 
-/// What an access list says to the driver.
+/// Driver information in an access list.
 struct Info {
   SparseMemory* memory;
 };
 
-/// What HDF5 keeps of an open file; its own part comes first.
+/// HDF5's state of an open file; its own part comes first.
 struct OpenFile {
   H5FD_t common;
   SparseMemory* memory;
@@ -44,7 +44,7 @@ herr_t close_memory(H5FD_t* file) {
   return 0;
 }
 
-// As the drivers for single files on disks: the structure must not depend on where it is made.
+// Features of the drivers for single files on disks: the structure must not depend on where it is made.
 herr_t query_memory(const H5FD_t* /*file*/, unsigned long* flags) {
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
            H5FD_FEAT_AGGREGATE_SMALLDATA;

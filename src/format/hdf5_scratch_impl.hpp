@@ -16,7 +16,7 @@ namespace kedge::format {
 struct Hdf5Scratch::Impl {
   explicit Impl(Hdf5Versions with) : versions(with) {}
 
-  /// Of a dataset of this shape.
+  /// HDF5 type for a dataset of this shape.
   [[nodiscard]] const Hdf5Handle& type(const Elements& elements, const Shape& shape);
   /// Makes a dataset and returns the offset of its bytes from the start of the file, 0 if it has none.
   [[nodiscard]] std::uint64_t create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const;

@@ -53,8 +53,8 @@ Hdf5Handle create_file(const Hdf5Handle& access) {
   return {checked(H5Fcreate(kName, H5F_ACC_TRUNC, creation.get(), access.get()), "create its scratch file"), H5Fclose};
 }
 
-// Of the two forms of object headers only the old one has no checksum. HDF5 takes it for what it creates while the
-// version bounds permit the oldest libraries: for the root group alone.
+// Makes a root group whose header has no checksum: of the two forms of object headers only the old one has none. HDF5
+// takes it for what it creates while the version bounds permit the oldest libraries: for the root group alone.
 Hdf5Handle create_with_old_root(SparseMemory& memory, std::uint64_t meta_block_bytes) {
   Hdf5Handle file = create_file(file_access(memory, meta_block_bytes, Hdf5Versions::v1_10, H5F_LIBVER_EARLIEST));
   checked(H5Fset_libver_bounds(file.get(), H5F_LIBVER_V18, H5F_LIBVER_V110), "set the version bounds");

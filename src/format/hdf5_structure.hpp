@@ -20,7 +20,7 @@ namespace kedge::format {
 /// values overwritten: the root group's header is of the old form, which has no checksum of its own.
 enum class Hdf5Versions : std::uint8_t { v1_8, v1_10 };
 
-/// What the elements of a dataset are.
+/// Element type of a dataset.
 struct Elements {
   DataType dtype = DataType::opaque;
   std::string_view members = {};  ///< of structs (members.hpp): the last extent of shapes is then their size
@@ -45,9 +45,10 @@ class Hdf5Scratch {
   Hdf5Scratch(const Hdf5Scratch&) = delete;
   Hdf5Scratch& operator=(const Hdf5Scratch&) = delete;
 
-  /// Its parent must exist.
+  /// Creates a group; its parent must exist.
   void create_group(const std::string& path);
-  /// Its group must exist. Returns the offset of its bytes from the start of the file, 0 if it has none.
+  /// Creates a dataset; its group must exist. Returns the offset of its bytes from the start of the file, 0 if it has
+  /// none.
   std::uint64_t create_dataset(const std::string& path, const Elements& elements, const Shape& shape);
   /// A contiguous table of `rows` rows as on_disk.hpp's row_at places their columns, named and typed. Its group must
   /// exist. Returns its offset.

@@ -1,4 +1,4 @@
-// What manifests have beyond containers: a table, a text, virtual datasets and links to other files.
+// Objects that only manifests have: a table, a text, virtual datasets and links to other files.
 #include <array>
 #include <optional>
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint8_t kArrayHead = 0x9a;   // CBOR: array, 32-bit count (RFC 8949, 3)
 constexpr std::uint8_t kBytesHead = 0x5a;   // CBOR: byte string, 32-bit length
-constexpr std::uint64_t kRegionFields = 7;  // and one more of structs
+constexpr std::uint64_t kRegionFields = 7;  // structs have one more
 constexpr std::uint64_t kExtentFields = 3;
 constexpr std::uint64_t kExtentEntryBytesMax = 1 + 3 * 9;
 constexpr std::uint64_t kHeadsBytes = 2 + 3 * 5;  // outer array and version, then regions, extents, checksums
@@ -105,7 +105,7 @@ PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   return region;
 }
 
-// They follow from the regions' places; stored for readers that do not want to derive them.
+// Extents follow from the regions' places; stored for readers that do not want to derive them.
 void check_extents(CborReader& reader, const RegionMap& map, std::string_view path) {
   bool same = reader.array() == map.data_extents.size();
   for (std::size_t i = 0; same && i < map.data_extents.size(); ++i) {

@@ -66,7 +66,7 @@ bool all_zero(const std::vector<std::byte>& bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// What lies between the pieces is HDF5's metadata or, if all zero, padding of the extent before it.
+// Bytes between the pieces are HDF5's metadata or, if all zero, padding of the extent before.
 void divide(Layout& layout, const Hdf5Scratch& scratch, std::vector<Piece> pieces) {
   sort(pieces);
   pieces.push_back({layout.file_size, 0, false});

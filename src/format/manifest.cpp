@@ -60,7 +60,7 @@ const Extent& extent_of(const ManifestHead& head, ExtentKind kind) {
   return *std::ranges::find(head.extents, kind, &Extent::kind);  // decode_manifest_head saw to it that there is one
 }
 
-// What of a damaged extent can be named.
+// The damaged parts of an extent that can be named.
 std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, const Extent& extent) {
   if (extent.kind == ExtentKind::attributes) return {{"attributes", extent.offset, extent.length}};
   if (extent.kind != ExtentKind::shards) return {{"HDF5 metadata", extent.offset, extent.length}};

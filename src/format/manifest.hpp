@@ -32,7 +32,7 @@ struct ShardRow {
   bool operator==(const ShardRow&) const = default;
 };
 
-/// What the first 4096 bytes of a manifest say.
+/// The first 4096 bytes of a manifest.
 struct ManifestHead {
   CommitHead commit;              ///< its world size is the number of rows of the shard table
   std::uint64_t total_bytes = 0;  ///< container bytes of all ranks
@@ -47,7 +47,7 @@ struct ManifestHead {
   bool operator==(const ManifestHead&) const = default;
 };
 
-/// What the HDF5 view shows. It depends on the structure of the checkpoint alone, not on its data.
+/// Content of the HDF5 view. It depends on the structure of the checkpoint alone, not on its data.
 struct View {
   struct Array {
     std::string name;  ///< as the regions' names: `/` makes groups
@@ -65,7 +65,7 @@ struct View {
     Shape shape = {};
     std::string members = {};  ///< of structs
   };
-  /// What one rank saved, under `/ranks/<rank>`. What is shared is shown above and has a link here.
+  /// A region that one rank saved, under `/ranks/<rank>`. Shared ones are shown above and have a link here.
   struct RankRegion {
     std::uint32_t rank = 0;
     std::string name;
@@ -114,7 +114,7 @@ class ManifestReader {
   /// One row, read and checked by its own checksum; what it says lies below the directory and inside the container.
   /// Throws Error{corrupt}; Error{not_found} if there is no such rank.
   [[nodiscard]] ShardRow row(LogicalRank logical_rank) const;
-  /// All of them, by rank, read at once. Throws Error{corrupt} that names the first damaged one.
+  /// All rows, by rank, read at once. Throws Error{corrupt} that names the first damaged one.
   [[nodiscard]] std::vector<ShardRow> rows() const;
   /// Empty if there are none. Throws Error{corrupt}.
   [[nodiscard]] Attributes attributes() const;

@@ -1,4 +1,4 @@
-// What a ManifestLayout holds; shared by those who make it and those who fill it in.
+// Content of a ManifestLayout; shared by those who make it and those who fill it in.
 #pragma once
 
 #include <cstddef>

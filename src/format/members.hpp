@@ -22,7 +22,7 @@ struct Member {
 /// once; members lie inside the struct and do not overlap.
 [[nodiscard]] std::string members_problem(std::string_view text, std::uint64_t struct_bytes);
 
-/// Of a text that has no problem.
+/// Parses a text that has no problem.
 [[nodiscard]] std::vector<Member> parse_members(std::string_view text);
 
 }  // namespace kedge::format

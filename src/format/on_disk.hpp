@@ -39,7 +39,7 @@ inline constexpr std::uint32_t kManifestVersion = 1;
 inline constexpr std::size_t kRunNameBytesMax = 64;
 inline constexpr std::size_t kShardFileBytesMax = 32;
 inline constexpr std::size_t kShardRowBytes = 64;
-/// As far from the two others as they are from each other.
+/// Differs from the two others in as many bytes as they do from each other.
 inline constexpr std::array<unsigned char, 8> kManifestMagic{'K', 'M', 'A', 'I', 'N', '\r', '\n', 0x1a};
 
 consteval std::size_t differences(const std::array<unsigned char, 8>& one, const std::array<unsigned char, 8>& other) {
@@ -50,7 +50,7 @@ consteval std::size_t differences(const std::array<unsigned char, 8>& one, const
 static_assert(differences(kSetMagic, kMagic) >= 4);
 static_assert(differences(kManifestMagic, kMagic) >= 4 && differences(kManifestMagic, kSetMagic) >= 4);
 
-/// What an extent holds. Containers: metadata, index, data. Manifests: metadata, shards, attributes.
+/// Kinds of extents. Containers: metadata, index, data. Manifests: metadata, shards, attributes.
 enum class ExtentKind : std::uint32_t { metadata = 1, index = 2, data = 3, shards = 4, attributes = 5 };
 
 /// Places of the superblock's fields.

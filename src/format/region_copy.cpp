@@ -13,7 +13,7 @@
 namespace kedge::format {
 namespace {
 
-// Of a file at once: still in a cache when it is written, and large enough for a disk.
+// Bytes of a file that are read at once: still in a cache when they are written, and large enough for a disk.
 constexpr std::uint64_t kStreamedBytes = std::uint64_t{1} << 20U;
 
 using Visit = std::function<void(std::uint64_t offset, std::uint64_t length)>;
@@ -37,7 +37,7 @@ class Blocks {
 
   template <class Take>
   void take(Take&& take_block) {
-    // Also if what flies is no std::exception; the copy is lost then, and the others need not go on.
+    // Ends the other threads also if something is thrown that is no std::exception: the copy is lost then.
     const struct EndsAll {
       Blocks& blocks;
       ~EndsAll() { blocks.next_ = blocks.count_; }
@@ -66,7 +66,7 @@ BlockChecksums copy_blocks(std::uint64_t size_bytes, unsigned threads, Copy&& co
   return checksums;
 }
 
-/// Of what lies in the file.
+/// Checksums of bytes in the file.
 BlockChecksums checksums_of(fs::ByteAccess& file, std::uint64_t offset, std::uint64_t size_bytes, unsigned threads) {
   return copy_blocks(size_bytes, threads, [&](std::uint64_t begin, std::uint64_t length) {
     return file.checksum(offset + begin, length, 0);

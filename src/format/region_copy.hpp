@@ -25,19 +25,19 @@ struct DeviceReach {
   device::FileTarget file;
 };
 
-/// The same of memory on a device, through buffers unless devices reach the file.
+/// Copies a region in from memory on a device, through buffers unless devices reach the file.
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
                                             const device::Span& from, const DeviceReach& reach, unsigned threads = 1);
 
-/// The same of `size_bytes` from the start of another file, a block at a time: never more than one is in memory.
+/// Copies a region in from the start of another file, a block at a time: never more than one is in memory.
 [[nodiscard]] BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,
                                               std::uint64_t size_bytes);
 
-/// As copy_region_in, the other way.
+/// Copies a region out of a file, of a large region by up to `threads` threads.
 [[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes,
                                              unsigned threads = 1);
 
-/// The same to memory on a device.
+/// Copies a region out to memory on a device.
 [[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
                                              const device::Span& to, unsigned threads = 1);
 
@@ -45,7 +45,7 @@ struct DeviceReach {
 [[nodiscard]] std::vector<std::uint32_t> extent_checksums(const RegionMap& map,
                                                           std::span<const BlockChecksums* const> regions);
 
-/// What block `block` of a large region's extent has as its checksum, if `crc` is that of the region's part of it.
+/// Checksum of block `block` of a large region's extent, if `crc` is that of the region's part of it.
 [[nodiscard]] std::uint32_t with_padding(const DataExtent& extent, const PlacedRegion& region, std::uint64_t block,
                                          std::uint32_t crc) noexcept;
 

@@ -1,4 +1,4 @@
-// What a region is, without its bytes: name, type, shape and place in the whole job.
+// A region without its bytes: name, type, shape and placement in the whole job.
 #pragma once
 
 #include <cstdint>

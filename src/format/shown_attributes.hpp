@@ -32,7 +32,7 @@ struct ShownAttribute {
 /// room.
 [[nodiscard]] bool fit(std::span<const ShownAttribute> shown, const Attributes& attributes);
 
-/// What HDF5 is given as the value of the attribute at `index`, so that it can be found again: its room long.
+/// Value for the attribute at `index` that can be found in the file HDF5 made: its room long.
 [[nodiscard]] std::vector<std::byte> marked_value(const ShownAttribute& attribute, std::size_t index);
 
 /// Finds every marked value in a manifest as HDF5 made it, sets the offsets and clears the marks. Throws Error{io} if

@@ -96,7 +96,7 @@ class DirectWriter::Flight {
   void finish_one() {
     const auto [slot, piece, result] = reap();
     if (lost_) throw_system_error("write", target_.path, -result);
-    // What the device or filesystem takes in another form only, the ordinary way gives it.
+    // Writes that the device or filesystem refuses in this form take the ordinary way.
     const bool unfit = result == -EINVAL || result == -EOPNOTSUPP || result == -EAGAIN || result == -EINTR;
     if (result < 0 && !unfit) throw_system_error("write", target_.path, -result);
     const std::size_t written = std::min(static_cast<std::size_t>(std::max(result, 0)), piece.length);

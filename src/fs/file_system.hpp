@@ -12,7 +12,7 @@
 
 namespace kedge::fs {
 
-/// What stat says of a name, links not followed.
+/// Status of a name, links not followed.
 struct FileStatus {
   enum class Kind : std::uint8_t { file, directory, link, other };
   Kind kind = Kind::other;
@@ -25,15 +25,15 @@ struct FileStatus {
   std::uint64_t allocated_bytes = 0;
 };
 
-/// What one of several limits still allows.
+/// Space that one of several limits still allows.
 struct Room {
   std::uint64_t free_bytes = 0;
   std::string limit;     ///< its name for messages
-  std::uint64_t id = 0;  ///< the same limit in every process of this node, and no other one's
+  std::uint64_t id = 0;  ///< id of the limit: the same in every process of this node, and no other one's
 };
 
-/// What is free where a path lies. `free_bytes` is already the least of the filesystem's free space and, on
-/// memory-backed storage, of what the memory cgroup still allows; `limit` names which of them it was.
+/// Free space at a path. `free_bytes` is already the least of the filesystem's free space and, on memory-backed
+/// storage, of what the memory cgroup still allows; `limit` names which of them it was.
 struct Space {
   std::uint64_t free_bytes = 0;
   std::uint64_t free_inodes = 0;
@@ -79,7 +79,7 @@ class Mapping : public ByteAccess {
   /// False after a page could not be had: what bytes() gives has zeros instead from there on, and what was written
   /// there does not reach the file. Those who use bytes() or memory() ask afterwards.
   [[nodiscard]] virtual bool is_intact() const noexcept { return true; }
-  /// The same to write to, for others than copy_in; empty if the mapping is read-only.
+  /// The file's bytes to write to, for others than copy_in; empty if the mapping is read-only.
   [[nodiscard]] virtual std::span<std::byte> memory() noexcept { return {}; }
   /// Has the system clear and enter all pages now, so that the first copy into them need not wait for that. False where
   /// it cannot: then the first copy does.

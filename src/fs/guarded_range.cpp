@@ -56,7 +56,7 @@ bool replaced_if_ours(std::uintptr_t address) noexcept {
   return false;
 }
 
-/// What an access to this address raised, and would raise again.
+/// Whether an access to this address raised the signal, and would raise it again.
 bool is_access(const siginfo_t& info) noexcept { return info.si_code == BUS_ADRERR || info.si_code == BUS_MCEERR_AR; }
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {

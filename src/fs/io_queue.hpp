@@ -29,7 +29,7 @@ class IoQueue {
   [[nodiscard]] virtual Done wait() noexcept = 0;
 };
 
-/// What a queue is made with: null where the system refuses one, errno tells why.
+/// Makes a queue: null where the system refuses one, errno tells why.
 using MakeQueue = std::function<std::unique_ptr<IoQueue>(unsigned depth)>;
 
 /// By io_uring. Null with ENOSYS or EPERM where the kernel has none or the container forbids it.

@@ -50,7 +50,7 @@ class Pace {
   double free_at_s_ = 0;
 };
 
-/// What is written to it passes at a pace.
+/// Writes to another file at a pace.
 class Paced final : public ByteAccess {
  public:
   Paced(ByteAccess& to, Pace& pace) : to_(to), pace_(pace) {}

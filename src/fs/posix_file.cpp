@@ -100,7 +100,7 @@ class PosixFile final : public File {
   Access access_;
   std::shared_ptr<DirectWriter> direct_writer_;
   Descriptor direct_;      // of the same file, past the page cache; valid after write_directly() where that works
-  Descriptor for_others_;  // likewise, after direct_descriptor(): what is written here stays as it is
+  Descriptor for_others_;  // past the page cache, for direct_descriptor(); this file's own writes stay as they are
 };
 
 std::uint32_t PosixFile::write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes,
@@ -222,7 +222,7 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
   if (error == ENOSYS || error == EINVAL) error = EOPNOTSUPP;  // sandboxes, and filesystems in user space
   try {
     if (error == EOPNOTSUPP && size_bytes > old_size) {
-      // What lies before old_size was written by us; a late ENOSPC is an error of pwrite and no signal.
+      // Storage before old_size was written by us; a late ENOSPC is an error of pwrite and no signal.
       write_zeros(old_size, size_bytes);
       error = 0;
     }

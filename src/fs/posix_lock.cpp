@@ -156,7 +156,7 @@ std::optional<std::string> LockTable::holder(const std::string& path) {
   }
   if (range.l_type == F_UNLCK) return std::nullopt;
   auto text = read_record(descriptor, path);
-  return text.empty() ? compose("process {}", range.l_pid) : text;  // it has the lock and not yet written its text
+  return text.empty() ? compose("process {}", range.l_pid) : text;  // the lock is taken and its text not written yet
 }
 
 }  // namespace kedge::fs

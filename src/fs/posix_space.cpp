@@ -30,7 +30,7 @@ struct Version {
   std::string_view used;
   std::string_view limit_from_above;  ///< the least limit on the way up, also where those groups cannot be seen
   std::array<std::string_view, 2> file_pages;
-  std::array<std::string_view, 2> unwritten;  ///< of those
+  std::array<std::string_view, 2> unwritten;  ///< of the file pages
 };
 constexpr Version kVersion1{{"memory.limit_in_bytes", {}},
                             "memory.usage_in_bytes",
@@ -96,7 +96,7 @@ Limit limit_of(const std::string& directory, const Version& version, std::string
   return tightest;
 }
 
-/// Of this directory: one that two processes see under one path may be two, if they have namespaces of their own.
+/// Id of this directory: one that two processes see under one path may be two, if they have namespaces of their own.
 std::uint64_t id_of(const std::string& directory) {
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0) return fnv1a(directory);

@@ -16,8 +16,8 @@ auto retry_interrupted(Call&& call) {
   return result;
 }
 
-/// What a transfer came to: `error` is 0 if it ended because all was done or because a call moved nothing
-/// (for a read: the end of the file).
+/// Result of a transfer: `error` is 0 if it ended because all was done or because a call moved nothing (for a read: the
+/// end of the file).
 struct Transferred {
   std::size_t bytes = 0;
   int error = 0;

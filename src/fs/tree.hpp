@@ -10,7 +10,7 @@
 
 namespace kedge::fs {
 
-/// What is no directory, somewhere below one.
+/// A file (not a directory) somewhere below a directory.
 struct TreeFile {
   std::string name;  ///< relative to that directory
   FileStatus status;

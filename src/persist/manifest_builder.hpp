@@ -19,7 +19,7 @@
 namespace kedge::persist {
 
 struct Manifest {
-  TagEntry entry;                ///< the same on every rank
+  TagEntry entry;                ///< the commit's entry, the same on every rank
   std::vector<std::byte> bytes;  ///< rank 0's
 };
 
@@ -46,7 +46,7 @@ class ManifestBuilder {
 
  private:
   struct Structure {
-    std::uint64_t shared_hash = 0;  ///< of this rank's part: of what ranks share, and of all of it
+    std::uint64_t shared_hash = 0;  ///< hash of this rank's shared regions; full_hash: of all its regions
     std::uint64_t full_hash = 0;
     Attributes attributes;  ///< rank 0's
   };
@@ -61,9 +61,9 @@ class ManifestBuilder {
   std::string run_;
   std::uint64_t view_limit_;
   Log log_;
-  bool has_layout_ = false;           ///< the same on every rank
+  bool has_layout_ = false;           ///< whether there is one, the same on every rank
   bool lists_ranks_ = false;          ///< the layout shows each rank's own regions; the same on every rank
-  std::uint64_t structure_hash_ = 0;  ///< of this rank's part of what the layout shows
+  std::uint64_t structure_hash_ = 0;  ///< hash of this rank's part of the layout
   std::shared_ptr<const format::ManifestLayout> layout_;  ///< rank 0's
 };
 

@@ -6,7 +6,7 @@
 
 namespace kedge::persist {
 
-/// Of persistent.mode, what files get.
+/// Bits of persistent.mode that files get.
 inline constexpr std::uint32_t kFileBits = 0666;
 
 /// Pure. "0755" as bits.

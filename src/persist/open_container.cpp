@@ -49,7 +49,7 @@ std::vector<std::byte> first_bytes(fs::ByteAccess& bytes, std::uint64_t size_byt
   return first;
 }
 
-/// What the reader says of damage, as this kind of error.
+/// Runs a reader's step, and makes its damage this kind of error.
 template <class Step>
 auto readable(Step&& step) {
   try {

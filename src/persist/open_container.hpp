@@ -19,8 +19,7 @@ struct OpenedManifest {
   std::unique_ptr<format::ManifestReader> reader;
 };
 
-/// It is the one that was committed, as far as superblock and index say. The bytes of regions are for the reader to
-/// check.
+/// A container that is the committed one, as far as superblock and index say. The reader checks the bytes of regions.
 struct OpenedContainer {
   format::ShardRow row;  ///< the manifest's
   std::string path;      ///< for messages
@@ -38,8 +37,8 @@ struct ContainerProblem {
     not_a_directory,    ///< another file is in the place of a directory
     unsealed,           ///< its first bytes are zeros
     unreadable,         ///< superblock or index are damaged, or not those of a container
-    identity,           ///< it belongs to another commit or rank
-    size,               ///< it has another size
+    identity,           ///< the file belongs to another commit or rank
+    size,               ///< the file has another size
     content,            ///< whole in itself, but not what the manifest was made for
   };
   Kind kind = Kind::unreadable;
@@ -48,7 +47,7 @@ struct ContainerProblem {
   std::uint64_t size_bytes = 0;                  ///< size: what it has
 };
 
-/// Its code: not_found if the file is missing, io if something is in its way, else corrupt.
+/// Code of the problem: not_found if the file is missing, io if something is in its way, else corrupt.
 class ContainerError : public Error {
  public:
   ContainerError(ContainerProblem problem, Failure failure) : Error(std::move(failure)), problem_(std::move(problem)) {}
@@ -68,7 +67,7 @@ class ContainerError : public Error {
 /// A tag directory of a POSIX filesystem.
 struct TagPath {
   std::string directory;
-  std::string shown = {};  ///< the same for messages; empty: as it is
+  std::string shown = {};  ///< the directory for messages; empty: as it is
 
   [[nodiscard]] const std::string& for_messages() const noexcept { return shown.empty() ? directory : shown; }
 };
@@ -82,11 +81,11 @@ struct TagPath {
                                              const format::ManifestHead& head, const format::ShardRow& row,
                                              LogicalRank logical_rank);
 
-/// Local. Likewise through the manifest, which must be that of just this commit. Throws also corrupt.
+/// Local. Opens a container through the manifest, which must be that of just this commit. Throws also corrupt.
 [[nodiscard]] OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& place,
                                              const CommitHead& commit, LogicalRank logical_rank);
 
-/// Local. The same for a caller that knows no more of the commit than its id.
+/// Local. Opens a container for a caller that knows no more of the commit than its id.
 [[nodiscard]] OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& place, const Id128& commit_id,
                                              LogicalRank logical_rank);
 

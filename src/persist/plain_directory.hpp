@@ -13,7 +13,7 @@
 
 namespace kedge::persist {
 
-/// What PosixTier does for Tier::put_plain. All calls are local; links on the way are never followed.
+/// PosixTier's part for Tier::put_plain. All calls are local; links on the way are never followed.
 class PlainDirectory {
  public:
   /// `tag_directory` is that of a commit of this user's.

@@ -205,7 +205,8 @@ void PosixTier::write_manifest(const TagEntry& entry, std::span<const std::byte>
   if (path_is_durable_) file_system_->sync_directory(prefix_);
   else fs::sync_path(*file_system_, path);
   path_is_durable_ = true;
-  // And what is in it: the rename must not reach stable storage before the name of the data directory.
+  // Names in the directory become durable first: the rename must not reach stable storage before the name of the data
+  // directory.
   file_system_->sync_directory(path);
   records().require_newest_incarnation();
   file_system_->rename(unnamed, fs::join(path, kManifestFile));

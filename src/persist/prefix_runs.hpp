@@ -18,7 +18,7 @@ namespace kedge::persist {
 [[nodiscard]] std::string scavenge_directory(std::string_view records);
 inline constexpr std::string_view kScavengedNode = "node-";
 
-/// Local. What is there. Throws Error{io} if it is not a directory.
+/// Local. Status of a directory. Throws Error{io} if it is not one.
 fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path);
 
 /// Local. Makes the prefix and the directory of the records if they are missing; the prefix's canonical path. Throws io
@@ -29,7 +29,7 @@ fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& 
 /// there are no records at all, by the manifests. Throws Error{io}.
 [[nodiscard]] std::vector<std::string> runs_with_checkpoints(fs::FileSystem& file_system, const std::string& prefix);
 
-/// Local. Likewise, by the manifests alone. Throws Error{io}.
+/// Local. The runs of this user that have checkpoints, by the manifests alone. Throws Error{io}.
 [[nodiscard]] std::vector<std::string> runs_with_manifests(fs::FileSystem& file_system, const std::string& prefix);
 
 /// Pure. The name that the application gave a communicator; empty if it gave none.

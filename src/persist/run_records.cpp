@@ -314,7 +314,7 @@ void RunRecords::note(std::string_view name, const Id128& commit_id) {
   write_once(record(name), compose("{}\n{}\n", to_string(commit_id), to_string(run_id_)));
 }
 
-/// What cannot be read may be this run's.
+/// A note that cannot be read may be this run's.
 bool RunRecords::has_note(std::string_view name, const Id128& run_id) {
   if (!file_system_->status(record(name))) return false;
   std::optional<Id128> whose;

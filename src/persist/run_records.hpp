@@ -47,7 +47,7 @@ struct FoundRecord {
 /// Local, reads only: the record as the newest start that began kept it; nothing if none can be read. Throws Error{io}.
 [[nodiscard]] std::optional<RunRecord> read_record_of_starts(fs::FileSystem& file_system, const std::string& directory);
 
-/// Pure. Of the file by which ranks see that they share the prefix.
+/// Pure. Name of the file by which ranks see that they share the prefix.
 [[nodiscard]] std::string nonce_name(std::uint64_t incarnation);
 
 /// Local. The newest start that began, but for those that only flush what others left; 0: none. Throws Error{io}.
@@ -72,7 +72,7 @@ class RunRecords {
 
   /// Takes the next incarnation by exclusive create: greater than every one before. Its note says who starts.
   std::uint64_t take_incarnation(Starter starter = {});
-  /// As persist::start_before, for this start.
+  /// persist::start_before for this start.
   [[nodiscard]] std::optional<StartBefore> start_before() const {
     return persist::start_before(*file_system_, directory_, incarnation_, starter_.launch);
   }

@@ -10,9 +10,9 @@
 
 namespace kedge::persist {
 
-/// What a run has on a prefix.
+/// Commits of a run on a prefix.
 struct RunOnPrefix {
-  std::vector<TagEntry> entries;        ///< of this user, newest first; pinned ones, too
+  std::vector<TagEntry> entries;        ///< commits of this user, newest first; pinned ones, too
   std::vector<std::string> unreadable;  ///< tag directories whose manifest does not say which run they belong to
 };
 

@@ -1,4 +1,4 @@
-// What each start of a run leaves among the run's records: its number, who started it, and how far it came.
+// Notes of each start of a run among the run's records: its number, who started it, and how far it came.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace kedge::persist {
 
-/// What made a start: what is unknown is empty, or -1.
+/// The origin of a start: unknown values are empty, or -1.
 struct Starter {
-  std::string launch = {};        ///< the same for all processes that one launcher started together
+  std::string launch = {};        ///< id of the launch: the same for all processes that one launcher started together
   int first = -1;                 ///< the launcher's rank of the engine's rank 0
   int launched = -1;              ///< how many processes the launch has
   int ranks = 0;                  ///< of the engine
@@ -30,17 +30,17 @@ struct StartBefore {
   Starter starter;
 };
 
-// Of every start, `<kind><incarnation>` among the run's records. On disk: do not change.
+// Notes of every start, `<kind><incarnation>` among the run's records. On disk: do not change.
 inline constexpr std::string_view kTakenNote = "incarnation-";    ///< its number is taken; holds note_of()
-inline constexpr std::string_view kBegunNote = "begun-";          ///< it is the newest that works
-inline constexpr std::string_view kDrainNote = "drain-";          ///< it only flushes what others left
-inline constexpr std::string_view kWithdrawnNote = "withdrawn-";  ///< it failed before it began
-inline constexpr std::string_view kEndedNote = "ended-";          ///< it has begun, and is no longer at work
+inline constexpr std::string_view kBegunNote = "begun-";          ///< the start is the newest that works
+inline constexpr std::string_view kDrainNote = "drain-";          ///< the start only flushes what others left
+inline constexpr std::string_view kWithdrawnNote = "withdrawn-";  ///< the start failed before it began
+inline constexpr std::string_view kEndedNote = "ended-";          ///< the start has begun, and is no longer at work
 
 /// How many numbers a start tries to take.
 inline constexpr int kIncarnationTries = 1000;
 
-/// Pure. What a taken number's note says.
+/// Pure. Text of a taken number's note.
 [[nodiscard]] std::string note_of(const Starter& starter);
 
 /// Local, reads only: the numbers of all notes of this kind, in no order. Throws Error{io}.

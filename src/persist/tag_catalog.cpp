@@ -190,7 +190,7 @@ void TagCatalog::append(std::string_view line) {
   file->copy_in(end, text_bytes(text), 0);
   file->sync();
   if (name_is_durable_) return;
-  file_system_.sync_directory(directory_);  // also if an earlier start made the file: it may have died before this
+  file_system_.sync_directory(directory_);  // sync also if an earlier start made the file: it may have died before this
   name_is_durable_ = true;
 }
 

@@ -26,7 +26,8 @@ class TagCatalog {
 
   /// On stable storage when it returns. A failure costs readers time, nothing else: the caller may go on.
   void add(const TagEntry& entry);
-  /// Likewise. Writes the file anew when it holds far more lines than living entries.
+  /// Removes an entry; on stable storage when it returns. Writes the file anew when it holds far more lines than living
+  /// entries.
   void remove(const std::string& directory);
   /// Adds those that are not in it, at once: after the file was lost or damaged.
   void complete(const std::vector<TagEntry>& entries);

@@ -21,7 +21,7 @@ inline constexpr std::string_view kDataDirectory = "data";
 inline constexpr std::string_view kPlainDirectory = "files";
 inline constexpr std::uint32_t kContainersPerDirectory = 1000;
 
-/// What a directory's name says: `<tag>.<generation>-<first 8 hex digits of the commit id>`.
+/// A parsed directory name: `<tag>.<generation>-<first 8 hex digits of the commit id>`.
 struct TagDirectory {
   std::string tag;
   std::uint64_t generation = 0;

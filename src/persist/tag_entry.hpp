@@ -1,4 +1,4 @@
-// What is committed in one place, as those who look there know it.
+// Entries of committed tags.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct TagEntry {
   bool operator==(const TagEntry&) const = default;
 };
 
-/// What the manifest of that commit says; the rest of the head is for encode_manifest.
+/// Head of that commit's manifest; the rest of the head is for encode_manifest.
 [[nodiscard]] format::ManifestHead head_of(const TagEntry& entry);
 
 /// A tag directory that is no usable commit.
 struct Unusable {
   std::string directory;
-  bool committed = false;  ///< it has a manifest, which cannot be used; false: no manifest, a flush or removal is under
-                           ///< way or was cut short
+  bool committed = false;  ///< a manifest is there and cannot be used; false: none is, a flush or removal is in
+                           ///< progress or was cut short
   std::string reason;
   ErrorCode code = ErrorCode::not_found;  ///< as read_tag throws it: io says nothing about the commit
 };

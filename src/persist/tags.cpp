@@ -17,7 +17,7 @@ namespace {
 
 using Kind = fs::FileStatus::Kind;
 
-// What a catalog says, and whose it is.
+// A catalog's statement, and whose it is.
 struct Claim {
   TagEntry entry;
   std::uint32_t owner = 0;
@@ -101,7 +101,7 @@ TagEntry read_manifest(fs::FileSystem& file_system, const std::string& prefix, c
   return entry;
 }
 
-// One of the list's directories; by the catalog if it knows it, else by the manifest.
+// Finds one of the list's directories; by the catalog if it knows it, else by the manifest.
 TagEntry look_up(fs::FileSystem& file_system, const std::string& prefix, const std::string& directory,
                  const Claims& claims) {
   const std::string path = fs::join(prefix, directory);

@@ -1,4 +1,4 @@
-// What is committed on a prefix: read from the catalogs of its runs, and from the manifests where these do not say.
+// Lists the commits on a prefix: from the catalogs of its runs, and from the manifests where these do not say.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ namespace kedge::persist {
 /// writable by anybody beyond. Throws Error{io} that says what to do.
 void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust trust);
 
-/// Local. Likewise for the directory that tag directories lie in: it may belong to anybody, if those who are not
-/// trusted cannot put something else in a tag directory's place.
+/// Local. Requires that the directory of tag directories is trusted: it may belong to anybody, if those who are not
+/// trusted cannot put something else in a tag directory's place. Throws as require_trusted.
 void require_trusted_parent(fs::FileSystem& file_system, const std::string& path, Trust trust);
 
 }  // namespace kedge::persist

@@ -22,17 +22,17 @@ namespace kedge::persist {
 struct Content {
   fs::ByteAccess& bytes;
   std::uint64_t size_bytes = 0;
-  std::span<const std::byte> mapped = {};  ///< the same where they lie in memory; empty if they do not
+  std::span<const std::byte> mapped = {};  ///< the bytes where they lie in memory; empty if they do not
   fs::Pace* pace = nullptr;                ///< at which they are written; null: as fast as they can be
 };
 
-/// What put_plain is to write, over all ranks of a commit.
+/// Plain files that put_plain is to write, over all ranks of a commit.
 struct PlainFiles {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
 };
 
-/// What is left of a commit that was retracted, or that was never completed.
+/// Files left of a commit that was retracted, or that was never completed.
 struct Remains {
   std::string name;
   std::uint32_t ranks = 0;  ///< containers of ranks below this may be there
@@ -57,7 +57,7 @@ class Tier {
 
   // Looking: any rank.
 
-  /// What it is called in messages.
+  /// Name of the tier in messages.
   [[nodiscard]] virtual const std::string& where() const noexcept = 0;
   /// Newest first, and what is no usable commit. What is known of a commit may come from a cache: read() does not
   /// trust that. Throws also not_found.
@@ -120,10 +120,10 @@ class Tier {
                                               const fs::Enough& enough) = 0;
   /// Removes what else is there of what is no commit, and the name itself.
   virtual void clear(const std::string& name) = 0;
-  /// What this start or earlier ones of the run left half published or half removed. Also completes what the place
-  /// keeps to list the run's commits faster.
+  /// Tags that this start or earlier ones of the run left half published or half removed. Also completes the tier's
+  /// list of the run's commits.
   [[nodiscard]] virtual Leftovers leftovers(const Id128& run_id) = 0;
-  /// All of it at once: retract, every container, clear.
+  /// Removes a commit at once: retract, every container, clear.
   void remove(const TagEntry& entry);
   /// All leftovers at once. What could not be removed, in words, is tried again next time.
   [[nodiscard]] std::vector<std::string> sweep(const Id128& run_id);

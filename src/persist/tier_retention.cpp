@@ -58,7 +58,7 @@ const std::vector<TagEntry>& TierHistory::of_run(Tier& tier, const Id128& run_id
 
 void TierHistory::published(const TagEntry& entry) {
   if (!entries_) return;
-  retracted(entry.commit.id);  // it may have been flushed before
+  retracted(entry.commit.id);  // the commit may have been flushed before
   note_good(entry.commit.id);
   const auto older = [&](const TagEntry& other) { return is_newer(entry.commit, other.commit); };
   entries_->insert(std::ranges::find_if(*entries_, older), entry);

@@ -51,7 +51,7 @@ class CommitSurvey {
     while (find_newest_not_in(done)) {
       Candidate candidate = judge();
       done.insert(candidate.commit);
-      // Of two timelines the one that has containers comes first.
+      // The timeline that has containers comes first.
       const auto goes_before = [&](const Candidate& other) {
         return other.recoverable && other.commit.generation == candidate.commit.generation;
       };
@@ -137,8 +137,8 @@ class CommitSurvey {
     return found == homes_.ranks.end() ? nullptr : &found->second;
   }
 
-  /// Of the lowest container that cannot be recovered: where it should be, and why its set is no help, or which others
-  /// are missing elsewhere if nobody knows of a set.
+  /// Explains the lowest container that cannot be recovered: where it should be, and why its set is no help, or which
+  /// others are missing elsewhere if nobody knows of a set.
   void explain(Candidate& candidate) {
     const std::uint64_t missing = lowest_missing(candidate, {});
     const std::string fate = fate_of(candidate, missing);
@@ -253,7 +253,7 @@ class CommitSurvey {
                    lost.may_be_lost == 1 ? "" : "s", count, missing, others);
   }
 
-  /// What the process in the lost container's place found instead of it, on every rank.
+  /// Files that the process in the lost container's place found instead of it, as text, on every rank.
   std::string where_it_should_be(std::uint64_t logical_rank) {
     return text_from_lowest(logical_rank % processes() == me(), what_is_here());
   }
@@ -272,7 +272,7 @@ class CommitSurvey {
   const Holdings& mine_;
   const StoreReport& report_;
   Homes homes_;
-  std::vector<const CommitHead*> heads_;  ///< those that this process names
+  std::vector<const CommitHead*> heads_;  ///< heads that this process names
   const CommitHead* next_ = nullptr;
   std::uint64_t newest_generation_ = 0;
 };

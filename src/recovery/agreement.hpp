@@ -15,7 +15,7 @@ namespace kedge::recovery {
 
 /// Where one process looked.
 struct StoreReport {
-  std::string directory;   ///< of its node-local store
+  std::string directory;   ///< directory of its node-local store
   std::string unreadable;  ///< damage in files there that named no commit, or empty
 };
 
@@ -39,7 +39,7 @@ struct Candidate {
   std::string reason;             ///< why it is not recoverable
 };
 
-/// What the ranks agreed on, and what this process decides as a home: orders are made from it.
+/// The candidates that the ranks agreed on, and this process's part as a home: orders are made from it.
 struct Agreement {
   std::vector<Candidate> candidates;  ///< newest first
   /// Damage in files so broken that no commit could be read from them: the lowest rank's, or empty.

@@ -22,9 +22,9 @@ struct RecoverySettings {
   std::string directory;          ///< its name there; empty if the tier has no usable manifest of it
 };
 
-/// What this process recovered.
+/// Recovery of this process's container.
 struct Recovered {
-  RecoverySource source = RecoverySource::in_place;  ///< of its own container
+  RecoverySource source = RecoverySource::in_place;  ///< source of its own container
   std::uint64_t container_bytes = 0;                 ///< moved, rebuilt or fetched
   std::string summary;  ///< e.g. "rank 2: container rebuilt from ranks 0 4 6 (xor)", or empty
 };

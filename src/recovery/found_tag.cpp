@@ -13,7 +13,7 @@
 namespace kedge::recovery {
 namespace {
 
-/// Its texts follow it.
+/// Record of a tag; its texts follow it.
 struct FoundTagRecord {
   commits::CommitRecord commit;
   std::uint64_t total_bytes = 0;

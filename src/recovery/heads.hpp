@@ -10,7 +10,7 @@
 
 namespace kedge::recovery {
 
-/// What counts in place of what one container says.
+/// Replacement for what one container says.
 struct Contradiction {
   std::size_t index = 0;           ///< of the head that is contradicted
   std::optional<CommitHead> head;  ///< what most containers of the commit say; nothing if as many say something else

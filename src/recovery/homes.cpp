@@ -49,7 +49,7 @@ struct Offer {
 
 static_assert(comm::kHasNoPadding<ContainerRecord, Question, Answer, Offer>, "padding would be sent, which nobody set");
 
-/// What makes a set one set.
+/// Identity of a set.
 using SetKey = std::tuple<Id128, Id128, std::uint64_t>;
 
 SetKey key_of(const format::SetDescriptor& set) { return {set.commit_id, set.protection_id, set.set_number}; }
@@ -69,7 +69,7 @@ RankKey rank_key(const format::SetDescriptor& set, std::size_t position) {
   return {set.generation, set.commit_id, set.world_size, set.members[position].logical_rank.value};
 }
 
-/// Of several holders the owner needs no move; else the lowest.
+/// Chooses among several holders: the owner, which needs no move; else the lowest.
 void offer_holder(int& holder, int candidate, int owner) {
   if (holder == owner) return;
   if (holder == kNoProcess || candidate == owner || candidate < holder) holder = candidate;
@@ -90,7 +90,7 @@ class HoldingExchange {
   }
 
  private:
-  /// Both sides of every record about a container hold it against this.
+  /// Whether a record can have this key; both sides of every record about a container check it.
   [[nodiscard]] static bool is_possible(const RankKey& key) {
     return key.world_size != 0 && key.logical_rank < key.world_size;
   }

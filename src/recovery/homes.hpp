@@ -1,5 +1,5 @@
-// What each process is told as a home: who holds the containers of the logical ranks, and the files of the sets, that
-// are decided on here. Nobody is told everything.
+// Knowledge of each home process: who holds the containers of its logical ranks, and the files of its sets. Nobody is
+// told everything.
 #pragma once
 
 #include <compare>
@@ -15,7 +15,7 @@
 
 namespace kedge::recovery {
 
-/// What one process says of one container that it can reach.
+/// One process's statement about one container that it can reach.
 struct Holding {
   CommitHead commit;
   LogicalRank logical_rank;
@@ -71,7 +71,7 @@ struct HomedSet {
   bool whole = false;
 };
 
-/// What is decided on this process.
+/// Ranks and sets whose home is this process.
 struct Homes {
   std::map<RankKey, HomedRank> ranks;
   std::vector<HomedSet> sets;

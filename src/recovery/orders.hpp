@@ -1,4 +1,4 @@
-// What each process has to do so that every rank's container of a chosen commit lies with its owner.
+// Orders to each process, so that every rank's container of a chosen commit lies with its owner.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the prefix has of a run's commits, as far as it is needed.
+// Commits of a run on the prefix, as far as they are needed.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct PrefixFinding {
   std::optional<Failure> failure = {};  ///< why `tags` are not known, though the prefix could be listed
 };
 
-/// What the look needs to know.
+/// Input of look_at_prefix.
 struct PrefixQuestion {
   Id128 run_id;
   std::uint32_t world_size = 0;

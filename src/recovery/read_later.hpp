@@ -10,8 +10,9 @@
 namespace kedge::recovery {
 
 struct ReadLater {
-  std::vector<store::FileKey> files;  ///< of this process's own
-  bool own_container = false;         ///< so is the container, by whoever loads from it; the same on every rank
+  std::vector<store::FileKey> files;  ///< keys of this process's own files
+  bool own_container = false;         ///< whether the container is read by whoever loads from it; the same on every
+                                      ///< rank
 };
 
 /// COLLECTIVE. Files that the orders will have read whole, and, if whoever `loads` will check it, the commit's

@@ -92,7 +92,7 @@ class SetRebuild {
   [[nodiscard]] std::string summary() const {
     std::string others;
     for (std::size_t i = 0; i < order_.set.members.size(); ++i) {
-      // Of a pair that lost both containers, each has the other's copy as its parity.
+      // A member of a pair that lost both containers has the other's copy as its parity.
       const bool helped = i != order_.set.position && (order_.present.container[i] || order_.present.parity[i]);
       if (helped) others += compose(" {}", order_.set.members[i].logical_rank.value);
     }
@@ -156,7 +156,7 @@ class SetRebuild {
     }
   }
 
-  /// What was made is what was lost: by its recorded checksum, and by what its superblock says.
+  /// Checks that the rebuilt file is the lost one: by its recorded checksum, and by its superblock.
   void check(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) {
     check_inputs(stripes, passed);
     if (container_ != nullptr) {

@@ -44,7 +44,7 @@ void Recovery::survey_only() {
 
 std::optional<Opened> Recovery::open(const Selection& selection, Newer newer, Reading reading) {
   warned_.clear();
-  // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
+  // A recovery that failed needs a whole look: only that finds what is to be rebuilt instead.
   Depth depth = policy_.verify == Verify::headers ? Depth::headers
                 : policy_.reads_later             ? Depth::what_is_opened
                                                   : Depth::what_is_used;

@@ -20,7 +20,7 @@
 
 namespace kedge::recovery {
 
-/// The same on every rank.
+/// Settings of a recovery, the same on every rank.
 struct RecoveryPolicy {
   Verify verify = Verify::all;
   bool durable = false;
@@ -54,11 +54,12 @@ struct Opened {
   RecoveryTotals totals;
   /// Parity of sets of which nothing was missing, and the other commits that stay, are only known by their headers yet.
   bool unread = false;
-  /// So are containers that were in place: nothing may be given up for this commit before they were read.
+  /// Whether containers that were in place are unread, too: nothing may be given up for this commit before they were
+  /// read.
   bool is_own_unread = false;
 };
 
-/// Of one engine; it remembers which commits failed. Calls must be the same on every rank.
+/// Recovery of one engine; it remembers which commits failed. Calls must be the same on every rank.
 class Recovery {
  public:
   /// All that is referred to must outlive it.
@@ -84,10 +85,10 @@ class Recovery {
   /// (Opened::is_own_unread).
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
 
-  /// COLLECTIVE. What was opened turned out damaged while it was loaded: the next open reads all that counts first, and
-  /// rebuilds it or takes an older commit. The second time it must not be opened again.
+  /// COLLECTIVE. The opened commit turned out damaged while it was loaded: the next open reads all that counts first,
+  /// and rebuilds it or takes an older commit. The second time it must not be opened again.
   void found_damaged(const CommitHead& commit, const Failure& damage);
-  /// Local. It was loaded, and what failed before does not count any more.
+  /// Local. The opened commit was loaded intact: its earlier failures do not count any more.
   void found_intact(const Id128& commit_id) { failed_once_.erase(commit_id); }
 
  private:
@@ -98,7 +99,7 @@ class Recovery {
     what_is_used,     ///< whole: of what counts, all that the recovery will not read and check itself
     all_that_counts,  ///< whole: all of what counts
   };
-  /// What is to be carried out.
+  /// A plan of what to carry out.
   struct Plan {
     Survey survey;
     Choice choice;

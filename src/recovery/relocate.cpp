@@ -121,8 +121,8 @@ class Relocation {
     if (failure && !failure_) failure_ = std::move(failure);
   }
 
-  /// As after every transfer between peers: nothing is trusted. Where what was written does not have the checksum that
-  /// the file says of itself, all of it is read again, which tells what is damaged.
+  /// Checks the written file, as after every transfer between peers: nothing is trusted. If its checksum is not the one
+  /// in its head, all of it is read again, which tells what is damaged.
   void check() {
     for (Lane& lane : *lanes_) {
       if (lane.draft == nullptr) continue;

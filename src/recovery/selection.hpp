@@ -10,7 +10,7 @@
 
 namespace kedge::recovery {
 
-/// What open() does, decided from values that are the same on every rank.
+/// Decision of open(), from values that are the same on every rank.
 struct Choice {
   /// Index into the candidates; nothing if there is none to open.
   std::optional<std::size_t> chosen;
@@ -20,7 +20,7 @@ struct Choice {
   std::string lost;
   /// With `lost`: all that was asked for was saved by another number of ranks.
   bool other_ranks = false;
-  /// There are commits, and none of the tag that a Before names.
+  /// Whether there are commits, and none of the tag that a Before names.
   bool is_bound_unknown = false;
 };
 

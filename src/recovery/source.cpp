@@ -107,7 +107,7 @@ class SourceLook {
 
 }  // namespace
 
-/// COLLECTIVE. The same on every rank.
+/// COLLECTIVE. Tags of the Source, the same on every rank.
 std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& given_up, std::set<std::string>& logged,
                                            Deadline list_again_until) const {
   for (int lists = 0;; ++lists) {

@@ -41,7 +41,7 @@ class SourceRecovery {
   /// if its prefix cannot be listed.
   [[nodiscard]] OpenedSource open(const Source& source);
 
-  /// Local. It must not be opened again. That says nothing about what this run's stores hold of the same commit.
+  /// Local. The commit must not be opened again from this prefix. That says nothing about this run's stores.
   void exclude(const std::string& prefix, const Id128& commit_id, std::string why) {
     excluded_[{prefix, commit_id}] = std::move(why);
   }

@@ -33,7 +33,7 @@ std::string difference(const CommitHead& header, const CommitHead& majority) {
 // Each start counts from its own 1,000,000: a generation is greater than every one of earlier starts even when the
 // stores that knew them are lost.
 
-/// What the stores say, sorted into what names a commit of this run and what does not.
+/// Files of the stores, sorted into those that name a commit of this run and the rest.
 struct StoreFinding {
   Holdings holdings;
   std::string unreadable;
@@ -105,8 +105,8 @@ class SurveyDraft {
     return std::nullopt;
   }
 
-  /// COLLECTIVE. What the run's record says was discarded and what is excluded is not recoverable. The failure if the
-  /// record could not be read: then a commit that looks fine may have been discarded.
+  /// COLLECTIVE. Marks commits that were discarded (by the run's record) or excluded as not recoverable. The failure if
+  /// the record could not be read: then a commit that looks fine may have been discarded.
   [[nodiscard]] std::optional<Failure> rule_out() {
     std::vector<std::byte> discarded(survey_.candidates.size());
     auto failure = group_.try_together([&] {
@@ -129,7 +129,7 @@ class SurveyDraft {
     return failure;
   }
 
-  /// COLLECTIVE. What the ledger is to know of it.
+  /// COLLECTIVE. The survey's result for the ledger.
   [[nodiscard]] commits::Surveyed surveyed() const {
     commits::Surveyed result;
     result.highest_generation = highest_generation();
@@ -163,7 +163,7 @@ class SurveyDraft {
   /// Rank 0's, of what lies on the prefix.
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   [[nodiscard]] bool has_commits_on_prefix() const noexcept { return commits_on_prefix_; }
-  /// COLLECTIVE. Of all that was seen, and at least that from which this start counts.
+  /// COLLECTIVE. Highest generation that was seen, and at least the one that this start counts from.
   [[nodiscard]] std::uint64_t highest_generation() const {
     const std::uint64_t seen =
         std::max({in_stores_.highest_generation, highest_on_prefix_, ledger_.highest_generation()});
@@ -172,7 +172,7 @@ class SurveyDraft {
   [[nodiscard]] Survey finish() && { return std::move(survey_); }
 
  private:
-  /// The same on every rank.
+  /// Adds a tag, the same on every rank.
   void add(const FoundTag& tag) {
     auto& candidates = survey_.candidates;
     auto found = std::ranges::find(candidates, tag.commit.id, [](const Candidate& one) { return one.commit.id; });
@@ -248,7 +248,7 @@ void StorageSurvey::reject_contradicted() {
 Survey StorageSurvey::survey(const Selection* selection) {
   SurveyDraft draft(group_, run_, storage_, ledger_);
   draft.add_stores(files_);
-  // What was seen counts, though nothing can be opened now: the next commit must be newer than all of it.
+  // Generations that were seen count, though nothing can be opened now: the next commit must be newer than all of them.
   const auto throw_if_opening = [&](const std::optional<Failure>& failure) {
     if (selection == nullptr || !failure) return;
     ledger_.raise_generation(draft.highest_generation());

@@ -1,4 +1,4 @@
-// What of this run's commits all storage has: the one place where candidates come about.
+// Survey of this run's commits in all storage: the one place where candidates come about.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace kedge::recovery {
 
-/// What there is, as all ranks know it; never changed after it was made.
+/// Result of a survey, as all ranks know it; never changed after it was made.
 struct Survey {
   std::uint32_t processes = 0;        ///< of the group that made it
   std::vector<Candidate> candidates;  ///< newest first
@@ -46,10 +46,10 @@ class StorageSurvey {
   /// COLLECTIVE. Reads the headers of all files in the stores anew.
   void look();
 
-  /// COLLECTIVE. What there is by what the stores were found to have, with what the prefix has; what was discarded or
-  /// excluded is not recoverable. The ledger gets what of it is known now. `selection` is what is to be opened: of what
-  /// is on the prefix alone, the survey has only what it can come to. Null: nothing is to be opened, and a prefix that
-  /// cannot be read is only logged; otherwise that throws Error{io}.
+  /// COLLECTIVE. Surveys the stores, as look() found them, and the prefix; discarded or excluded commits are not
+  /// recoverable. The ledger gets the result. `selection` is what is to be opened: of commits on the prefix alone, the
+  /// survey has only those that it can come to. Null: nothing is to be opened, and a prefix that cannot be read is only
+  /// logged; otherwise that throws Error{io}.
   [[nodiscard]] Survey survey(const Selection* selection);
 
   /// Local. Reads whole what of a commit this process holds, but for what is left out. False if any of it differs from

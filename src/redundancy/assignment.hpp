@@ -16,8 +16,8 @@ namespace kedge::redundancy {
 struct Assignment {
   Scheme scheme = Scheme::single;  ///< never automatic; the same on every rank
   std::uint32_t parities = 1;      ///< rs: members of a set that may be lost, 2 to 4; else 1. The same on every rank
-  std::uint64_t set_number = 0;    ///< of this rank's set
-  Membership membership;           ///< of this rank's set; alone in it if the scheme is single
+  std::uint64_t set_number = 0;    ///< number of this rank's set
+  Membership membership;           ///< members of this rank's set; alone in it if the scheme is single
   std::vector<int> domain;         ///< ranks of this rank's failure domain, ascending, this one included
   /// The lowest rank outside of rank 0's failure domain, which keeps a copy of what only rank 0 has; nothing if all are
   /// in one. The same on every rank.

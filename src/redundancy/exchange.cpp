@@ -94,7 +94,7 @@ class Run {
   }
 
  private:
-  /// What of an input goes into this piece; empty if it ends before.
+  /// Part of an input that goes into this piece; empty if it ends before.
   static Contribution part_of(const Input& input, const Piece& piece) {
     if (input.length <= piece.begin) return {&input, {}};
     return {&input, {piece.begin, std::min(piece.length, input.length - piece.begin)}};

@@ -30,7 +30,7 @@ struct Membership {
   std::uint32_t me = 0;    ///< this process's position
 };
 
-/// What passed. Vectors are as long as the stripes; 0 where this member had no part.
+/// Result of an exchange. Vectors are as long as the stripes; 0 where this member had no part.
 struct Exchanged {
   std::optional<Failure> failure;      ///< the first on this member
   std::vector<std::uint32_t> written;  ///< CRC32C of each stripe that this member is the target of

@@ -1,4 +1,4 @@
-// What an exchange does to this member's files: reads inputs, writes sums, and remembers the first failure.
+// Files of this member in an exchange: reads inputs, writes sums, and remembers the first failure.
 #pragma once
 
 #include <cstddef>

@@ -5,15 +5,15 @@
 
 namespace kedge::redundancy {
 
-/// As the user set them: options redundancy.piece_bytes and redundancy.depth.
+/// User's settings: options redundancy.piece_bytes and redundancy.depth.
 struct PieceSettings {
   std::uint64_t bytes = 0;  ///< of a piece; 0: piece_bytes chooses
   std::uint32_t depth = 4;  ///< steps under way at once
 };
 
-/// What one member's messages under way may take, if the user does not say otherwise.
+/// Most memory for one member's messages in flight, if the user does not say otherwise.
 inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{13} << 20U;
-/// What they may take whatever the user says: large sets would multiply a large piece into more than there is.
+/// Most memory for them whatever the user says: large sets would multiply a large piece into more than there is.
 inline constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 30U;
 inline constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{64} << 10U;
 inline constexpr std::uint64_t kMostPieceBytes = std::uint64_t{1} << 20U;

@@ -55,7 +55,7 @@ class Geometry {
     return symbol_of(stripe, member) < code_.data();
   }
 
-  /// What a member's file has of a stripe: nothing if its container ends before.
+  /// Segment of a member's file in a stripe: nothing if its container ends before.
   [[nodiscard]] std::optional<Input> segment(std::uint32_t stripe, std::uint32_t member) const {
     if (!is_data(stripe, member)) {
       const std::uint64_t number = symbol_of(stripe, member) - code_.data();

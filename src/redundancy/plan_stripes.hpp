@@ -1,4 +1,4 @@
-// What is summed up with what to make a set's parity, and to rebuild lost files: pure.
+// Stripes: the sums that make a set's parity, and rebuild lost files. Pure.
 //
 // rs, n members, m parities: containers, continued with zeros to the longest one's size, are cut into n - m segments of
 // equal length (rounded up to 4 KiB). Stripe s of n: its m parity segments lie with members s to s + m - 1, its n - m

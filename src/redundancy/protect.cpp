@@ -60,7 +60,7 @@ class Protector {
 
   [[nodiscard]] store::FileKey key() const { return {subject_.commit.id, subject_.protection_id}; }
 
-  /// What the whole file's checksum must be is known from the checksums in it.
+  /// Computes the whole file's checksum from the checksums in it.
   void look_at_container() {
     file_->check_present();
     store::ExpectedFile expected;
@@ -111,7 +111,7 @@ class Protector {
   [[nodiscard]] PartFile parity() const { return {parity_, {}, format::kSuperblockBytes}; }
 
   void check_and_describe(std::span<const Stripe> stripes, const Exchanged& passed) {
-    file_->check_present();  // it was sent from where it lies
+    file_->check_present();  // the container was sent from where it lies
     // Every byte of the container went into somebody's parity.
     if (!read_as_recorded(membership_.me, Part::container, {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)},
                           stripes, passed, container())) {

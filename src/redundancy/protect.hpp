@@ -14,20 +14,20 @@
 
 namespace kedge::redundancy {
 
-/// What is protected, and which protection it gets.
+/// A commit to protect, and the protection that it gets.
 struct Subject {
   CommitHead commit;
-  LogicalRank logical_rank;               ///< of this process's container
+  LogicalRank logical_rank;               ///< rank of this process's container
   store::StoreFile* container = nullptr;  ///< pinned by the caller meanwhile
-  Id128 protection_id;                    ///< the same on every rank, drawn for this
+  Id128 protection_id;                    ///< id of this protection, the same on every rank
   Scheme scheme = Scheme::xor_;
   std::uint32_t parities = 1;  ///< of rs
   std::uint64_t set_number = 0;
 };
 
-/// What it took on this rank.
+/// Result and cost of a protection on this rank.
 struct Protection {
-  std::optional<Failure> failure;  ///< the same on every rank; then nothing of this protection stays
+  std::optional<Failure> failure;  ///< first failure, the same on every rank; then nothing of this protection stays
   std::uint64_t parity_bytes = 0;
   std::uint64_t sent_bytes = 0;
 };

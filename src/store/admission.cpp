@@ -60,14 +60,14 @@ Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) cons
     return nullptr;
   }
   {
-    // The others' notes are read before what is free: what they have taken since counts twice, and never not at all.
+    // Notes of others are read before what is free: what they have taken since counts twice, and never not at all.
     Announced announced = announce(bytes);
     if (!fits(bytes + others_bytes(announced))) return std::move(announced.note);
   }
   return wait_for_turn(bytes, fits);
 }
 
-/// What does not fit beside the others' may fit when they have taken theirs: one process at a time waits for that.
+/// Waits for a turn, one process at a time: what does not fit beside the others' may fit when they have taken theirs.
 Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fits) const {
   Patience patience(Deadline::after(patience_));
   std::unique_ptr<fs::Lock> turn;

@@ -27,8 +27,8 @@ class Admission {
             std::chrono::seconds patience = kPatience)
       : file_system_(std::move(file_system)), directory_(std::move(directory)), mine_(mine), patience_(patience) {}
 
-  /// What is admitted counts as taken by the others until this is destroyed: by then it must show in what is free. Null
-  /// where the process is alone.
+  /// Admitted bytes, which count as taken by the others until this is destroyed: by then they must show in what is
+  /// free. Null where the process is alone.
   using Admitted = std::unique_ptr<fs::Lock>;
 
   /// Whether so many bytes fit: nothing, or why not. It may throw Error.

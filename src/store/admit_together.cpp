@@ -22,7 +22,7 @@ struct Demand {
   int ranks = 0;
 };
 
-/// What one rank needs, and which limits it is under.
+/// Needs of one rank, and the limits that it is under.
 std::vector<std::byte> packed(const NodeStore& store, std::uint64_t additional_bytes) {
   const std::vector<fs::Room> rooms = store.rooms();
   comm::Packer packer;

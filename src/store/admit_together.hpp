@@ -1,4 +1,4 @@
-// What all ranks of a node are about to take is added up before any of them takes it.
+// Admission of all ranks of a node: their needs are added up before any of them takes storage.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,7 @@ void Adopted::remove_if(Condition&& condition) {
 }
 
 void Adopted::remove_all_but(const IsKept& is_kept) {
-  // Also what holds nothing: its owner is not here to use it again.
+  // Removes free files, too: their owner is not here to use them again.
   remove_if([&](const Slot& slot) { return slot.pins == 0 && !(slot.holds_something() && is_kept(slot.key)); });
 }
 

@@ -26,7 +26,7 @@ struct FailedFlush {
 /// Pure. Nothing if it is not such a record.
 [[nodiscard]] std::optional<FailedFlush> parse_failed_flush(const std::string& text);
 
-/// Local, reads only. Of the store in `directory`; nothing if there is no valid one. Throws Error{io}.
+/// Local, reads only. Record of the store in `directory`; nothing if there is no valid one. Throws Error{io}.
 [[nodiscard]] std::optional<FailedFlush> read_failed_flush(fs::FileSystem& file_system, const std::string& directory);
 
 }  // namespace kedge::store

@@ -21,8 +21,8 @@ enum class FileKind : std::uint8_t {
 };
 inline constexpr std::size_t kFileKinds = 4;
 
-/// Of the directories for files that a rank routes through a checkpoint: "routed-<rank>.<number>". What is in one has
-/// the names that the application gave.
+/// Names of the directories for files that a rank routes through a checkpoint: "routed-<rank>.<number>". Files in them
+/// have the names that the application gave.
 inline constexpr std::string_view kRoutedPrefix = "routed-";
 
 /// Which file of a run's directory it is: the rank that keeps it, and which of that rank's files, reused in turn.

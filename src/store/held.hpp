@@ -1,4 +1,4 @@
-// What the node-local store says of the files that lie in it.
+// Results of scanning the files of a node-local store.
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@
 
 namespace kedge::store {
 
-/// What a sealed file belongs to; protection_id is none for containers.
+/// Owner of a sealed file; protection_id is none for containers.
 struct FileKey {
   Id128 commit_id;
   Id128 protection_id;
@@ -40,7 +40,7 @@ struct Offered {
   auto operator<=>(const Offered&) const = default;
 };
 
-/// What was found in one file at a scan.
+/// A file as a scan found it.
 struct Held {
   FileKind kind = FileKind::container;
   LogicalRank logical_rank;                      ///< whose file it is, by its name

@@ -9,7 +9,7 @@
 namespace kedge::store {
 namespace {
 
-/// What was read counts as what the file holds, unless it is of another kind, or a manifest that says nothing here.
+/// The file's content counts, unless it is of another kind, or a manifest that says nothing here.
 void take_over(VerifiedFile&& found, Held& held) {
   if (found.fault == FileFault::kind) return;
   held.superblock = std::move(found.superblock);
@@ -39,7 +39,7 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
     if (held.size_bytes == 0) return;  // given up by a checkpoint that failed, or not yet begun
     std::unique_ptr<fs::File> file;
     if (bytes == nullptr) {
-      // As whoever uses it opens it: one that only can be read would be chosen, and then fail.
+      // Opened for writing, as its user does: a file that can only be read would be chosen, and then fail.
       file = file_system.open(held.path, fs::Access::read_write);
       bytes = file.get();
     }

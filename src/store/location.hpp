@@ -12,7 +12,7 @@
 
 namespace kedge::store {
 
-/// What the choice of a place depends on.
+/// Inputs of the choice of a store's location.
 struct Surroundings {
   std::string configured;               ///< store.path, or empty
   std::string node;                     ///< replaces {node}

@@ -52,7 +52,7 @@ std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::
           noted_commit(file_system, directory) == record.run_id || has_output(file_system, directory, record.run_id);
       stores.push_back({directory, record, has_commits});
     });
-    if (!failure || failure->code == ErrorCode::not_found) continue;  // it may disappear meanwhile
+    if (!failure || failure->code == ErrorCode::not_found) continue;  // the store may disappear meanwhile
     if (unreadable == Unreadable::skipped) continue;
     rethrow_with(*std::move(failure),
                  "; this store may belong to this run: restart once the file can be read, remove the store's directory "

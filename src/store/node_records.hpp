@@ -23,7 +23,7 @@ struct StoreOfName {
   bool has_commits = false;  ///< checkpoints were made there, or outputs are
 };
 
-/// What becomes of a store whose record cannot be read: it may be the one that is looked for.
+/// How to treat a store whose record cannot be read: it may be the one that is looked for.
 enum class Unreadable { refused, skipped };
 
 /// Local, reads only. This user's stores below `root` that belong to a run of this name, whichever it is; on this node,
@@ -55,7 +55,7 @@ class NodeRecords {
   void note_commit(const Id128& run_id);
   void forget_commit();
 
-  /// Of the run's newest commit of which the flush failed; rank 0's store has it.
+  /// Record of the run's newest commit of which the flush failed; rank 0's store has it.
   [[nodiscard]] std::optional<FailedFlush> failed_flush();
   void note_failed_flush(const FailedFlush& failed);
   void forget_failed_flush();

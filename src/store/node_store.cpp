@@ -218,7 +218,7 @@ void NodeStore::sweep() {
   fs::FileSystem& file_system = directory_.file_system();
   const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
   for (const std::string& name : file_system.list(directory())) {
-    // What cannot be removed must not keep the run from starting: make_routed_directory goes around it.
+    // A directory that cannot be removed must not keep the run from starting: make_routed_directory goes around it.
     if (name.starts_with(mine)) (void)attempt([&] { fs::remove_tree(file_system, fs::join(directory(), name)); });
   }
 }

@@ -63,7 +63,7 @@ class NodeStore {
   [[nodiscard]] StoreFile& begin(FileKind kind, std::uint64_t expected_bytes);
   /// Storage that these files would take, begun one after the other, beyond what their idle files have. Throws io.
   [[nodiscard]] std::uint64_t additional_bytes(std::span<const PlannedFile> planned) const;
-  /// What limits the storage that can be taken. Throws io.
+  /// Limits on the storage that can be taken. Throws io.
   [[nodiscard]] std::vector<fs::Room> rooms() const { return directory_.rooms(); }
   /// True if begin() would take a file that can still be offered.
   [[nodiscard]] bool begin_would_overwrite(FileKind kind) const {
@@ -87,7 +87,7 @@ class NodeStore {
   /// files whose key is not kept are removed, those that hold nothing readable too. Pinned files stay as they are.
   void retire_all_but(const IsKept& is_kept, std::uint64_t newest = UINT64_MAX);
 
-  /// So many idle files of this kind stay: several may be begun before one is retired.
+  /// Sets how many idle files of this kind stay: several may be begun before one is retired.
   void spare(FileKind kind, std::size_t files) {
     const Guard guard(mutex_);
     of(kind).spare(files);
@@ -99,10 +99,10 @@ class NodeStore {
   void unpin(StoreFile& file);
   /// pin() does not find this file until another scan: what it says of itself is contradicted by others.
   void distrust(const std::string& path);
-  /// What pin() would find of this commit, own and adopted, each once.
+  /// Files of this commit that pin() would find, own and adopted, each once.
   [[nodiscard]] std::vector<Offered> offered(const Id128& commit_id);
-  /// What pin() would find here is damaged: it is offered no more. An own file of parity is removed: nothing is ever
-  /// rebuilt from it. Throws io, and then it may be offered by another scan.
+  /// Withdraws a file that pin() would find and that is damaged: it is offered no more. An own file of parity is
+  /// removed: nothing is ever rebuilt from it. Throws io, and then it may be offered by another scan.
   void reject(const Offered& file);
   /// Another process removed a file that counts: until the next scan this store seems to have more than it has. Throws
   /// io.

@@ -82,7 +82,7 @@ void RunDirectory::throw_if_removed() const {
                       location_.directory, 0});
 }
 
-/// Throws it.
+/// Throws what the system refused, with what is needed and what is free.
 void RunDirectory::explain(const Failure& refused, std::uint64_t needed_bytes) const {
   Failure failure = refused;
   // If the system cannot even say what is free, what it refused is the better reason.

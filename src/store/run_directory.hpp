@@ -65,7 +65,7 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
   /// Files that are opened or made from now on write directly what is large, where that is possible.
   void write_directly() noexcept { direct_ = true; }
   void remove(const FileName& name) const { file_system_->remove(path_of(name)); }
-  /// So many processes of this node have files here, this one included.
+  /// Sets how many processes of this node have files here, this one included.
   void share_with(std::uint64_t processes) noexcept {
     processes_ = processes;
     if (processes > 1) admission_.share();

@@ -9,9 +9,9 @@
 
 namespace kedge::store {
 
-/// Local, reads only. Those of a run that containers, or copies of such, in this directory of a store are sealed for,
-/// each once, the newest first: also such as newer ones superseded, until their files are overwritten. A file that
-/// cannot be read is left out. Throws Error{io | not_found} if the directory cannot be listed.
+/// Local, reads only. Commits of a run that containers, or copies of such, in this directory of a store are sealed for,
+/// each once, the newest first: also superseded ones, until their files are overwritten. A file that cannot be read is
+/// left out. Throws Error{io | not_found} if the directory cannot be listed.
 [[nodiscard]] std::vector<CommitHead> sealed_commits(fs::FileSystem& file_system, const std::string& directory,
                                                      const Id128& run_id);
 

@@ -78,7 +78,7 @@ std::optional<Failure> Sealing::begin_together(std::span<const PlannedFile> plan
   auto local = attempt([&] { additional_bytes = store_.additional_bytes(planned); });
   const bool takes = additional_bytes != 0;
   const auto has_changed = [&] {
-    if (!takes) return false;  // it has begun
+    if (!takes) return false;  // the range has begun
     const std::uint64_t before = additional_bytes;
     return !attempt([&] { additional_bytes = store_.additional_bytes(planned); }) && additional_bytes != before;
   };
@@ -147,8 +147,8 @@ std::optional<Failure> Sealing::seal(const std::optional<Failure>& local) {
   return seal_ready();
 }
 
-/// What cannot be unsealed is removed by discard; what even that cannot remove is found again at the next start, where
-/// its protection or container counts only together with what belongs to it.
+/// Gives up all files. discard() removes a file that cannot be unsealed; one that cannot be removed either is found
+/// again at the next start, where its protection or container counts only together with what belongs to it.
 void Sealing::give_up() {
   for (Draft& draft : drafts_) {
     const auto failure = attempt([&] { store_.discard(draft.file()); });

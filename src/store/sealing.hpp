@@ -32,7 +32,7 @@ class Draft final : public fs::ByteAccess {
   [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
 
   using Head = std::array<std::byte, format::kSuperblockBytes>;
-  /// What the seal writes.
+  /// First 4096 bytes, which the seal writes.
   [[nodiscard]] Head& head() noexcept { return head_; }
   [[nodiscard]] StoreFile& file() noexcept { return file_; }
   [[nodiscard]] const FileKey& key() const noexcept { return key_; }
@@ -74,9 +74,10 @@ class Sealing {
 
   /// Local, the same on every rank. From now on another thread votes, over messages of its own.
   void continue_over(comm::Group group) { group_ = std::move(group); }
-  /// COLLECTIVE. The first failure on any rank, the same on all; everything is given up then.
+  /// COLLECTIVE. Votes: the first failure on any rank, the same on all; everything is given up then.
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local);
-  /// COLLECTIVE. The first vote, *ready*: all that can fail but the seal is done, and flushed. Likewise.
+  /// COLLECTIVE. The first vote, *ready*: all that can fail but the seal is done, and flushed. The first failure on any
+  /// rank, the same on all; everything is given up then.
   [[nodiscard]] std::optional<Failure> ready(const std::optional<Failure>& local);
   /// COLLECTIVE, after ready() without failure. All write their first 4096 bytes; the second vote, *sealed*. On a
   /// failure of any rank nothing stays sealed anywhere, and a further vote confirms this before it is returned.

@@ -26,18 +26,18 @@ struct Slot {
   FileName name;
   State state = State::free;  ///< changed by become()
   std::uint32_t pins = 0;
-  bool failed = false;  ///< it could not be opened, read or begun: it is not written again in this start
+  bool failed = false;  ///< the file could not be opened, read or begun: it is not written again in this start
   bool intact = false;  ///< as far as the last scan looked; what was sealed since is
   FileKey key;
   std::uint64_t generation = 0;
   std::unique_ptr<StoreFile> file;  ///< opened when first needed, then kept open
 
   [[nodiscard]] bool holds_something() const noexcept { return state == State::sealed || state == State::retired; }
-  /// What can be read of this key lies here.
+  /// Whether a readable file of this key lies here.
   [[nodiscard]] bool offers(const FileKey& wanted) const noexcept {
     return holds_something() && intact && key == wanted;
   }
-  /// Likewise of this commit, whatever its kind.
+  /// Whether a readable file of this commit lies here, whatever its kind.
   [[nodiscard]] bool offers_of(const Id128& commit_id) const noexcept {
     return holds_something() && intact && key.commit_id == commit_id;
   }
@@ -45,7 +45,8 @@ struct Slot {
   [[nodiscard]] StoreFile& opened(const RunDirectory& directory);
   /// Looks into the file anew and takes over what is found.
   [[nodiscard]] Held scan(const RunDirectory& directory, const Id128& run_id, Verify verify);
-  /// The same with every byte, where it lies: what was touched here is not fetched again by whoever reads it next.
+  /// Reads every byte where it lies and takes over what is found: bytes in the cache are not fetched again by the next
+  /// reader.
   [[nodiscard]] Held verify(const RunDirectory& directory, const Id128& run_id);
   /// 0 if it is gone.
   [[nodiscard]] std::uint64_t size_bytes(const RunDirectory& directory) const;

@@ -58,7 +58,7 @@ void Slots::verify(const Id128& run_id, const Id128& commit_id, const LeftOut& l
   }
 }
 
-/// The one with which less is lost, or that needs less new storage.
+/// Whether less is lost with the first slot, or it needs less new storage.
 bool Slots::comes_before(const Slot& one, const Slot& other) const {
   if (worth(one) != worth(other)) return worth(one) < worth(other);
   return one.size_bytes(directory_) > other.size_bytes(directory_);
@@ -128,7 +128,7 @@ StoreFile& Slots::opened_for_refill(Slot& slot) {
   return replace(slot);
 }
 
-/// What the slot held is given up.
+/// Replaces the slot's file by an empty one.
 StoreFile& Slots::replace(Slot& slot) {
   slot.file.reset();
   directory_.remove(slot.name);
@@ -138,7 +138,7 @@ StoreFile& Slots::replace(Slot& slot) {
   return *slot.file;
 }
 
-/// What is written in place would be written into the backup, too: a new file takes the name.
+/// Replaces a file that a backup shares, as writes in place would change the backup, too.
 void Slots::replace_if_shared(Slot& slot) {
   if (slot.file->is_shared()) (void)replace(slot);
 }
@@ -162,12 +162,12 @@ Slot& Slots::begin_any() {
       slot.failed = true;
       continue;
     }
-    // Also for a file that is not new: who made it may have died, or failed, before its name was durable. A failure is
-    // the directory's, not this file's.
+    // Names are made durable also for a file that is not new: who made it may have died, or failed, before that. A
+    // failure is the directory's, not this file's.
     directory_.make_names_durable();
     const auto not_unsealed = attempt([&] { slot.file->unseal(); });
     if (!not_unsealed) return slot;
-    // Its storage is given back, or it goes as a whole; if neither can be done it is left alone.
+    // A file that cannot be used gives its storage back, or is removed; if neither can be done it is left alone.
     if (attempt([&] { discard(slot); })) slot.failed = true;
     if (is_last(*not_unsealed)) throw Error(*not_unsealed);
   }
@@ -212,7 +212,7 @@ void Slots::make_ready(std::uint64_t size_bytes, const Wanted& wanted) {
     file.warm_up();
   });
   if (!failure) return;
-  // What was reserved in part must not be taken for a file that is ready.
+  // A partial reservation must not be taken for a file that is ready.
   slot.file.reset();
   directory_.remove(slot.name);
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
@@ -235,7 +235,7 @@ void Slots::discard(Slot& slot) {
   slot.key = {};
   // "Its space is freed": the pages of a failed checkpoint belong to the application again.
   if (!attempt([&] { slot.file->empty(); })) return;
-  // What cannot be unsealed must not be found as a sealed file later: it goes as a whole.
+  // A file that cannot be unsealed must not be found as a sealed one later: it is removed.
   slot.file.reset();
   directory_.remove(slot.name);
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });

@@ -9,7 +9,7 @@
 
 namespace kedge::store {
 
-/// So many files of a kind are to have storage before it is asked for.
+/// How many files of a kind are to have storage before it is asked for.
 struct Wanted {
   std::size_t idle = 1;
   std::size_t all = 1;  ///< at most, with those that hold something
@@ -54,7 +54,7 @@ class Slots {
   [[nodiscard]] Slot* slot_with(const FileKey& key) noexcept;
   /// Whether a file that is sealed and intact was removed. Throws io.
   [[nodiscard]] bool misses_files() const;
-  /// Of the files that are sealed and intact.
+  /// Keys of the files that are sealed and intact.
   [[nodiscard]] std::vector<FileKey> keys() const;
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }

@@ -61,7 +61,7 @@ void StoreFile::reserve(std::uint64_t size_bytes) {
   use(whole_pages);
 }
 
-/// What one rank takes ahead must not be missed by another of its node.
+/// Storage that one rank takes ahead must not be missed by another of its node.
 std::uint64_t StoreFile::reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) {
   if (size_bytes <= size_bytes_) return size_bytes_;
   if (wished_bytes > size_bytes_ && space_.is_ample(wished_bytes - size_bytes_)) {
@@ -75,7 +75,7 @@ void StoreFile::note_new(std::uint64_t new_from, std::uint64_t size_bytes) noexc
   if (new_from < size_bytes) new_from_ = std::min<std::uint64_t>(new_from_, new_from);
 }
 
-/// What was free when it was asked for may be gone a moment later, and quotas show only here.
+/// Takes storage. Free space may be gone a moment after it was asked for, and quotas show only here.
 std::uint64_t StoreFile::take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes) {
   try {
     return file_->reserve(size_bytes);
@@ -119,8 +119,8 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
 
 void StoreFile::empty() {
   unseal();
-  // What was gathered for a container that failed was written by unseal or is lost: both are fine.
-  // Truncated in any case: a reservation that failed in part may have left more than size_bytes() knows.
+  // Gathered bytes of a container that failed were written by unseal or are lost: both are fine. Truncated in any case:
+  // a reservation that failed in part may have left more than size_bytes() knows.
   end_access();
   file_->truncate(0);
   grows_ = false;
@@ -181,7 +181,7 @@ fs::ByteAccess& StoreFile::bytes() {
   return memory_access_;
 }
 
-/// What was filled twice without a change of size is likely to be filled so again.
+/// A file that was filled twice without a change of size is likely to be filled so again.
 device::HostMemory StoreFile::memory() noexcept {
   constexpr unsigned kFillsBefore = 2;
   if (!access_ || fills_ < kFillsBefore) return {};

@@ -71,11 +71,11 @@ class StoreFile final : public format::ContainerTarget {
   /// Throws Error{io} if the file was removed or truncated by another process since the last call. Called at the start
   /// of an engine call that will touch the bytes, so that a mapping never reaches past the file's end.
   void check_present();
-  /// It has a second name: a backup by hard links, which must not change with it.
+  /// Whether it has a second name: a backup by hard links, which must not change with it.
   [[nodiscard]] bool is_shared() { return file_->status().links > 1; }
   /// Hands everything written so far to the system, and where `durable`, to stable storage.
   void flush(bool durable);
-  /// Local. All of it was written: what comes next refills it.
+  /// Local. Marks the file as written: what comes next refills it.
   void filled() noexcept {
     new_from_ = UINT64_MAX;
     ++fills_;
@@ -127,7 +127,7 @@ class StoreFile final : public format::ContainerTarget {
   ByteRanges written_;                                ///< while it grows
   std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< storage from here on was never written; till filled()
   std::unique_ptr<WriteCombiner> combiner_;           // block storage
-  std::shared_ptr<device::FileAccess> file_access_;   ///< likewise; ended before the file is sealed
+  std::shared_ptr<device::FileAccess> file_access_;   ///< on block storage; ended before the file is sealed
 };
 
 }  // namespace kedge::store

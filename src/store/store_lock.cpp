@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds kLockPollInterval{50};
 constexpr double kSilent_s = 2;  // a job that was just killed needs no line
 
-/// What the name of a lock file says; nothing for other names.
+/// Parsed name of a lock file.
 struct LockName {
   std::uint64_t incarnation = 0;
   std::string_view rank;

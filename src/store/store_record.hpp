@@ -10,7 +10,7 @@
 
 namespace kedge::store {
 
-/// What the record says.
+/// Content of the record.
 struct StoreRecord {
   Id128 run_id;        ///< none if there is no valid record
   Id128 place_id;      ///< whose store it is: as RunRecord::place_id
@@ -20,10 +20,10 @@ struct StoreRecord {
   bool operator==(const StoreRecord&) const = default;
 };
 
-/// Local. Of the store in `directory`. Throws Error{io}.
+/// Local. Reads the record of the store in `directory`. Throws Error{io}.
 [[nodiscard]] StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory);
 
-/// Pure. Its file's content.
+/// Pure. Content of the record's file.
 [[nodiscard]] std::string to_text(const StoreRecord& record);
 
 /// Local. The first bytes of a small file of a store; empty if there is none. Throws Error{io}.

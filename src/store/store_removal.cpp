@@ -20,7 +20,8 @@ namespace {
 
 using Kind = fs::FileStatus::Kind;
 
-/// As the last of all starts would hold one: a job that starts meanwhile is refused, and so is this if one is there.
+/// Lock of this removal, as the last of all starts would hold it: a job that starts meanwhile is refused, and so is
+/// this if one is there.
 const std::string& own_lock() {
   static const std::string name = compose("{}{}.drop", kLockPrefix, commits::kIncarnationMax);
   return name;

@@ -11,12 +11,12 @@
 
 namespace kedge::store {
 
-/// What lies in a run's directory on this node.
+/// Content of a run's directory on this node.
 struct StoreContent {
   StoreRecord record;
   std::string job;                     ///< of a batch system, of the last start; empty if unknown
   std::vector<std::string> files;      ///< that Kedge wrote, by name; also directories of routed files
-  std::uint64_t bytes = 0;             ///< of those files
+  std::uint64_t bytes = 0;             ///< bytes of these files
   std::vector<std::uint64_t> left_by;  ///< starts that left a lock which nobody holds: they are dead
   std::string used_by;                 ///< who holds a lock there, other than this process; empty: nobody
 };

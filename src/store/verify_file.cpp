@@ -67,7 +67,7 @@ class Verification {
   }
 
  private:
-  /// What a reader refuses as corrupt is this fault.
+  /// Runs a reader's step, and makes corruption that it finds this fault.
   template <class Step>
   static auto reading(FileFault fault, Step&& step) {
     try {
@@ -173,7 +173,7 @@ class Verification {
     reject(FileFault::content, "its parity is damaged");
   }
 
-  /// What a copy says of itself counts if it fits the set: its checksum is its own.
+  /// Head of a copied container, if it fits the set: its checksum is its own.
   [[nodiscard]] std::optional<CommitHead> head_of_copy(const format::SetDescriptor& set) const {
     const bool is_copy = found_.kind == FileKind::parity && set.scheme == Scheme::partner;
     if (!is_copy || set.parity_bytes < format::kSuperblockBytes) return std::nullopt;

@@ -21,7 +21,7 @@ namespace kedge::store {
 /// "container", "parity", "set descriptor", "manifest".
 [[nodiscard]] std::string_view noun(FileKind kind) noexcept;
 
-/// What a file must be; what is not known is not compared.
+/// Expected identity of a file; unknown fields are not compared.
 struct ExpectedFile {
   std::optional<FileKind> kind;  ///< nothing: whatever its first bytes say
   std::optional<Id128> run_id;
@@ -39,7 +39,7 @@ enum class FileFault : std::uint8_t {
   unsealed,   ///< being written or free
   bad_magic,  ///< the first bytes are those of no kind, or of another kind that cannot be read either
   head,       ///< the first 4096 bytes are damaged or contradict themselves
-  kind,       ///< it is whole, and of another kind
+  kind,       ///< the file is whole, and of another kind
   run,
   rank,    ///< another rank's, or one that its commit does not have
   commit,  ///< of another commit, generation, tag or world size
@@ -49,7 +49,7 @@ enum class FileFault : std::uint8_t {
   content,    ///< checksums
 };
 
-/// What a file was found to be. What could be read of it is here even if it is not what it should be.
+/// Result of verifying a file. Whatever could be read of it is here even if it is not what it should be.
 struct VerifiedFile {
   FileFault fault = FileFault::none;
   std::string message;                           ///< one sentence, or empty; without the path
@@ -74,7 +74,7 @@ using OnProgress = std::function<void(std::uint64_t)>;
 [[nodiscard]] VerifiedFile verify_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
                                        const ExpectedFile& expected, Verify verify, const OnProgress& on_progress = {});
 
-/// Local. The same; throws Error{corrupt} unless it is intact.
+/// Local. Verifies as verify_file does; throws Error{corrupt} unless it is intact.
 VerifiedFile require_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
                           const ExpectedFile& expected, Verify verify);
 

@@ -30,7 +30,7 @@ class VirtualSignal final : public Communicator::Signal {
   SignalState state_;
 };
 
-/// Its death is that of its rank.
+/// A thread in virtual time; it dies with its rank.
 class VirtualThread final : public Communicator::Thread {
  public:
   VirtualThread(const std::shared_ptr<Mailboxes>& mailboxes, int rank, std::function<void()> body) {
@@ -147,7 +147,7 @@ class Endpoint final : public Communicator {
     throw Error(ErrorCode::invalid_argument,
                 compose("there is no channel {}; channels are 0 to {}", channel, comm::kUserChannels - 1));
   }
-  /// Of the channels of all communicators of a rank.
+  /// Lane of a channel, among the channels of all communicators of a rank.
   [[nodiscard]] int lane(int channel) const noexcept { return connection_ * comm::kChannelLimit + channel; }
   static std::string missing_peers(std::span<const Request> requests) {
     std::string text;

@@ -133,7 +133,7 @@ Wake Mailboxes::wait(std::span<Communicator::Request> requests, int rank, int co
   return Wake::complete;
 }
 
-/// Also for a connection that nobody waits on yet.
+/// Interrupts waits on a connection, also later ones.
 void Mailboxes::interrupt(int rank, int connection) {
   const Lock lock(mutex_);
   auto& self = at(rank);

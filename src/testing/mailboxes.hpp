@@ -41,13 +41,13 @@ struct Waiter {
   std::condition_variable changed;
 };
 
-/// What the signal of a rank is, under the mutex.
+/// State of a rank's signal, under the mutex.
 struct SignalState {
   bool raised = false;
   Waiter* waiter = nullptr;
 };
 
-/// What all ranks of a world share: messages under way, who lives, who waits. Everything is under one mutex:
+/// State that all ranks of a world share: messages in flight, who lives, who waits. Everything is under one mutex:
 /// ranks are few and their messages small. Calls of a dead rank throw SimulatedDeath, in each of its threads.
 class Mailboxes {
  public:
@@ -87,7 +87,7 @@ class Mailboxes {
   const std::string launch = to_string(random_id());  ///< as Communicator::launch
 
  private:
-  /// What came for a rank from one sender on one channel, and who waits for it; one of the two is empty.
+  /// Messages for a rank from one sender on one channel, and receives that wait for them; one of the two is empty.
   struct Lane {
     std::list<std::vector<std::byte>> arrived;
     std::list<PostedReceive*> posted;
@@ -117,7 +117,7 @@ class Mailboxes {
   std::vector<Rank> ranks_;
   int live_;         // ranks
   int threads_;      // of live ranks
-  int waiting_ = 0;  // of those
+  int waiting_ = 0;  // threads that wait
   bool begun_ = false;
   bool released_ = false;
   std::uint64_t messages_ = 0;

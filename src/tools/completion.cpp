@@ -12,7 +12,7 @@
 namespace kedge::tools {
 namespace {
 
-/// What a word on the command line may be.
+/// Kind of a word on the command line.
 struct WordKind {
   bool tags = false;
   bool files = false;

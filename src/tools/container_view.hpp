@@ -12,7 +12,7 @@
 
 namespace kedge::tools {
 
-/// What could be read of a container; regions only if its index is whole.
+/// The readable parts of a container; regions only if its index is whole.
 struct Content {
   std::string path;  ///< as the user gave it
   format::Superblock superblock;

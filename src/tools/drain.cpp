@@ -58,7 +58,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// What the launcher says of itself.
+/// The launcher's version, as it prints it.
 std::string version_of(const std::string& launcher) {
   std::string text;
   if (FILE* const pipe = ::popen((shell_word(launcher) + " --version 2>&1 </dev/null").c_str(), "r")) {

@@ -165,7 +165,7 @@ void remove_latest(fs::FileSystem& file_system, const std::string& prefix,
   });
 }
 
-/// What is left of a removed run, in words.
+/// Remains of a removed run, in words.
 std::string remains_text(fs::FileSystem& file_system, const std::string& prefix, const std::string& run,
                          const persist::RunOnPrefix& removed) {
   std::string text;

@@ -51,7 +51,7 @@ bool changed_meanwhile(const OpenedFile& opened) {
   return !failure && now != opened.first;
 }
 
-// What was found goes to the finding; nothing is checked here again.
+// Copies the result to the finding; nothing is checked here again.
 void judge(store::VerifiedFile&& found, const OpenedFile& opened, const std::optional<store::FileName>& name,
            Finding& finding) {
   const std::string message = what_is_wrong(opened, found, name);

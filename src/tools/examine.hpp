@@ -22,7 +22,7 @@ namespace kedge::tools {
 enum class FileKind : std::uint8_t {
   container,      ///< a sealed container, or the remains of one
   set_file,       ///< a sealed parity file or set descriptor, or the remains of one
-  unsealed,       ///< it is being written, or free to be written
+  unsealed,       ///< the file is being written, or free to be written
   other_version,  ///< of a format that this program does not know
   foreign,        ///< no file of Kedge's
 };
@@ -47,10 +47,10 @@ struct OpenedFile {
 /// is damage.
 [[nodiscard]] Error refusal(FileKind kind, const std::string& path);
 
-/// What the file must be: what its name in a store's directory says, if it has one of those.
+/// The file's expected kind and rank: by its name in a store's directory, if it has one of those.
 [[nodiscard]] store::ExpectedFile expected_by(const std::optional<store::FileName>& name, bool manifest = false);
 
-/// What was found wrong, in the words for people who look at files.
+/// The fault that was found, in words for people who look at files.
 [[nodiscard]] std::string what_is_wrong(const OpenedFile& opened, const store::VerifiedFile& found,
                                         const std::optional<store::FileName>& name);
 
@@ -58,7 +58,7 @@ struct OpenedFile {
 /// else by its content.
 [[nodiscard]] bool is_manifest(const OpenedFile& opened, const std::optional<store::FileName>& name);
 
-/// What became of checking one file.
+/// Result of checking one file.
 struct Finding {
   enum class State : std::uint8_t { ok, damaged, unsealed, uncommitted, cannot_look };
   State state = State::cannot_look;
@@ -72,7 +72,7 @@ struct Finding {
   std::string reason;                            ///< one sentence, unless ok
 };
 
-/// What the failure makes of the file: corrupt is damage, bad_state unsealed, anything else cannot be looked at.
+/// Sets the finding's state by the failure: corrupt is damage, bad_state unsealed, anything else cannot be looked at.
 void judge(const Failure& failure, Finding& finding);
 /// Damaged if there is any damage, else ok.
 void judge(std::vector<format::Damage> damages, Finding& finding);

@@ -18,7 +18,7 @@ struct RoutedFile {
   bool is_directory = false;  ///< with nothing in it
 };
 
-/// What is asked for; everything, if nothing is said.
+/// Selected files; all, if nothing is said.
 struct Wanted {
   std::vector<std::string> names;  ///< of files, or of directories that they are in
   std::optional<std::uint32_t> rank;
@@ -30,10 +30,10 @@ struct Wanted {
 /// if some containers could not be read (`is_complete` is false), each file may be one of several.
 void place_files(std::vector<RoutedFile>& files, bool is_complete);
 
-/// Those that are wanted, in their order.
+/// Selects the wanted files, in their order.
 [[nodiscard]] std::vector<RoutedFile> select_files(const std::vector<RoutedFile>& files, const Wanted& wanted);
 
-/// The first name that stands for no file; `files` as in place_files. Nothing if each stands for one.
+/// The first wanted name that stands for no file; `files` as in place_files. Nothing if each stands for one.
 [[nodiscard]] std::optional<std::string> unmatched(const std::vector<RoutedFile>& files, const Wanted& wanted);
 
 }  // namespace kedge::tools

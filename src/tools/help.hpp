@@ -17,7 +17,7 @@ void fit_help(CLI::App& program);
 /// Nothing if there is no such subcommand.
 [[nodiscard]] const CLI::App* find_command(const CLI::App& program, const std::string& name);
 
-/// What is wrong with a word that is not one of the program's subcommands, and which one was meant.
+/// Error for a word that is not one of the program's subcommands, with the nearest one.
 [[nodiscard]] std::string unknown_command(const CLI::App& program, const std::string& word);
 
 }  // namespace kedge::tools

@@ -20,7 +20,7 @@
 namespace kedge::tools {
 namespace {
 
-/// The same on every process: what is wrong with one of them is told by the vote on options.
+/// Options of a process, the same on every process: the vote on options tells what is wrong with one of them.
 Options options_of(const std::vector<std::string>& settings) {
   Options options;
   try {
@@ -40,7 +40,7 @@ struct Asked {
   bool all_runs = false;
 };
 
-/// COLLECTIVE. What process 0 finds: the runs of the job that `options` name, or of all.
+/// COLLECTIVE. Runs that process 0 finds: those of the job that `options` name, or all.
 std::vector<std::string> runs_to_drain(const comm::Group& processes, const Options& options) {
   comm::throw_if(processes.vote(options.load_failure));
   std::vector<std::string> runs;

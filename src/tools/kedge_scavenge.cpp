@@ -17,7 +17,7 @@
 namespace kedge::tools {
 namespace {
 
-/// What goes wrong with one store keeps none of the others from being scavenged.
+/// Scavenges each store; a failure of one keeps none of the others from it.
 Outcome scavenge(const ScavengeArguments& arguments) {
   Options options = load_options(process_environment(), ".").options;
   if (options.load_failure) return explain(*options.load_failure);

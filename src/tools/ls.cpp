@@ -21,7 +21,7 @@ struct LsArguments {
   bool tags = false;
 };
 
-/// What a completion needs. A tag that was committed again is there once.
+/// Tags for completion. A tag that was committed again is there once.
 std::string tags_of(fs::FileSystem& file_system, const std::string& path) {
   std::set<std::string> seen;
   std::string text;

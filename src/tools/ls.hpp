@@ -1,4 +1,4 @@
-// What kedge ls prints: the checkpoints of a prefix, or what one node's store holds of them.
+// Output of kedge ls: the checkpoints of a prefix, or one node's store.
 #pragma once
 
 #include <string>

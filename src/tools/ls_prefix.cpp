@@ -68,7 +68,7 @@ std::string parent_cell(const TagEntry& entry, const Tags& tags) {
   return tag == nullptr ? short_id(entry.commit.parent_id) : printable(*tag);
 }
 
-/// What is not removed as old checkpoints are.
+/// Marks commits that are not removed as old checkpoints are.
 std::string note_cell(const TagEntry& entry) {
   if (entry.commit.is_output) return entry.pinned ? "output, pinned" : "output";
   return entry.pinned ? "pinned" : "-";
@@ -162,7 +162,7 @@ Json json_of(const persist::TagList& list, const std::string& shown, const RunSt
   return json;
 }
 
-/// Those of this node that flush to the prefix.
+/// Stores of this node that flush to the prefix.
 std::vector<Store> stores_of(fs::FileSystem& file_system, const std::string& prefix) {
   std::vector<Store> stores = stores_here(file_system);
   std::erase_if(stores, [&](const Store& one) { return one.content.record.prefix != prefix; });
@@ -179,7 +179,7 @@ std::string stores_text(const std::vector<Store>& stores) {
   return text;
 }
 
-/// What this node knows of flushes that failed, and of which the commit has not come here by another way.
+/// Failed flushes that this node knows of, unless the commit has come to the prefix by another way.
 std::vector<store::FailedFlush> failed_flushes(fs::FileSystem& file_system, const std::vector<Store>& stores,
                                                const persist::TagList& list) {
   std::vector<store::FailedFlush> found;

@@ -1,4 +1,4 @@
-// What one node's store holds: a line per commit, as far as this node tells.
+// Listing of one node's store: a line per commit, as far as this node tells.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -93,7 +93,7 @@ void StoreListing::add(fs::FileSystem& file_system, const std::string& path, con
     ++unsealed_;
     return;
   }
-  if (is_manifest(opened, name)) return;  // it adds nothing to what the containers say
+  if (is_manifest(opened, name)) return;  // a manifest adds nothing to what the containers say
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   const store::VerifiedFile found =
       store::verify_file(*opened.file, opened.size_bytes, path, expected_by(name), Verify::headers);
@@ -123,7 +123,7 @@ void StoreListing::add_set_file(const format::SetDescriptor& set, std::uint64_t 
   commit.parity_bytes += file_bytes;
 }
 
-/// They come and go while it is looked at.
+/// Files come and go while a store is looked at.
 void StoreListing::add_routed(fs::FileSystem& file_system, const std::string& directory) {
   (void)attempt([&] {
     for (const fs::TreeFile& file : fs::files_below(file_system, directory)) {
@@ -158,7 +158,7 @@ std::string StoreListing::storage_text() const {
   return compose("\nstorage taken: {}, {:.1f} times the newest checkpoint here\n", human_bytes(storage_bytes_), times);
 }
 
-/// Of a commit that is here: another one's does not matter any more.
+/// Text for the failed flush of a commit that is here: another one's does not matter any more.
 std::string StoreListing::flush_text() const {
   if (!failed_flush_ || !commits_.contains({failed_flush_->generation, failed_flush_->commit_id})) return {};
   return "\n" + failed_flush_text(*failed_flush_);

@@ -1,4 +1,4 @@
-// What every subcommand of `kedge` has in common: its place on the command line, its exit status, its output.
+// Common parts of all subcommands of `kedge`: their place on the command line, exit status, output.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Command {
 /// Complains, in words for people; what a program that met this failure exits with.
 [[nodiscard]] Outcome explain(const Failure& failure);
 
-/// The same for a command that copies or frees something, and may be called again (kedge/exit_status.hpp).
+/// Complains for a command that copies or frees something, and may be called again (kedge/exit_status.hpp).
 [[nodiscard]] Outcome explain_attempt(const Failure& failure);
 
 /// To standard output, in order with everything else written there.

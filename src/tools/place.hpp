@@ -1,4 +1,4 @@
-// What a word on the command line means: a tag directory by its path, or a tag on the prefix.
+// Meaning of a word on the command line: a tag directory by its path, or a tag on the prefix.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ class App;
 
 namespace kedge::tools {
 
-/// What the commands that read checkpoints take.
+/// Operand of the commands that read checkpoints.
 inline constexpr const char* kCheckpointOperand = "TAG|DIRECTORY|FILE";
 
 /// A directory below a prefix that has, or ought to have, a manifest.
@@ -57,7 +57,7 @@ struct Meant {
 /// The option --run of commands that take tags.
 void add_run_option(CLI::App& parser, std::string& run);
 
-/// What `names`, those of one directory, make of it.
+/// Kind of a directory, by the names in it.
 enum class DirectoryKind : std::uint8_t { store, prefix, tag, empty, foreign };
 [[nodiscard]] DirectoryKind classify_directory(const std::vector<std::string>& names);
 

@@ -1,4 +1,4 @@
-// What a user tells kedge scavenge, and what the command tells the program that it starts: the same words.
+// Arguments of kedge scavenge, and of the program that it starts: the same words.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@
 namespace kedge::tools {
 namespace {
 
-/// Of a run's checkpoints on the prefix; 0: it has none.
+/// Newest generation of a run's checkpoints on the prefix; 0: it has none.
 std::uint64_t newest_generation(const persist::TagList& list, const Id128& run_id) {
   std::uint64_t newest = 0;
   for (const persist::TagEntry& entry : list.entries) {

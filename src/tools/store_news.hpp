@@ -1,4 +1,4 @@
-// What stores of this node have that the prefix has not.
+// Commits in stores of this node that the prefix has not.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct StoreNews {
   std::vector<CommitHead> commits;  ///< newest first: the newest checkpoint, if it is newer, and outputs; may be empty
 };
 
-/// Local. Of these stores, which flush to the prefix that has `list`; those of a run that was given up have nothing
-/// that anybody waits for.
+/// Local. News of these stores, which flush to the prefix that has `list`; those of a run that was given up have
+/// nothing that anybody waits for.
 [[nodiscard]] std::vector<StoreNews> store_news(fs::FileSystem& file_system, const std::vector<Store>& stores,
                                                 const persist::TagList& list, const RunStates& states);
 

@@ -8,7 +8,7 @@
 
 namespace kedge::tools {
 
-/// What is printed fits into this many columns, unless a path, a name or a value is longer.
+/// Width of the output in columns; a path, a name or a value may be longer.
 inline constexpr std::size_t kColumns = 80;
 /// Where lines that were folded go on.
 inline constexpr std::size_t kFoldIndent = 9;
@@ -27,7 +27,7 @@ class Table {
   /// spaces) or 'n' (of names, which stay in their row).
   explicit Table(std::string alignment) : alignment_(std::move(alignment)) {}
 
-  /// As many cells as there are columns.
+  /// Adds a row: as many cells as there are columns.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   /// One line per row, without spaces at the ends of lines.
   [[nodiscard]] std::string text() const;

@@ -23,8 +23,8 @@ struct OpenedManifest {
 /// format), io.
 [[nodiscard]] OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPlace& place);
 
-/// As persist::open_container, which judges it. Throws Error{corrupt} that says missing, truncated, or whose it is
-/// instead; mismatch (newer format); io.
+/// Opens a container as persist::open_container does, which judges it. Throws Error{corrupt} that says missing,
+/// truncated, or whose it is instead; mismatch (newer format); io.
 [[nodiscard]] persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& place,
                                                       const format::ManifestHead& head, const format::ShardRow& row,
                                                       LogicalRank rank);

@@ -210,7 +210,7 @@ Json finding_json(const Finding& finding) {
   return json;
 }
 
-// What was found so far, and what it means for the exit status.
+// Findings so far, and what they mean for the exit status.
 struct Tally {
   std::uint64_t ok = 0;
   std::uint64_t damaged = 0;
@@ -257,7 +257,7 @@ struct Tally {
   }
 
  private:
-  // What the good ones are, if that is not plain.
+  // Kinds of the good files, if not plain.
   [[nodiscard]] std::string kinds_text() const {
     const std::uint64_t containers = ok_of(store::FileKind::container);
     if (ok == containers) return {};

@@ -31,10 +31,10 @@ namespace kedge::tools {
 [[nodiscard]] Json shape_json(const Shape& shape);
 [[nodiscard]] Json attribute_json(const AttributeValue& value);
 
-/// What --json prints. Names may be any bytes; JSON stays JSON.
+/// JSON text that --json prints. Names may be any bytes; JSON stays JSON.
 [[nodiscard]] std::string json_text(const Json& json);
 
-/// What a region's elements are, for a table: "float64", or "struct".
+/// Type of a region's elements, for a table: "float64", or "struct".
 [[nodiscard]] std::string dtype_text(DataType dtype, std::string_view members);
 
 }  // namespace kedge::tools

@@ -30,11 +30,11 @@ namespace kedge::testing {
 /// thread.
 class InProcessJob {
  public:
-  /// What one rank does: its engine, and a connected communicator for messages of its own. Both are valid until it
+  /// Body of one rank: its engine, and a connected communicator for messages of its own. Both are valid until it
   /// returns.
   using Body = std::function<void(Engine& engine, Communicator& communicator)>;
 
-  /// Local. The same options on every rank. Throws Error{invalid_argument} if `ranks` is below 1.
+  /// Local. A job with the same options on every rank. Throws Error{invalid_argument} if `ranks` is below 1.
   InProcessJob(int ranks, Options options);
   /// Local. Options by rank, of which `store.path` and `log` may differ: a `store.path` for each node is another way to
   /// tell stores apart. Called in each start, from all ranks' threads at once.

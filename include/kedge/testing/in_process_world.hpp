@@ -18,7 +18,7 @@ namespace kedge::testing {
 
 class Mailboxes;
 
-/// What happens to a rank at a planned event.
+/// How a rank ends at a planned event.
 enum class StopKind : std::uint8_t {
   die,   ///< SimulatedDeath is thrown from that event and from every later call of the rank
   stop,  ///< the rank hangs in that event; the run ends it with SimulatedDeath when all others have ended
@@ -27,9 +27,9 @@ enum class StopKind : std::uint8_t {
 /// How one rank's thread ended. Any other exception ends the process.
 struct RankOutcome {
   bool died = false;               ///< by SimulatedDeath
-  std::optional<Failure> failure;  ///< it threw kedge::Error
-  std::exception_ptr exception;    ///< it threw this std::exception (also set beside failure)
-  /// Neither died nor threw.
+  std::optional<Failure> failure;  ///< kedge::Error that the rank threw
+  std::exception_ptr exception;    ///< std::exception that the rank threw (also set beside failure)
+  /// Whether the rank neither died nor threw.
   [[nodiscard]] bool returned() const noexcept { return !died && exception == nullptr; }
 };
 
@@ -41,8 +41,8 @@ struct RankOutcome {
 /// finite gets Error{timeout}, and the others go on waiting. If no deadline is finite, all get Error{bad_state}
 /// "deadlock". A loop over test() is invisible to this; tests of such code must bound it themselves.
 ///
-/// As long as ranks are one thread each and use wait() rather than test(), what happens depends on the program and the
-/// fault plan alone, not on how threads are scheduled.
+/// A run is deterministic (program and fault plan alone decide it, not the scheduling of threads) as long as ranks are
+/// one thread each and use wait() rather than test().
 class InProcessWorld {
  public:
   /// Local. Throws Error{invalid_argument} if `ranks` is below 1. `thread_support` is what communicators report.
@@ -71,12 +71,12 @@ class InProcessWorld {
   /// world: throws Error{bad_state} if it has run, std::system_error if the system refuses a thread.
   std::vector<RankOutcome> run(const std::function<void(int rank)>& body);
 
-  /// The same with a connected communicator for each rank, valid until `body` returns.
+  /// Runs the body with a connected communicator for each rank, valid until `body` returns.
   std::vector<RankOutcome> run_connected(const std::function<void(Communicator&)>& body);
 
   /// Local, from any thread: messages sent so far by all ranks, and the events so far of one.
   [[nodiscard]] std::uint64_t messages() const;
-  [[nodiscard]] std::uint64_t events(int rank) const;  ///< As messages, of one rank.
+  [[nodiscard]] std::uint64_t events(int rank) const;  ///< Number of events of one rank so far.
 
  private:
   std::shared_ptr<Mailboxes> mailboxes_;

@@ -9,7 +9,7 @@
 
 namespace kedge::bindings {
 
-/// What C gave. Throws Error{invalid_argument} for null pointers, an unknown type, a key given twice.
+/// Attributes from C's array. Throws Error{invalid_argument} for null pointers, an unknown type, a key given twice.
 [[nodiscard]] Attributes attributes_of(const kedge_attribute* given, std::size_t count);
 
 /// Who asks for which attribute, for messages.

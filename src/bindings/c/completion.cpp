@@ -1,4 +1,4 @@
-// What becomes of a commit: waiting for a level, and hearing of it.
+// C calls that wait for the level of a commit, or are called back when it is reached.
 #include <chrono>
 #include <cmath>
 #include <optional>

@@ -1,4 +1,4 @@
-// What an engine has done, in numbers.
+// C calls for the engine's counters.
 #include "kedge/counters.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"

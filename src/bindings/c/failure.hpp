@@ -1,4 +1,4 @@
-// What C callers learn of a failure: a code as the result, the rest per thread until they ask.
+// Failures for C callers: a code as the result, the rest per thread until they ask.
 #pragma once
 
 #include <exception>
@@ -18,7 +18,7 @@ kedge_error remember(const std::exception& error) noexcept;
 /// Local. A call was given what it cannot use; `message` says what.
 kedge_error refuse(std::string message) noexcept;
 
-/// The same inside of guarded().
+/// Refuses an argument inside of guarded().
 [[noreturn]] inline void refuse_argument(std::string message) {
   throw Error(ErrorCode::invalid_argument, std::move(message));
 }

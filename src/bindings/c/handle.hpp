@@ -1,4 +1,4 @@
-// What the opaque types of kedge.h are, and how C's arguments become the engine's.
+// The opaque types of kedge.h, and conversions of C's arguments to the engine's.
 #pragma once
 
 #include <algorithm>

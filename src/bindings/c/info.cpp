@@ -1,4 +1,4 @@
-// What the open checkpoint holds: facts, attributes, regions.
+// C calls for the open checkpoint: facts, attributes, regions.
 #include <algorithm>
 #include <array>
 #include <span>

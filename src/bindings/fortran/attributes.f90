@@ -145,7 +145,7 @@ contains
     letters(size(letters)) = c_null_char
   end function letters_of
 
-  ! As C takes them; they refer to `attributes`.
+  ! The attributes in C's form; they refer to `attributes`.
   function attributes_for_c(attributes) result(given)
     type(kedge_attributes), intent(in), target :: attributes
     type(c_attribute), allocatable :: given(:)

@@ -1,4 +1,4 @@
-! What the open checkpoint is and holds.
+! Queries of the open checkpoint.
 module kedge_m_contents
   use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int64_t, c_null_char, c_size_t
   use, intrinsic :: iso_fortran_env, only: int64

@@ -1,4 +1,4 @@
-! What an engine has done, in numbers.
+! Counters of an engine.
 module kedge_m_counters
   use, intrinsic :: iso_c_binding, only: c_int
   use, intrinsic :: iso_fortran_env, only: int64
@@ -39,7 +39,7 @@ module kedge_m_counters
 
 contains
 
-  ! Local. What the engine has done so far, to this rank's knowledge.
+  ! Local. Counters of the engine so far, as this rank knows them.
   subroutine kedge_get_counters(engine, counters, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     type(kedge_counters), intent(inout) :: counters

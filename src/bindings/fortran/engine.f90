@@ -64,9 +64,9 @@ contains
     call settle(c_finalize(engine%handle), on_all_ranks, stat, errmsg)
   end subroutine kedge_finalize
 
-  ! COLLECTIVE. As kedge_finalize, but what is under way behind the program is waited for `seconds` at most, and 10 s
-  ! more for a write that has begun: `done` is false on all ranks if any gave up. The node-local files are then kept for
-  ! `kedge drain` or the next start.
+  ! COLLECTIVE. Finalizes as kedge_finalize does, but waits for background work `seconds` at most, and 10 s more for a
+  ! write that has begun: `done` is false on all ranks if any timed out. The node-local files are then kept for `kedge
+  ! drain` or the next start.
   subroutine kedge_finalize_for(engine, seconds, done, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     double precision, intent(in) :: seconds
@@ -133,8 +133,8 @@ contains
     call begin_commit(c_create, engine, tag, attributes, stat, errmsg)
   end subroutine kedge_create
 
-  ! COLLECTIVE. As kedge_create, but begins an output: data for people and other programs, such as a plot, which no
-  ! restart finds, and which counts as no checkpoint. Every output is flushed to the parallel filesystem.
+  ! COLLECTIVE. Begins an output: data for people and other programs, such as a plot, which no restart finds, and which
+  ! counts as no checkpoint. Every output is flushed to the parallel filesystem. Otherwise as kedge_create.
   subroutine kedge_create_output(engine, tag, attributes, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: tag
@@ -218,8 +218,8 @@ contains
     call settle(c_wait(engine%handle, to_c(tag), int(level, c_int)), on_all_ranks, stat, errmsg)
   end subroutine kedge_wait
 
-  ! COLLECTIVE. As kedge_wait, but a commit that is under way behind the program is waited for `seconds` at most:
-  ! `reached` is false on all ranks if any gave up, and the commit goes on.
+  ! COLLECTIVE. Waits as kedge_wait does, but for a commit that is pending in the background `seconds` at most:
+  ! `reached` is false on all ranks if any timed out, and the commit goes on.
   subroutine kedge_wait_for(engine, tag, level, seconds, reached, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: tag

@@ -1,4 +1,4 @@
-! What becomes of a failure: `stat` and `errmsg`, or the end of the program.
+! Reports a failure: by `stat` and `errmsg`, or by ending the program.
 module kedge_m_failures
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_null_char, c_ptr, c_size_t
   use kedge_m_c_api, only: c_end_program, c_error_name, c_failure, c_last_error, c_last_failure, c_strlen

@@ -1,4 +1,4 @@
-! What saving and loading have in common for all types and ranks: dimensions in C's order, and where a block lies.
+! Parts of saving and loading that all types and ranks share: dimensions in C's order, and where a block lies.
 module kedge_m_memory
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_ptr
   use, intrinsic :: iso_fortran_env, only: int64
@@ -55,7 +55,7 @@ contains
     call settle(code, reported_later, stat, errmsg)
   end subroutine save_memory
 
-  ! The same way back; `code` is the outcome, with which the caller calls settle.
+  ! Loads memory; `code` is the outcome, with which the caller calls settle.
   subroutine load_memory(engine, name, memory, dtype, extents, code)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: name

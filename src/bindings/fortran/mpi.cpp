@@ -1,4 +1,4 @@
-// What the module needs of MPI: the engine over a communicator, and how a program ends that did not ask for `stat`.
+// Calls of the module that need MPI: the engine over a communicator, and ending a program that did not ask for `stat`.
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -7,7 +7,7 @@
 
 namespace {
 
-/// What all ranks have to say is said by rank 0; the others let it end the job.
+/// Rank 0 prints messages that all ranks have; the others wait so long for it to end the job.
 constexpr std::chrono::seconds kOthersWait{3};
 
 /// MPICH's launcher drops what it has not forwarded yet when it is told to abort (seen: no message at all).

@@ -32,7 +32,7 @@ contains
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_open
 
-  ! COLLECTIVE. The same for the newest commit that is older than every commit of this tag.
+  ! COLLECTIVE. Opens the newest commit that is older than every commit of this tag; as kedge_open.
   subroutine kedge_open_before(engine, found, tag, newer, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     logical, intent(out) :: found
@@ -50,10 +50,10 @@ contains
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_open_before
 
-  ! COLLECTIVE. The same for another run's checkpoint, or a copied tag directory, as the starting point of a new run:
-  ! it is read in place. `prefix` is the directory that holds the tag directories; `run` the run whose tags to
-  ! consider, any if it is absent or empty; `tag` as for kedge_open. KEDGE_NOT_FOUND if there is none; KEDGE_IO if its
-  ! files are not trusted (persistent.trust).
+  ! COLLECTIVE. Opens another run's checkpoint, or a copied tag directory, as the starting point of a new run: it is
+  ! read in place. `prefix` is the directory that holds the tag directories; `run` the run whose tags to consider, any
+  ! if it is absent or empty; `tag` as for kedge_open. KEDGE_NOT_FOUND if there is none; KEDGE_IO if its files are not
+  ! trusted (persistent.trust).
   subroutine kedge_open_source(engine, prefix, run, tag, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: prefix
@@ -79,7 +79,7 @@ contains
     call settle(c_close(engine%handle), on_all_ranks, stat, errmsg)
   end subroutine kedge_close
 
-  ! What C calls newer; a number that is neither is passed on, for C to refuse on all ranks.
+  ! C's number for newer; an unknown one is passed on, for C to refuse on all ranks.
   pure function c_newer(newer) result(number)
     integer, intent(in), optional :: newer
     integer(c_int) :: number

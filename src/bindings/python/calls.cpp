@@ -14,7 +14,7 @@
 namespace kedge::python {
 namespace {
 
-/// Of the process, as the interpreter is. Never destroyed: threads may rest in it while the process ends.
+/// Calls of the process, as there is one interpreter. Never destroyed: threads may rest in it while the process ends.
 struct Calls {
   pid_t process = ::getpid();
   std::mutex mutex;

@@ -78,7 +78,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   ~Engine() { let_go(); }
 
-  /// Local. Its end may wait for a thread that logs by calling into Python: without the lock.
+  /// Local. Destroys the engine, whose end may wait for a thread that logs by calling into Python: without the lock.
   void let_go();
   /// Local. An error, or an exit, of the application ends it: its lock is released, whatever still refers to it, at
   /// once or with the call that another thread is in. Calls throw bad_state from then on.

@@ -55,8 +55,8 @@ void initialize_mpi() {
 /// COLLECTIVE, if all ranks come; false, and nothing is finalized, if they do not within that time: they may be
 /// anywhere.
 bool finalize_if_all_come(double seconds) {
-  // What this sends is the library's own, and never met by a receive of the application. Not before it is needed: the
-  // launch may have other programs, which never come.
+  // The barrier's messages are the library's own, and never matched by a receive of the application. Made when first
+  // needed: the launch may have other programs, which never come.
   MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;

@@ -56,7 +56,7 @@ std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
 
 std::shared_ptr<nb::object> kept_by_engine(nb::object object) {
   const auto release = [](nb::object* held) {
-    if (interpreter_ends()) return;  // and the object with it
+    if (interpreter_ends()) return;  // the interpreter took the object with it
     in_interpreter([&] { delete held; });
   };
   return {new nb::object(std::move(object)), release};

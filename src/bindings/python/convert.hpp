@@ -20,7 +20,7 @@ namespace kedge::python {
 [[nodiscard]] Attributes attributes_of(const nanobind::dict& values);
 [[nodiscard]] nanobind::dict dict_of(const Attributes& attributes);
 
-/// Of a callable that the engine keeps and may let go of in any thread, also when the interpreter is gone.
+/// An object with a callable that the engine keeps and may release in any thread, also when the interpreter is gone.
 [[nodiscard]] std::shared_ptr<nanobind::object> kept_by_engine(nanobind::object object);
 
 /// None, a shard as (global_shape, offset, holes_allowed), or True for replicated.

@@ -17,8 +17,8 @@ namespace nb = nanobind;
 namespace kedge::python {
 namespace {
 
-// What libraries exchange, and so must not change. nanobind's import of arrays shows neither the version nor all flags,
-// and before nanobind 2.10 it refuses tensors with a version.
+// DLPack's binary interface: must not change. nanobind's import of arrays shows neither the version nor all flags, and
+// before nanobind 2.10 it refuses tensors with a version.
 struct Unversioned {
   static constexpr const char* kName = "dltensor";
   static constexpr const char* kUsed = "used_dltensor";
@@ -70,7 +70,7 @@ class DlpackTensor {
   /// `what`: its name in errors. Throws Error{invalid_argument}, and leaves the capsule to itself then.
   DlpackTensor(const Text& what, nb::handle capsule) {
     if (auto* versioned = managed_in<Versioned>(capsule.ptr())) {
-      // Of another major version, nothing beyond the version may be looked at.
+      // With another major version, only the version itself may be read.
       if (versioned->major != Versioned::kMajor) {
         throw Error(
             ErrorCode::invalid_argument,

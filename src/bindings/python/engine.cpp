@@ -167,7 +167,7 @@ void on_complete(const Engine& engine, const Text& tag, int level, nb::object ca
   call(engine, [&](kedge::Engine& it) { it.on_complete(tag.bytes, static_cast<Level>(level), tell); });
 }
 
-/// What kedge.toml and the environment give this option.
+/// The option's value from kedge.toml and the environment.
 Text loaded_option(const Text& name) { return {get_option(Options::load(), name.bytes)}; }
 
 /// Whether that is another value than the built-in default. Throws invalid_argument if there is no such option.

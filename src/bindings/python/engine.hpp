@@ -17,7 +17,7 @@ struct Ranks {
   int size = 0;
 };
 
-/// What kedge._errors has for a failure.
+/// The exception of kedge._errors for a failure.
 [[nodiscard]] nanobind::object exception_of(const Failure& failure);
 
 void bind_errors(nanobind::module_& module);

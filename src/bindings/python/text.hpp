@@ -15,7 +15,7 @@ struct Text {
   operator const std::string&() const noexcept { return bytes; }  // NOLINT(google-explicit-constructor)
 };
 
-/// Of a str; false if it is another object.
+/// Reads the bytes of a str; false if it is another object.
 [[nodiscard]] inline bool read_text(nanobind::handle value, std::string& bytes) noexcept {
   if (!PyUnicode_Check(value.ptr())) return false;
   Py_ssize_t size = 0;

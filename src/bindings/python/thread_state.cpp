@@ -16,7 +16,8 @@ bool interpreter_ends() {
 
 namespace {
 
-/// Of a thread of the engine's; of one of Python's, which may be the one that ends the interpreter, there is none.
+/// Thread state of a thread of the engine's; a thread of Python's has none here, as it may be the one that ends the
+/// interpreter.
 class ThreadState {
  public:
   ThreadState() {
@@ -27,7 +28,7 @@ class ThreadState {
   ThreadState(const ThreadState&) = delete;
   ThreadState& operator=(const ThreadState&) = delete;
   ~ThreadState() {
-    if (state_ == nullptr || interpreter_ends()) return;  // it goes with the interpreter
+    if (state_ == nullptr || interpreter_ends()) return;  // the state went with the interpreter
     PyEval_RestoreThread(state_);
     PyThreadState_Clear(state_);
     PyThreadState_DeleteCurrent();

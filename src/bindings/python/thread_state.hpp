@@ -1,4 +1,4 @@
-// What the interpreter knows of a thread that it did not start.
+// The interpreter's state of a thread that it did not start.
 #pragma once
 
 namespace kedge::python {

@@ -24,7 +24,7 @@ class Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    if (interpreter_ends()) return;  // and the object with it
+    if (interpreter_ends()) return;  // the interpreter took the object with it
     in_interpreter([&] { delete object_; });
   }
   [[nodiscard]] nb::object& operator*() const noexcept { return *object_; }

@@ -10,7 +10,7 @@
 
 namespace kedge::python {
 
-/// What a call may meet in other threads.
+/// Which calls of other threads a call may run beside.
 enum class Use : std::uint8_t {
   alone,   ///< no call, and no checkpoint that another thread has open
   ends,    ///< no call: the thread that ends a checkpoint may be another one than began it

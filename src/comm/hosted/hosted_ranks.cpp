@@ -48,7 +48,7 @@ class HostedTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) override {
     return transfer(mail_->receive(-1, {rank_, channel_, tag}, bytes));
   }
-  /// Those of this process; ranks of others wait for their deadline.
+  /// Fails the ranks of this process; ranks of other processes wait for their deadline.
   void leave(std::string_view why) noexcept override {
     (void)attempt([&] { mail_->fail(std::string(why)); });
   }

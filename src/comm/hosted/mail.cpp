@@ -11,7 +11,7 @@
 namespace kedge::comm {
 namespace {
 
-// What is copied when it is sent.
+// Messages up to this size are copied when they are sent.
 constexpr std::size_t kSmallBytes = 4096;
 // How long it takes at most until a message of another process is seen.
 constexpr std::chrono::microseconds kPause{100};

@@ -22,7 +22,7 @@ namespace kedge::comm {
 
 /// A send or receive. Under the mutex of the mail, but for `target`, which whoever matched it fills alone.
 struct Transit {
-  int rank = 0;   ///< of this process: who waits for it
+  int rank = 0;   ///< rank of this process that waits for it
   int from = -1;  ///< of a receive: -1, from any, until it is matched
   std::span<std::byte> target;
   bool done = false;
@@ -59,7 +59,7 @@ class Mail {
   [[nodiscard]] bool test(const Transit& transit);
   [[nodiscard]] bool wait(const Transit& transit, Deadline deadline);
 
-  // Of the thread that carries messages between processes.
+  // Calls of the thread that carries messages between processes.
 
   /// True if it was another process's word that its ranks have ended.
   [[nodiscard]] bool take_in(std::vector<std::byte> message);
@@ -80,7 +80,7 @@ class Mail {
     std::span<const std::byte> bytes;  ///< of the sender, or of `copy`
     std::vector<std::byte> copy;
     std::shared_ptr<Transit> sent;           ///< waits for it to be received; null if nobody does
-    std::optional<std::uint64_t> answer_to;  ///< likewise, in another process
+    std::optional<std::uint64_t> answer_to;  ///< the waiting sender's request, if it is in another process
   };
   struct Box {
     std::list<Parcel> parcels;

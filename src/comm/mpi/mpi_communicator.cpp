@@ -76,7 +76,7 @@ void check_can_communicate(MPI_Comm comm) {
   }
 }
 
-/// What a collective call works on, on the heap, so that it can outlive a wait that gave up.
+/// Memory of a collective call, on the heap, so that it can outlive a wait that timed out.
 template <class Value>
 struct Pending {
   std::vector<Value> values;

@@ -30,7 +30,7 @@ struct MpiLimits {
 /// unwinding on one rank, or after MPI_Finalize, must not communicate; MPI_Finalize takes it back.
 class MpiCommunicator final : public Communicator {
  public:
-  /// Local. As kedge::mpi; smaller limits are for tests.
+  /// Local. The communicator of kedge::mpi; smaller limits are for tests.
   explicit MpiCommunicator(MPI_Comm comm, MpiLimits limits = {});
   ~MpiCommunicator() override;
 

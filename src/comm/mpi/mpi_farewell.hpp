@@ -1,4 +1,4 @@
-// What a rank that fails during a call, or makes no more calls, tells the others, over MPI.
+// Notices over MPI that a rank has failed during a call, or makes no more calls.
 #pragma once
 
 #include <mpi.h>

@@ -8,8 +8,8 @@
 
 namespace kedge::comm {
 
-/// What to tell the user if MPI_COMM_WORLD has one process and a launcher's variable says that it started several:
-/// then it belongs to another MPI, and each process is a job of its own. `library` is MPI's name and version.
+/// A warning for the user if MPI_COMM_WORLD has one process and a launcher's variable says that it started several:
+/// then the launcher belongs to another MPI, and each process is a job of its own. `library` is MPI's name and version.
 [[nodiscard]] std::optional<std::string> launcher_warning(
     int world_size, const std::function<std::optional<std::string>(const std::string&)>& variable,
     std::string_view library);

@@ -1,4 +1,4 @@
-// What differs from one MPI library to another.
+// Differences between MPI libraries.
 #pragma once
 
 #include <mpi.h>

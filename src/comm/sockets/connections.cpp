@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{10};
 constexpr std::chrono::milliseconds kLongestPause{500};
-/// What is read from one connection before the others have their turn.
+/// Most bytes read from one connection before the others have their turn.
 constexpr std::size_t kTurnBytes = std::size_t{4} << 20U;
 
 std::string words_of(int error) { return std::generic_category().message(error); }
@@ -93,7 +93,7 @@ void OutwardConnection::greet(SocketTime now) {
   if (greeted_bytes_ == sizeof greeting_) state_ = State::welcomed;
 }
 
-/// What is not welcomed sends nothing: something else may listen where that rank did.
+/// Reads the welcome. Before it nothing is sent: another process may listen where that rank did.
 void OutwardConnection::read_welcome(SocketTime now) {
   const Moved moved = receive_some(socket_, std::span(welcome_).subspan(welcome_bytes_));
   if (moved.ended) return try_again(now);
@@ -105,7 +105,7 @@ void OutwardConnection::read_welcome(SocketTime now) {
   else end(compose("has died: another program now listens at {}; start the job again", to_string(address_)));
 }
 
-/// The other side sends nothing but its goodbye; what is to be seen is that it ends.
+/// Reads the goodbye, the only byte that the other side sends, or the end of the connection.
 void OutwardConnection::watch() {
   std::array<std::byte, 1> one{};
   const Moved moved = receive_some(socket_, one);

@@ -1,4 +1,4 @@
-// The two connections between this rank and another one: one for each direction, made by who sends on it.
+// The two connections between this rank and another one: one for each direction, made by the rank that sends on it.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ class OutwardConnection {
   void queue_answer(const FrameHead& head, std::span<const std::byte> payload = {}) {
     answers_.push_back({head, payload});
   }
-  /// As far as it goes without waiting.
+  /// Connects and sends as far as possible without waiting.
   void go_on(SocketTime now);
 
   [[nodiscard]] int descriptor() const noexcept { return socket_.descriptor(); }
@@ -113,7 +113,7 @@ class InwardConnection {
  public:
   InwardConnection(Socket socket, int from) : socket_(std::move(socket)), from_(from) {}
 
-  /// As far as it goes without waiting, but not without a bound.
+  /// Reads as far as possible without waiting, up to a bound.
   void read(FrameReceiver& receiver);
   /// Says that it is closed on purpose.
   void say_goodbye() const noexcept;
@@ -123,7 +123,7 @@ class InwardConnection {
   void shut_down() const noexcept { socket_.shut_down(); }
 
  private:
-  /// What has to come next, or where an error was found.
+  /// Prepares for the payload that comes next, or closes on an error.
   void begin_payload(FrameReceiver& receiver);
   void complete(FrameReceiver& receiver);
   void refuse(std::string_view fault);

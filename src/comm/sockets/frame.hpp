@@ -1,4 +1,4 @@
-// What goes over a connection between two ranks: one side greets, the other welcomes it, and then frames go from the
+// Format of a connection between two ranks: one side sends a greeting, the other a welcome, and then frames go from the
 // side that greeted to the other.
 #pragma once
 
@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kGreetingMagic = 0x313050435445444bU;  // "KDETCP
 inline constexpr std::uint64_t kWelcomeMagic = 0x3130454d4f434c57U;   // "WLCOME01"
 inline constexpr std::uint32_t kFrameMagic = 0x314d5246U;             // "FRM1"
 
-/// What the connecting side sends first.
+/// First message of the connecting side.
 struct Greeting {
   std::uint64_t magic = kGreetingMagic;
   Id128 token;             ///< of the job: who has it is one of its ranks
@@ -27,7 +27,7 @@ struct Greeting {
 };
 static_assert(std::is_trivially_copyable_v<Greeting> && sizeof(Greeting) == 32);
 
-/// What it gets back before it sends anything else.
+/// Reply to the greeting, before anything else is sent.
 struct Welcome {
   std::uint64_t magic = kWelcomeMagic;
   Id128 token;  ///< another one of the job
@@ -41,7 +41,7 @@ enum class FrameKind : std::uint16_t {
   message = 1,  ///< a small message: `size` bytes follow
   offer,        ///< a message of `size` bytes can be had under the number `id`
   accept,       ///< what was offered as `id` may be sent
-  refuse,       ///< it is larger than what was expected, and dropped
+  refuse,       ///< the message is larger than what was expected, and dropped
   data,         ///< what was accepted as `id`: `size` bytes follow
   credit,       ///< small messages of `size` bytes in all were received: as many more may come
   lost,         ///< rank `id` is dead, or has failed and says why: a text of `size` bytes follows
@@ -63,18 +63,18 @@ static_assert(std::is_trivially_copyable_v<FrameHead> && sizeof(FrameHead) == 32
 inline constexpr std::uint32_t kTagLimit = 4096;
 /// A message up to here is sent without being asked for; larger ones are offered, and sent when they are received.
 inline constexpr std::uint64_t kSmallMessageBytes = 64 * 1024 + 8;
-/// What a rank that failed says at most.
+/// Longest reason that a rank that failed sends.
 inline constexpr std::uint64_t kReasonBytesMax = 1024;
-/// As many bytes of small messages, with their heads, one rank may send another ahead of what that one has received.
-/// What goes beyond is offered: so nobody's memory is filled, and nobody waits behind what is not wanted yet.
+/// Credit: so many bytes of small messages, with their heads, one rank may send another ahead of what that one has
+/// received. Messages beyond are offered: so nobody's memory is filled, and nobody waits behind what is not wanted yet.
 inline constexpr std::uint64_t kCreditBytes = 256 * 1024;
 /// How many messages one rank may offer another at once; each costs the other a few bytes.
 inline constexpr std::uint64_t kOffersMax = 65536;
 
-/// What a small message counts.
+/// Credit that a small message takes.
 [[nodiscard]] constexpr std::uint64_t charge(std::uint64_t size) noexcept { return size + sizeof(FrameHead); }
 
-/// Pure. What is wrong with a head, whoever sent it; nothing if it can be one.
+/// Pure. Error in a head, whoever sent it; nothing if it is valid.
 [[nodiscard]] std::optional<std::string_view> fault_of(const FrameHead& head) noexcept;
 
 /// Pure. In a time that does not depend on where they differ.

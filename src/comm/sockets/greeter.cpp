@@ -39,7 +39,7 @@ void Greeter::accept(SocketTime now) {
   if (now < rests_until_) return;
   for (std::size_t turn = 0; turn < kUnknownMax; ++turn) {
     Accepted accepted = accept_one(listener_);
-    if (accepted.error != 0) rests_until_ = now + kRest;  // it would be reported again at once
+    if (accepted.error != 0) rests_until_ = now + kRest;  // the error would be reported again at once
     if (!accepted.socket.is_open()) return;
     unknown_.push_back({std::move(accepted.socket), now});
   }

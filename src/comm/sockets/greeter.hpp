@@ -29,7 +29,7 @@ class Greeter {
     Socket socket;
     int from = 0;
   };
-  /// Those that have greeted since the last call. A rank may be admitted that is connected already.
+  /// Ranks that have greeted since the last call. A rank may be admitted that is connected already.
   [[nodiscard]] std::vector<Admitted> go_on(SocketTime now);
 
   void add_to(std::vector<::pollfd>& polled, SocketTime now) const;  ///< what to poll for

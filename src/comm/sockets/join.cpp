@@ -123,7 +123,7 @@ Joined join_over_sockets(const Group& group, const std::string& interfaces) {
       failure = try_mesh(group, std::move(plan), Deadline::after(each), joined);
     } catch (const Error& error) {
       if (ends_communication(error.code())) throw;
-      failure = error.failure();  // the same on all ranks
+      failure = error.failure();  // the failure is the same on all ranks
     }
     joined.network = network;
     if (!failure) return joined;

@@ -12,7 +12,7 @@
 
 namespace kedge::comm {
 
-/// One of the two, the same on every rank.
+/// A communicator or a failure, the same on every rank.
 struct Joined {
   std::unique_ptr<Communicator> communicator;  ///< over the ranks of the group, connected
   std::optional<Failure> failure;              ///< why there is none
@@ -25,8 +25,8 @@ struct Joined {
 /// what ends communication.
 [[nodiscard]] Joined join_over_sockets(const Group& group, const std::string& interfaces);
 
-/// COLLECTIVE. What a rank must know, once each listens at an address of its own on `network`. Throws the same Error on
-/// every rank if one cannot.
+/// COLLECTIVE. A plan with the addresses of all ranks, once each listens at an address of its own on `network`. Throws
+/// the same Error on every rank if one cannot.
 [[nodiscard]] MeshPlan plan_mesh(const Group& group, const std::string& network);
 
 }  // namespace kedge::comm

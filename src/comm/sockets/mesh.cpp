@@ -48,7 +48,7 @@ Mesh::Mesh(MeshPlan plan)
 
 Mesh::~Mesh() {
   if (::getpid() != process_) return;  // the connections are the parent's; descriptors are closed here, no more
-  // What is unread when a connection is closed would reset it, and the goodbye might not arrive.
+  // Unread bytes would reset the connection when it is closed, and the goodbye might not arrive.
   if (!failure_ && !interrupted_) (void)attempt([this] { progress(std::chrono::milliseconds(0)); });
   const bool is_orderly =
       !failure_ && !interrupted_ && !has_given_up_ && std::ranges::all_of(peers_, [](const auto& entry) {
@@ -226,7 +226,7 @@ void Mesh::look_for_ends() {
       peer.in.reset();
       end_of(rank, peer, end);
     }
-    // What a rank sent before it left may come later than the end of the other direction.
+    // The last frames of a rank that left may come later than the end of the other direction.
     const bool is_told_by_in = peer.in && peer.out && peer.out->end() && peer.out->end()->is_orderly;
     if (peer.out && peer.out->end() && !peer.has_left && !is_told_by_in) end_of(rank, peer, *peer.out->end());
     if (failure_) return;
@@ -238,7 +238,8 @@ void Mesh::end_of(int rank, Peer& peer, const ConnectionEnd& end) {
   else fail(rank, compose("rank {} {}", rank, end.why));
 }
 
-/// The others may wait for ranks that wait for this one: they hear who is dead, and the reason, if that rank gave one.
+/// Other ranks may wait for ranks that wait for this one: they get the dead rank, and the reason, if that rank gave
+/// one.
 void Mesh::fail(int rank, const std::string& why, std::string reason) {
   failure_ = lost(why);
   if (reason_.empty()) reason_ = std::move(reason);

@@ -23,7 +23,7 @@
 
 namespace kedge::comm {
 
-/// What a rank must know to reach the others.
+/// All that a rank needs to reach the others.
 struct MeshPlan {
   int rank = 0;
   std::vector<NetworkAddress> addresses;  ///< by rank
@@ -52,12 +52,12 @@ class Mesh final : private FrameReceiver {
   /// Messages from `lane.channel` to `lane.channel`; as Transport::send and receive. `from` -1: from any rank.
   [[nodiscard]] std::shared_ptr<MessageState> send(int to, const Lane& lane, std::span<const std::byte> bytes);
   [[nodiscard]] std::shared_ptr<MessageState> receive(int from, const Lane& lane, std::span<std::byte> target);
-  /// As Transport::Transfer. Error{timeout} after interrupt().
+  /// Tests and waits as Transport::Transfer does. Error{timeout} after interrupt().
   [[nodiscard]] bool test(const MessageState& message);
   [[nodiscard]] bool wait(const MessageState& message, Deadline deadline);
   /// From any thread: ends waits, now and later.
   void interrupt() noexcept;
-  /// Local. As Transport::leave.
+  /// Local. Fails the waits of the other ranks, as Transport::leave does.
   void leave(std::string_view why) noexcept;
 
  private:
@@ -78,9 +78,9 @@ class Mesh final : private FrameReceiver {
     std::uint64_t last_offer = 0;                                    ///< of ours
     std::map<std::uint64_t, std::shared_ptr<MessageState>> offered;  ///< what it may accept, by number
     std::uint64_t held = 0;                                          ///< small messages that came, not yet credited
-    std::uint64_t received = 0;                                      ///< of these, what was received since
-    std::uint64_t last_offer_seen = 0;                               ///< of its
-    std::uint64_t offers_kept = 0;                                   ///< of these, what nobody expects yet
+    std::uint64_t received = 0;                                      ///< bytes of these that were received since
+    std::uint64_t last_offer_seen = 0;                               ///< last number of the other rank's offers
+    std::uint64_t offers_kept = 0;                                   ///< offers of these that nobody expects yet
     std::map<std::uint64_t, Accepted> accepted;                      ///< what it is going to send, by number
   };
 

@@ -1,4 +1,4 @@
-// What becomes of the frames that come. Whoever sent them, they are not trusted: no frame makes this rank reserve more
+// Handling of frames that arrive. Frames are not trusted, whoever sent them: no frame makes this rank reserve more
 // memory than the limits in frame.hpp, or write where nobody asked for it.
 #include <utility>
 

@@ -57,8 +57,8 @@ std::optional<NetworkAddress> in_subnet(const std::vector<Interface>& interfaces
   return found == interfaces.end() ? std::nullopt : std::optional(found->address);
 }
 
-/// What the system says of hardware and of bonds of it; other devices (bridges of containers, tunnels) say what they
-/// like. InfiniBand, of which it may say nothing, has at least 10 Gbit/s.
+/// Speed of hardware and of bonds of it, as the system reports it; other devices (bridges of containers, tunnels)
+/// report arbitrary ones. InfiniBand, of which it may report none, has at least 10 Gbit/s.
 unsigned speed_of(const std::string& name) {
   constexpr unsigned kInfiniBandMbit_s = 10'000;
   const std::string directory = "/sys/class/net/" + name + "/";
@@ -177,7 +177,7 @@ std::optional<NetworkAddress> address_on(const std::vector<Interface>& interface
   return found == interfaces.end() ? std::nullopt : std::optional(found->address);
 }
 
-/// The same kernel, and the same network namespace of it.
+/// An id of this kernel and network namespace.
 std::uint64_t loopback_id() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;

@@ -24,13 +24,13 @@ struct NetworkAddress {
 /// "10.1.2.3" or "[fd00::1]", with its port unless that is 0.
 [[nodiscard]] std::string to_string(const NetworkAddress& address);
 
-/// As three numbers, for ranks to tell each other.
+/// An address as three numbers, for ranks to send each other.
 using PackedAddress = std::array<std::uint64_t, 3>;
 [[nodiscard]] PackedAddress pack(const NetworkAddress& address);
 /// Nothing if these can be none.
 [[nodiscard]] std::optional<NetworkAddress> unpack(std::span<const std::uint64_t, 3> packed);
 
-/// As the system has it.
+/// An address in the system's form.
 struct SystemAddress {
   ::sockaddr_storage storage{};
   ::socklen_t size = 0;
@@ -47,15 +47,15 @@ struct Interface {
   bool is_loopback = false;
   unsigned speed_mbit_s = 0;  ///< 0: not known
 };
-/// Local. Those of IPv4 first; none that is valid on one link alone. Throws Error{io}.
+/// Local. Interfaces that are up, those of IPv4 first; none whose address is valid on one link alone. Throws Error{io}.
 [[nodiscard]] std::vector<Interface> interfaces();
 
 /// Networks that ranks may meet on, each as one word: the name of an interface, a subnet, or both as "NAME@SUBNET",
 /// whatever of the two this host has. The one to be tried first is the first.
 using Networks = std::vector<std::string>;
 
-/// Pure. Those of a host, without loopback: the fastest first, as a job's data would else go through the network that a
-/// node is administered by, which is often the first that it has.
+/// Pure. Networks of a host, without loopback: the fastest first, as a job's data would else go through the network
+/// that a node is administered by, which is often the first that it has.
 [[nodiscard]] Networks networks_of(std::vector<Interface> interfaces);
 /// Pure. The address of this host on a network; nothing if it has none.
 [[nodiscard]] std::optional<NetworkAddress> address_on(const std::vector<Interface>& interfaces,

@@ -35,7 +35,7 @@ class Socket {
   int descriptor_ = -1;
 };
 
-/// What became of an attempt to move bytes.
+/// Result of an attempt to move bytes.
 struct Moved {
   std::size_t bytes = 0;
   bool ended = false;  ///< no more will come or go
@@ -43,7 +43,7 @@ struct Moved {
 };
 
 [[nodiscard]] Moved receive_some(const Socket& socket, std::span<std::byte> target) noexcept;
-/// The first bytes of the two, one after the other.
+/// Sends the first bytes of the two spans, one after the other.
 [[nodiscard]] Moved send_some(const Socket& socket, std::span<const std::byte> first,
                               std::span<const std::byte> second) noexcept;
 

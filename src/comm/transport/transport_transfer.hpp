@@ -20,7 +20,7 @@ namespace kedge::comm {
 /// channel is one of collective operations (see tree_collectives.hpp).
 class TransportTransfer final : public Communicator::Operation {
  public:
-  /// What goes along with the size in one message.
+  /// Largest message that is sent together with its size.
   static constexpr std::size_t kSmallBytes = 64 * 1024;
 
   TransportTransfer(Transport& transport, int to, int channel, std::span<const std::byte> bytes);  ///< a send
@@ -30,7 +30,7 @@ class TransportTransfer final : public Communicator::Operation {
   [[nodiscard]] int peer() const noexcept { return peer_; }
   /// Local. True if complete. Throws Error{bad_state} if a message of another size came, Error{rank_failed}.
   [[nodiscard]] bool test();
-  /// Local. The same, waiting; false if the deadline passed.
+  /// Local. Waits until it is complete; false if the deadline passed.
   [[nodiscard]] bool wait(Deadline deadline);
 
  private:

@@ -8,7 +8,7 @@ namespace kedge::device {
 inline constexpr unsigned kInputsMax = 32;
 inline constexpr unsigned kOutputsMax = 4;  // redundancy.parity is at most that
 
-/// What a number is times one coefficient, by three of its eight bits, three more and the last two: 8 bytes each, the
+/// Products of a number and one coefficient, by three of its eight bits, three more and the last two: 8 bytes each, the
 /// first in the lowest bits.
 struct Products {
   std::uint64_t of_bits[3] = {};

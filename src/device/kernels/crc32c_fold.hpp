@@ -22,7 +22,7 @@ inline constexpr unsigned kFoldMiddle = 5275 - 2751;
 inline constexpr unsigned kFoldFar = 5275;
 /// Units of a step: none needs another of the same step.
 inline constexpr unsigned kFoldStep = 512;
-/// Of units that are folded: what a step needs of former ones, and the step's own.
+/// Units in the ring: those of former steps that a step needs, and the step's own.
 inline constexpr unsigned kFoldRing = kFoldFar + kFoldStep;
 static_assert(kFoldStep <= kFoldNear);
 
@@ -48,7 +48,7 @@ KEDGE_ON_BOTH constexpr std::uint32_t power_of_word(std::uint64_t n) {
   return result;
 }
 
-/// As if these last bytes, all zero, had not been there: divided by x^8 for each of them.
+/// Removes trailing zero bytes from the remainder: divides by x^8 for each of them.
 KEDGE_ON_BOTH constexpr std::uint32_t without_zeros(std::uint32_t raw, unsigned bytes) {
   for (unsigned bit = 0; bit < 8 * bytes; ++bit) {
     raw = (raw & 0x80000000U) != 0 ? ((raw ^ 0x82f63b78U) << 1U) | 1U : raw << 1U;

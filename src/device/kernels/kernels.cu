@@ -1,4 +1,4 @@
-// What a GPU computes. Inputs and outputs do not overlap.
+// Kernels that run on a GPU. Inputs and outputs do not overlap.
 #include <cstdint>
 
 #include "device/kernels/combination.hpp"
@@ -39,7 +39,7 @@ constexpr Powers powers() {
 }
 __device__ const Powers kPowers = powers();
 
-/// What each byte of a word is times x^(128 kFoldStep).
+/// Products of each byte of a word and x^(128 kFoldStep).
 struct StepProducts {
   std::uint32_t of[4][256];
 };
@@ -93,7 +93,7 @@ __device__ __forceinline__ uint4 folded(const uint4* ring, unsigned at, uint4 un
   return sum(unit, ring[before(at, kFoldFar)]);
 }
 
-/// What of the piece is left after folding, as one word: the threads' sum.
+/// Remainder of the piece after folding, as one word: the threads' sum.
 __device__ std::uint32_t sum_of_rest(const uint4* ring, std::uint32_t units, std::uint32_t folded_units) {
   __shared__ std::uint32_t sums[32];
   std::uint32_t total = 0;
@@ -200,8 +200,8 @@ __device__ __forceinline__ void combine(const Combination& what) {
 
 extern "C" {
 
-/// Of each piece of `piece_bytes` (the last may have fewer) what crc32c_of_raw() makes its CRC32C. Grid: pieces; block:
-/// exactly kFoldStep threads, with kFoldRing units of dynamic shared memory.
+/// Remainder of each piece of `piece_bytes` (the last may have fewer), which crc32c_of_raw() makes its CRC32C. Grid:
+/// pieces; block: exactly kFoldStep threads, with kFoldRing units of dynamic shared memory.
 __global__ void __launch_bounds__(kThreads, 2)
     kedge_crc32c(const std::uint8_t* data, std::uint64_t size_bytes, std::uint64_t piece_bytes, std::uint32_t* raw) {
   KEDGE_DYNAMIC_SHARED(uint4, ring, kFoldRing);

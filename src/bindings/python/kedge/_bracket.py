@@ -1,4 +1,4 @@
-"""What the ``with`` statements of a checkpoint and of a restart have in common."""
+"""Base of the ``with`` blocks of a checkpoint and of a restart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._errors import BadState
 
 
 class Bracket:
-    """What ``with`` needs: the failure of one rank becomes that of all."""
+    """A ``with`` block in which the failure of one rank becomes that of all."""
 
     def __init__(self, engine: _kedge.Engine, what: str, is_alone: bool) -> None:
         self._engine = engine

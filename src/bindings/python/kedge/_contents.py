@@ -1,4 +1,4 @@
-"""What a checkpoint of DeepSpeed's or Lightning's is in Kedge: each of its files a state, and one region that lists the
+"""A checkpoint of DeepSpeed's or Lightning's in Kedge: each of its files is a state, and one region that lists the
 rank's files."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Written:
         return len(self._storages)
 
     def names(self) -> list[str]:
-        """Of the files, below the tag's directory."""
+        """Names of the files, below the tag's directory."""
         return list(self._storages)
 
     def add(self, name: str, taken: TakenApart) -> None:
@@ -79,7 +79,7 @@ class Opened:
                 raise Corrupt(f"the checkpoint lists the file {name!r}, which lies outside of its directory")
 
     def names(self) -> list[str]:
-        """Of the files, below the tag's directory."""
+        """Names of the files, below the tag's directory."""
         return self._names
 
     def load(self, name: str, map_location: Any, allow_pickle: bool, what: str = "") -> Any:

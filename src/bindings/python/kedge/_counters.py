@@ -1,4 +1,4 @@
-"""What an engine has done, in numbers."""
+"""Counters of an engine."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ class Counted:
     _engine: _kedge.Engine
 
     def counters(self) -> Counters:
-        """What this engine has done so far, to this rank's knowledge."""
+        """Counters of this engine so far, as this rank knows them."""
         return Counters(**self._engine.counters())

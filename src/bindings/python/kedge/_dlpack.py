@@ -113,7 +113,7 @@ def on_host(memory: Exported) -> np.ndarray[Any, Any]:
 
 
 class _Interface:
-    """What NumPy asks for; the view keeps it."""
+    """The interface that NumPy asks for; the view keeps it."""
 
     def __init__(self, memory: Exported) -> None:
         self._memory = memory
@@ -189,7 +189,7 @@ def _capsule_of(value: Any, stream: int | None, to_write: bool) -> object:
 
 
 def _type_of(tensor: _kedge.DlpackTensor) -> tuple[str, int]:
-    """As NumPy or PyTorch names it, also if Kedge does not have it, and its size in bytes."""
+    """The element type as NumPy or PyTorch names it, also if Kedge does not have it, and its size in bytes."""
     code, bits, lanes = tensor.dtype
     if code in _KINDS:
         name = f"{_KINDS[code]}{bits}"

@@ -282,7 +282,7 @@ class Restart(Bracket):
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """As given to Engine.checkpoint."""
+        """Attributes as given to Engine.checkpoint."""
         return self.info.attributes
 
     @property
@@ -320,14 +320,15 @@ class Restart(Bracket):
         return tensor
 
     def load_bytes(self, name: str) -> bytes:
-        """What was saved as bytes."""
+        """Loads a region that was saved as bytes."""
         region = self._find(name)
         if region.dtype != "opaque" or region.routed:
             raise Mismatch(f"{name!r} was not saved as bytes: use {'route_in' if region.routed else 'load'}")
         return bytes(self.load(name).tobytes())
 
     def load_object(self, name: str, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> Any:
-        """What save_object saved, if it is plain data: nested containers of numbers, strings, NumPy's arrays and the like,
+        """Loads what save_object saved, if it is plain data: nested containers of numbers, strings, NumPy's arrays
+        and the like,
         and the program's enumerations and named tuples. ``allow``: classes and functions that may be used as well. Unpickling
         anything else runs code that the checkpoint names: set ``allow_pickle`` only for checkpoints that nobody else can
         write."""
@@ -345,7 +346,8 @@ class Restart(Bracket):
     def load_state(
         self, name: str, *, map_location: Any = None, allow: Iterable[Any] = (), allow_pickle: bool = False
     ) -> Any:
-        """What save_state saved. ``map_location`` as torch.load takes it. Without ``allow_pickle`` only tensors, plain data
+        """Loads what save_state saved. ``map_location`` as torch.load takes it. Without ``allow_pickle`` only
+        tensors, plain data
         as load_object has it, and classes in ``allow`` or given to torch.serialization.add_safe_globals are made, as by
         torch.load with ``weights_only``."""
         from ._state_regions import SavedState, is_state

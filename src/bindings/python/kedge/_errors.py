@@ -1,4 +1,4 @@
-"""What Kedge raises: ``Error``, with a class for each kind of failure."""
+"""Kedge's exceptions: ``Error``, with a class for each kind of failure."""
 
 from __future__ import annotations
 

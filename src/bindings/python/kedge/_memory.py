@@ -142,7 +142,7 @@ def _check_tensor(name: str, tensor: Any) -> None:
 
 
 def why_not_saved(tensor: Any) -> str:
-    """Of a tensor that no way of saving can take: why, and what to do; else empty."""
+    """Why a tensor cannot be saved in any way, and what to do; empty if it can."""
     import torch
 
     fake = sys.modules.get("torch._subclasses.fake_tensor")

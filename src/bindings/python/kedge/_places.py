@@ -47,7 +47,7 @@ def _held(place: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"an element of {place}", one) for one in value)
     elif isinstance(value, np.ndarray) and value.dtype == object:
         yield from ((f"{place}[{', '.join(map(str, index))}]", one) for index, one in np.ndenumerate(value))
-    # What lies at a tensor belongs to it.
+    # Attributes of a tensor belong to it.
     has_none = isinstance(value, _LEAVES) or is_tensor(value)
     attributes = None if has_none else getattr(value, "__dict__", None)
     if isinstance(attributes, dict):

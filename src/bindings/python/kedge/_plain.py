@@ -71,7 +71,7 @@ def plain_globals() -> dict[str, Any]:
 
 
 def _name_of(thing: Any) -> str:
-    """As a pickle names a class or function."""
+    """Name of a class or function in a pickle."""
     return f"{getattr(thing, '__module__', None) or 'builtins'}.{thing.__qualname__}"
 
 
@@ -81,7 +81,8 @@ def _is_global(value: Any) -> bool:
 
 
 def plain_by_name(name: str) -> Any:
-    """What makes a member of an enumeration, or a named tuple, of a class of the program that has this name; None if there is
+    """A callable that makes a member of an enumeration, or a named tuple, of the program's class of this name; None
+    if there is
     none. Nothing is imported, and no code of the class runs."""
     module, kind = name, None
     while "." in module and kind is None:
@@ -118,7 +119,7 @@ def _named_tuple(kind: Any, *values: Any) -> Any:
 
 
 def _member_by_getattr(owner: Any, name: str) -> Any:
-    """What getattr may do in a pickle: some Pythons (3.11.2) pickle members of an enumeration by it."""
+    """getattr, as far as a pickle may use it: some Pythons (3.11.2) pickle members of an enumeration by it."""
     kind = owner.args[0] if isinstance(owner, functools.partial) and owner.func is _member else owner
     if isinstance(kind, type) and issubclass(kind, enum.Enum) and name in kind.__members__:
         return kind[name]
@@ -163,7 +164,7 @@ def reduce_plain(value: Any) -> Any:
 
 
 def _dtype_spec(dtype: Any) -> Any:
-    """What np.dtype makes this type of, plain; None if there is nothing."""
+    """Plain argument from which np.dtype makes this type; None if there is nothing."""
     spec = _spec(dtype)
     try:
         return spec if spec is not None and np.dtype(spec) == dtype else None
@@ -189,7 +190,7 @@ def _spec(dtype: Any) -> Any:
 
 
 def global_names(pickled: bytes) -> list[str]:
-    """What a pickle of protocol 2 names, in order, each once."""
+    """Classes and functions that a pickle of protocol 2 names, in order, each once."""
     found: dict[str, None] = {}
     for opcode, argument, _ in pickletools.genops(pickled):
         if opcode.name == "GLOBAL":
@@ -219,7 +220,7 @@ class PlainPickler(pickle.Pickler):
         return reduced
 
     def note(self, value: Any) -> None:
-        """It is pickled as its class says."""
+        """Notes a value that is pickled as its class says."""
         kind = value if _is_global(value) else type(value)
         if kind not in self.unusual and _name_of(kind) not in self._defaults:
             self.unusual.add(kind)
@@ -259,7 +260,7 @@ class _PlainUnpickler(_InPython):  # type: ignore[misc]
         raise pickle.UnpicklingError("it is of protocol 0 and makes an instance")
 
     def require(self, thing: Any) -> None:
-        """It may be called, or changed by its own methods."""
+        """Requires a value that may be called, or changed by its own methods."""
         if id(thing) not in self._numbers:
             raise pickle.UnpicklingError(f"it uses {thing!r:.60}, which is not allowed")
 
@@ -295,7 +296,7 @@ def by_name(allow: Iterable[Any]) -> dict[str, Any]:
 
 
 def load_plain(data: bytes, allow: Iterable[Any]) -> Any:
-    """What was pickled, if it is plain data and what is allowed. Raises UnpicklingError."""
+    """Loads a pickle, if it holds only plain data and what is allowed. Raises UnpicklingError."""
     unpickler = _PlainUnpickler(io.BytesIO(data), {**plain_globals(), **by_name(allow)})
     try:
         return unpickler.load()

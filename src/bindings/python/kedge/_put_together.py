@@ -20,25 +20,25 @@ def _unpickler() -> Any:
 
 
 def user_globals() -> dict[str, Any]:
-    """What the program has allowed, by name: torch.serialization.add_safe_globals."""
+    """Classes and functions that the program has allowed, by name: torch.serialization.add_safe_globals."""
     allowed: dict[str, Any] = _unpickler()._get_user_allowed_globals()
     return allowed
 
 
 @functools.cache
 def default_globals() -> dict[str, Any]:
-    """What is loaded without permission, by name."""
+    """Classes and functions that are loaded without permission, by name."""
     return {**plain_globals(), "torch._C.Generator": torch.Generator, **_unpickler()._get_allowed_globals()}
 
 
 def plain_classes() -> list[Any]:
-    """What is plain and torch does not allow by itself."""
+    """Plain classes that torch does not allow by itself."""
     known = _unpickler()._get_allowed_globals()
     return [(one, name) for name, one in default_globals().items() if name not in known]
 
 
 def of_program(names: Iterable[str]) -> list[Any]:
-    """Of what a pickle names, the program's enumerations and named tuples."""
+    """Among the names in a pickle, the program's enumerations and named tuples."""
     named = [(plain_by_name(name), name) for name in names if name not in user_globals()]
     return [(one, name) for one, name in named if one is not None]
 
@@ -90,7 +90,8 @@ def put_together(
 
 
 def twice(load: Callable[[], Any], names: Callable[[], Iterable[str]]) -> Any:
-    """What is loaded, if need be with the program's enumerations and named tuples among these names, which few states hold."""
+    """Loads a state, if need be with the program's enumerations and named tuples among these names, which few states
+    hold."""
     try:
         return load()
     except pickle.UnpicklingError:

@@ -105,7 +105,7 @@ def _dump(value: Any, protocol: int) -> tuple[bytes, set[Any]]:
 
 
 def refused_object(value: Any, name: str, allow: Iterable[Any]) -> list[tuple[str, str]]:
-    """Of what save_object saves, where load_object gets ``allow``."""
+    """Parts of an object for save_object that load_object would refuse with this ``allow``."""
     return refused_in(value, name, lambda one: _dump(one, 2)[0], {**plain_globals(), **by_name(allow)})
 
 

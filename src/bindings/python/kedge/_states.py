@@ -71,7 +71,7 @@ class Storage:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the tensor, if one tensor is all; else one-dimensional."""
+        """Shape of the tensor, if one tensor is all; else one-dimensional."""
         count = self.high - self.low
         if self.first is not None:
             elements = 1
@@ -90,7 +90,7 @@ class Storage:
         return part
 
     def on_host(self) -> torch.UntypedStorage:
-        """The same in host memory."""
+        """The needed memory as a copy on the host."""
         part = self.needed()
         return part if part.device.type == "cpu" else part.cpu()  # type: ignore[no-untyped-call]
 
@@ -249,8 +249,9 @@ def _pickle(state: Any, known: dict[int, Storage], is_trimming: bool) -> tuple[b
 
 
 def refused(state: Any, name: str, unusual: set[Any], allow: Iterable[Any] = ()) -> list[tuple[str, str]]:
-    """What of it would not be loaded by default, with ``allow`` and what the program has allowed, with its places."""
-    # Of list and dict torch loads no subclasses, allowed or not.
+    """Parts of the state that would not be loaded by default, with ``allow`` and what the program has allowed, with
+    its places."""
+    # torch loads no subclasses of list and dict, allowed or not.
     never = [kind for kind in unusual if isinstance(kind, type) and issubclass(kind, (list, dict))]
     given = {**user_globals(), **by_name(allow)}
     allowed = {one: found for one, found in given.items() if found not in never} | default_globals()

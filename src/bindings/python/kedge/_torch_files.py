@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 
 def part_at(key: str, address: int, size: int) -> Part:
-    """Of memory that the caller keeps alive."""
+    """A part in memory that the caller keeps alive."""
     if size == 0:
         return Part(key, torch.empty(0, dtype=torch.uint8).untyped_storage())
     held = (ctypes.c_ubyte * size).from_address(address)
@@ -44,7 +44,7 @@ def part_at(key: str, address: int, size: int) -> Part:
 
 
 class _Sink:
-    """What torch's writer writes to. It keeps the first error and raises none: the writer's destructor writes too, and an
+    """File object for torch's writer. It keeps the first error and raises none: the writer's destructor writes too, and an
     exception there would end the process."""
 
     def __init__(self, path: str, expected_bytes: int) -> None:
@@ -62,7 +62,7 @@ class _Sink:
             _take_storage(self._file, expected_bytes)
 
     def write(self, data: Any) -> int:
-        """What is large is written by another thread, while torch computes the next checksum: its memory must live until
+        """Writes bytes, large ones by another thread, while torch computes the next checksum: its memory must live until
         close."""
         rest = memoryview(data)
         size = len(rest)
@@ -213,7 +213,8 @@ def is_damaged(path: str) -> bool:
 
 
 def load(path: str, map_location: Any, allow_pickle: bool) -> Any:
-    """As torch.load. Without ``allow_pickle`` only tensors, plain values and what torch.serialization.add_safe_globals
+    """Loads a file as torch.load does. Without ``allow_pickle`` only tensors, plain values and what
+    torch.serialization.add_safe_globals
     was given are made."""
     with explained(path, allow_pickle):
         if allow_pickle:

@@ -33,7 +33,7 @@ def _bytes_at(address: int, size: int) -> Any:
 
 
 def reason_of(error: BaseException) -> str:
-    """What gloo says, without its place in gloo's sources and the advice to those who read them."""
+    """gloo's message, without its place in gloo's sources and the advice to those who read them."""
     lines = str(error).splitlines() or [type(error).__name__]
     return re.sub(r"^\[[^]]*\] ", "", lines[0]).split(". This is typically")[0]
 

@@ -1,4 +1,4 @@
-"""What calls take and return, beside arrays."""
+"""Arguments and results of calls, beside arrays."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "PMIX_RANK")
 
 
 def of(given: Any) -> Ranks:
-    """What the engine takes as its ``communicator``: one of this module's, or one of mpi4py."""
+    """The engine's communicator from its argument ``communicator``: one of this module's, or one of mpi4py."""
     if given is None:
         return default()
     if isinstance(given, Ranks):
@@ -137,7 +137,7 @@ def check_mpi4py() -> None:
 
 
 def reason_of(kind: type[BaseException], error: BaseException | None) -> str:
-    """What the other ranks are told of why this one leaves."""
+    """The reason, for the other ranks, why this one leaves."""
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return f"it exits with status {error.code}"
     try:

@@ -239,7 +239,7 @@ def _make_known(kind: type) -> None:
 
 
 def _rank() -> int:
-    """As Lightning set it."""
+    """Rank of this process, as Lightning set it."""
     return int(getattr(rank_zero_only, "rank", None) or 0)
 
 

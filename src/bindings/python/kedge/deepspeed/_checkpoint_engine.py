@@ -224,7 +224,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             return False
 
     def _secure_or_log(self) -> None:
-        """COLLECTIVE. What DeepSpeed has saved, where nobody expects that this fails."""
+        """COLLECTIVE. Secures what DeepSpeed has saved, where nobody expects that this fails."""
         saving = self._saving
         if saving is None or not self._settings.decoupled:
             return
@@ -268,7 +268,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         Raises Mismatch on all ranks if files were loaded that belong to different checkpoints."""
         self._reader.close(error)
 
-    # What DeepSpeed asks.
+    # DeepSpeed's method.
 
     def preserves_storage_sharing(self) -> bool:
         """False: of a storage only what the saved tensors need is stored, so DeepSpeed need not clone them."""

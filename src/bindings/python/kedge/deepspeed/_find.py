@@ -33,7 +33,7 @@ class Place(NamedTuple):
         return os.path.join(self.directory, "latest")
 
     def path_of(self, name: str) -> str:
-        """Of a file below the tag's directory."""
+        """Path of a file below the tag's directory."""
         return os.path.join(self.directory, self.tag, name)
 
     def name_of(self, path: str) -> str | None:
@@ -50,7 +50,7 @@ def tag_of(place: Place) -> str:
 
 
 def attributes_of(place: Place, is_latest: bool) -> dict[str, Any]:
-    """Of the commit."""
+    """Attributes of the commit."""
     return {_DIRECTORY: place.directory, _TAG: place.tag, _LATEST: int(is_latest)}
 
 
@@ -90,7 +90,7 @@ def _open(shared: Shared, asked: _Asked, tag: str | None) -> str | None:
 
 
 def _former_directory(shared: Shared, asked: _Asked) -> str | None:
-    """COLLECTIVE. What is asked for was not saved with this directory: the one that it was before it was moved, of which there
+    """COLLECTIVE. The directory's former path, before it was moved, of which there
     are checkpoints. None: there are none that could be meant. Raises NotFound if it cannot be said what is meant: a program
     that found nothing would begin at zero, and its next save would drop what there is."""
     here, tag = asked.place
@@ -215,7 +215,7 @@ def _files(directory: str, tag: str | None) -> str:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Of DeepSpeed's, and none that a job was killed on before it was in its place."""
+    """Whether it is a file of DeepSpeed's, and none that a job was killed on before it was in its place."""
     return entry.is_file() and entry.name.endswith(".pt") and not entry.name.startswith(BESIDE)
 
 

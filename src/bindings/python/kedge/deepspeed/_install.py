@@ -121,8 +121,8 @@ def _committing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
-    """It calls cleanup, whenever the garbage collector likes, on each rank for itself: not the moment to wait for other
-    ranks. What is pending stays so until the next call that all ranks make, or finalize."""
+    """DeepSpeed's __del__, which calls cleanup whenever the garbage collector likes, on each rank for itself: not the moment
+    to wait for other ranks. A pending checkpoint stays so until the next call that all ranks make, or finalize."""
 
     @functools.wraps(original)
     def __del__(self: Any) -> None:

@@ -28,7 +28,7 @@ class _Loading:
 
 
 class Reader:
-    """What one engine of DeepSpeed's loads. See KedgeCheckpointEngine for the calls."""
+    """Loads the checkpoints of one engine of DeepSpeed's. See KedgeCheckpointEngine for the calls."""
 
     def __init__(self, shared: Shared, settings: Settings) -> None:
         self._shared = shared
@@ -138,7 +138,7 @@ class Reader:
                 continue
             self._loading.served.add(name)
             if self._settings.torch_files or whole or not _is_own(name):
-                # What other ranks load has to be whole, too.
+                # Files that other ranks load have to be whole, too.
                 if _torch_files.mark_of(path) != opened.mark or not (_is_own(name) or _torch_files.is_whole(path)):
                     at = beside(path, self._shared.engine.rank)
                     opened.write(name, at)

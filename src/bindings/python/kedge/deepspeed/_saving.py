@@ -18,7 +18,7 @@ _log = logging.getLogger("kedge.deepspeed")
 
 
 class Saving:
-    """What one rank saves: states in the engine's container, and the files that are made of them."""
+    """A checkpoint that one rank saves: states in the engine's container, and the files that are made of them."""
 
     def __init__(
         self, info: Any, place: Place, tag: str, mark: str, written: Written, rank: int, torch_files: bool,
@@ -73,7 +73,7 @@ class Saving:
                 stand_in(self.place.path_of(name), self._rank)
 
     def remove(self) -> None:
-        """What was written and is not in its place."""
+        """Removes files that were written and are not in their place."""
         for beside in self._files.values():
             try:
                 os.remove(beside)

@@ -19,7 +19,7 @@ _OURS = {"torch_files": True, "allow_pickle": False, "decoupled": False}
 
 
 class Settings(NamedTuple):
-    """What the section says."""
+    """Settings in the section."""
 
     torch_files: bool = True  #: checkpoints are also there as the files that DeepSpeed itself would write
     allow_pickle: bool = False  #: any class may be loaded
@@ -74,7 +74,7 @@ def _is_each_flushed(options: Mapping[str, str], torch_files: bool) -> bool:
 
 
 def default_settings() -> Settings:
-    """Of an empty section."""
+    """Settings of an empty section."""
     return settings_of({_SECTION: {}}) or Settings()
 
 

@@ -80,7 +80,8 @@ class Shared:
         return all_meet(self._group, EXIT_WAIT_S)
 
     def from_root(self, look: Callable[[], Any]) -> Any:
-        """COLLECTIVE. What rank 0 finds; the others do not look: thousands would at one directory. Raises on all ranks if it
+        """COLLECTIVE. Returns what rank 0 finds; the others do not look: thousands would at one directory. Raises on
+        all ranks if it
         raises there."""
         error: Exception | None = None
         held: list[Any] = [None, None]
@@ -119,7 +120,7 @@ class Shared:
         return [answer for _, answer in answers]
 
     def together(self, work: Callable[[], Any]) -> list[Any]:
-        """COLLECTIVE. What the work gives on each rank; raises on all ranks if it raises on one."""
+        """COLLECTIVE. Runs the work on each rank and returns its result; raises on all ranks if it raises on one."""
         value, error = None, None
         try:
             value = work()
@@ -148,7 +149,7 @@ def _code(error: BaseException) -> str:
 
 
 def _failure(rank: int, code: str, words: str) -> Error:
-    """As the ranks raise it that it did not happen to."""
+    """The error that the ranks raise that it did not happen to."""
     return from_failure(code, words, rank, "", 0, f"{code} on rank {rank}: {words}")
 
 
