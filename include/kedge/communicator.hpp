@@ -51,12 +51,12 @@ class Deadline {
 /// One wait until a Deadline, as a loop that looks again at least every slice(). If is_over() is asked, or the wait
 /// ends, much later than that, the process was stopped in between: all its deadlines become that much later, so that a
 /// job that was suspended for an hour does not time out. For all code that waits until a Deadline, transports included.
-class Patience {
+class WaitTimer {
  public:
-  explicit Patience(Deadline deadline) noexcept;  ///< The wait begins now.
-  ~Patience();                                    ///< The wait ends now.
-  Patience(const Patience&) = delete;
-  Patience& operator=(const Patience&) = delete;
+  explicit WaitTimer(Deadline deadline) noexcept;  ///< The wait begins now.
+  ~WaitTimer();                                    ///< The wait ends now.
+  WaitTimer(const WaitTimer&) = delete;
+  WaitTimer& operator=(const WaitTimer&) = delete;
   /// Whether the deadline has passed. Ask it before each sleep, after looking for what is waited for.
   [[nodiscard]] bool is_over() noexcept;
   /// How long to sleep at most before the next look: 0.1 s, or what is left.

@@ -82,7 +82,7 @@ class Engine {
   /// COLLECTIVE. Over all ranks of an MPI communicator, see kedge::mpi: `Engine engine(MPI_COMM_WORLD, options)` with
   /// kedge/mpi.hpp included.
   template <class Ranks>
-    requires requires(const Ranks& ranks) { CommunicatorOf<Ranks>::make(ranks); }
+  requires requires(const Ranks& ranks) { CommunicatorOf<Ranks>::make(ranks); }
   Engine(const Ranks& ranks, Options options) : Engine(CommunicatorOf<Ranks>::make(ranks), std::move(options)) {}
   /// Local: never communicates, safe after MPI_Finalize. Background work is cut short: a write that has begun is waited
   /// for, at most 10 s, and each commit keeps the level that it had; a commit that is still a snapshot is lost. Call

@@ -50,8 +50,10 @@ class Error : public std::runtime_error {
   Error(ErrorCode code, std::string message) : Error(Failure{code, std::move(message), -1, {}, 0}) {}
 
   [[nodiscard]] const Failure& failure() const noexcept { return failure_; }  ///< All that is known of it.
-  [[nodiscard]] ErrorCode code() const noexcept { return failure_.code; }     ///< The failure's code, the same on every
-                                                                              ///< rank.
+  [[nodiscard]] ErrorCode code() const noexcept {
+    return failure_.code;
+  }  ///< The failure's code, the same on every
+     ///< rank.
 
  private:
   Failure failure_;

@@ -64,7 +64,7 @@ class Transport {
 };
 
 /// Local. A communicator over the ranks of a transport. Collective operations are made of its messages, by trees.
-[[nodiscard]] std::unique_ptr<Communicator> communicate_over(std::unique_ptr<Transport> transport);
+[[nodiscard]] std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Transport> transport);
 
 /// Local. The communicator of a job that is one process and needs no message layer.
 [[nodiscard]] std::unique_ptr<Communicator> single_process();

@@ -14,12 +14,13 @@ class CountingMapping final : public Mapping {
  public:
   CountingMapping(std::unique_ptr<Mapping> inner, Count count) : inner_(std::move(inner)), count_(std::move(count)) {}
 
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    return inner_->copy_in(offset, bytes, crc);
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    return inner_->write_with_crc(offset, bytes, crc);
   }
-  [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  [[nodiscard]] std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
+                                            std::uint32_t crc) override {
     *count_ += bytes.size();
-    return inner_->copy_out(offset, bytes, crc);
+    return inner_->read_with_crc(offset, bytes, crc);
   }
   [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     *count_ += length;
@@ -31,21 +32,22 @@ class CountingMapping final : public Mapping {
     return bytes;
   }
   [[nodiscard]] std::span<std::byte> memory() noexcept override { return inner_->memory(); }
-  bool enter_all() noexcept override { return inner_->enter_all(); }
+  bool prefault() noexcept override { return inner_->prefault(); }
 
  private:
   std::unique_ptr<Mapping> inner_;
   Count count_;
 };
 
-/// Counts copy_out and checksum; read() is not overridden and ends in copy_out, so that it is counted once.
+/// Counts read_with_crc and checksum; read() is not overridden and ends in read_with_crc, so that it is counted once.
 class CountingFile final : public kedge::faults::ForwardingFile {
  public:
   CountingFile(std::unique_ptr<File> inner, Count count) : ForwardingFile(std::move(inner)), count_(std::move(count)) {}
 
-  [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  [[nodiscard]] std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
+                                            std::uint32_t crc) override {
     *count_ += bytes.size();
-    return ForwardingFile::copy_out(offset, bytes, crc);
+    return ForwardingFile::read_with_crc(offset, bytes, crc);
   }
   [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     *count_ += length;

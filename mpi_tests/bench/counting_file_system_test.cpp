@@ -19,11 +19,11 @@ TEST(CountingFileSystem, CountsWhatIsReadOnceHoweverItIsRead) {
   {
     const auto file = system.create(path, 0600);
     file->reserve(kSize);
-    file->copy_in(0, bytes, 0);
+    file->write_with_crc(0, bytes, 0);
     EXPECT_EQ(system.take_bytes_read(), 0U) << "it was written";
   }
   const auto file = system.open(path, Access::read);
-  (void)file->copy_out(0, std::span(bytes).first(10), 0);
+  (void)file->read_with_crc(0, std::span(bytes).first(10), 0);
   EXPECT_EQ(system.take_bytes_read(), 10U);
   file->read(5, std::span(bytes).first(20));
   EXPECT_EQ(system.take_bytes_read(), 20U);
@@ -31,7 +31,7 @@ TEST(CountingFileSystem, CountsWhatIsReadOnceHoweverItIsRead) {
   EXPECT_EQ(system.take_bytes_read(), kSize);
   const auto mapping = file->map(kSize);
   EXPECT_EQ(system.take_bytes_read(), 0U);
-  (void)mapping->copy_out(0, std::span(bytes).first(10), 0);
+  (void)mapping->read_with_crc(0, std::span(bytes).first(10), 0);
   mapping->read(5, std::span(bytes).first(20));
   (void)mapping->checksum(0, 30, 0);
   EXPECT_EQ(system.take_bytes_read(), 60U);

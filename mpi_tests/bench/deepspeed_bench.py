@@ -22,7 +22,7 @@ from deepspeed.runtime.checkpoint_engine.torch_checkpoint_engine import TorchChe
 
 import kedge.deepspeed
 from kedge._memory import dtype_number
-from kedge._states import take_apart
+from kedge._states import split_state
 from kedge.deepspeed._settings import settings_of
 
 
@@ -105,7 +105,7 @@ def per_tensor(directory):
             engine.save(state, f"{directory}/small/zero_pp_rank_{turn}_mp_rank_00_optim_states.pt")
             all_of_it = time.perf_counter() - begin
             regions = [(f"bare/{s.name}", s.on_host().data_ptr(), dtype_number("float32"), s.shape)
-                       for s in take_apart(state).storages]
+                       for s in split_state(state).storages]
             begin = time.perf_counter()
             for name, address, kind, shape in regions:
                 engine._shared.low.save(name, address, kind, shape, None)

@@ -111,7 +111,7 @@ int exit_code(const Results& results) {
 }
 
 std::string as_text(const Results& results) {
-  const Surroundings& around = results.surroundings;
+  const LocationOptions& around = results.surroundings;
   std::string text = compose("{} ranks as {} nodes, {} each, {} rounds\n", results.ranks, results.nodes,
                              kedge::human_bytes(results.arguments.size_bytes), results.arguments.rounds);
   text +=

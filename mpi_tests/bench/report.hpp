@@ -28,7 +28,7 @@ struct Results {
   Arguments arguments;
   int ranks = 0;
   int nodes = 0;
-  Surroundings surroundings;
+  LocationOptions surroundings;
   bool network = false;         ///< messages leave the machine
   Filesystem disk;              ///< of the prefix
   std::optional<double> dd_s;   ///< all ranks' plain files copied by dd

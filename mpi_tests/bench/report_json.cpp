@@ -78,7 +78,7 @@ Json targets() {
 }  // namespace
 
 std::string as_json(const Results& results) {
-  const Surroundings& around = results.surroundings;
+  const LocationOptions& around = results.surroundings;
   Json json = {{"ranks", results.ranks},
                {"nodes", results.nodes},
                {"network", results.network},

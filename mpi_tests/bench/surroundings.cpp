@@ -71,8 +71,8 @@ Filesystem filesystem_of(const std::string& directory) {
   return {known->name, known->memory};
 }
 
-Surroundings look_around() {
-  Surroundings found;
+LocationOptions look_around() {
+  LocationOptions found;
   utsname name{};
   if (::uname(&name) == 0) found.kernel = std::string(name.sysname) + " " + name.release;
   found.huge_pages = huge_page_setting();

@@ -6,14 +6,14 @@
 
 namespace kedge_bench {
 
-struct Surroundings {
+struct LocationOptions {
   std::string kernel;
   std::string huge_pages;  ///< what the kernel gives shared memory unasked, as it calls that, or "unknown"
   unsigned cores = 0;      ///< that this process may use
   double load = 0;         ///< of the last minute; it counts this program too
 };
 
-[[nodiscard]] Surroundings look_around();
+[[nodiscard]] LocationOptions look_around();
 
 struct Filesystem {
   std::string name;     ///< such as "ext4"; the number of an unknown one

@@ -44,7 +44,7 @@ FILES = 20  # of the state's size at most, of all rows together
 
 def measure(measured, rounds, end, wake):
     """In turn: seconds by row and part, of the rounds and of those to warm up; and why rows were left out."""
-    seconds, warm_up, skipped = {}, {}, {}
+    seconds, prefault, skipped = {}, {}, {}
     for number in range(-WARM_UP_ROUNDS, rounds):
         if number >= LEAST_ROUNDS and time.monotonic() > end:
             break
@@ -64,9 +64,9 @@ def measure(measured, rounds, end, wake):
                     del seconds[name]
                 continue
             for part, value in parts.items():
-                kept = warm_up if number < 0 else seconds
+                kept = prefault if number < 0 else seconds
                 kept.setdefault(f"{row.name}, {part}" if part else row.name, []).append(value)
-    return seconds, warm_up, skipped
+    return seconds, prefault, skipped
 
 
 def spread(values):
@@ -117,11 +117,11 @@ def run(arguments, directory, stack):
     engines, skipped = rows.kedge_engines(directory, state, stack)
     measured = [*rows.copies(state, copies), *rows.of_torch(directory, state), *rows.of_dcp(directory, state, stack),
                 *(rows.Row(engine.name, engine.save) for engine in engines), *rows.loads(directory, engines[0], copies)]
-    seconds, warm_up, failed = measure(measured, arguments.rounds, end, lambda: rows.wake(state))
+    seconds, prefault, failed = measure(measured, arguments.rounds, end, lambda: rows.wake(state))
     size = sum(tensor.nbytes for tensor in state.values())
     table = {name: {"median": statistics.median(values), "spread": spread(values),
                     "gb_per_s": size / statistics.median(values) / 1e9, "seconds": values,
-                    "warm_up_seconds": warm_up.get(name, [])} for name, values in seconds.items()}
+                    "warm_up_seconds": prefault.get(name, [])} for name, values in seconds.items()}
     report = {"gpu": torch.cuda.get_device_name() if arguments.device == "cuda" else "no GPU: tensors of the host",
               "torch": torch.__version__, "cuda": torch.version.cuda, "kedge": kedge.__version__, "device": arguments.device,
               "bytes": size, "tensors": len(state), "rounds": len(next(iter(seconds.values()))), "rows": table,

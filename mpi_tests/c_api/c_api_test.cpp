@@ -341,27 +341,27 @@ TEST(CApi, AttributesGoIntoTheEngineAsTheyAre) {
 }
 
 TEST(CApi, AttributesComeBackByTypeAndCutToTheRoomThereIs) {
-  const bindings::Asked asked{"the_call", "key"};
+  const bindings::AttributeQuery asked{"the_call", "key"};
   std::array<std::int64_t, 2> numbers{};
   std::array<double, 2> reals{};
   std::array<char, 4> text{};
   std::size_t count = 99;
-  bindings::give_value(std::int64_t{5}, asked, numbers.data(), 2, &count);
+  bindings::copy_value(std::int64_t{5}, asked, numbers.data(), 2, &count);
   EXPECT_EQ(count, 1U);
   EXPECT_EQ(numbers[0], 5);
-  bindings::give_value(std::vector<double>{1, 2, 3}, asked, reals.data(), 2, &count);
+  bindings::copy_value(std::vector<double>{1, 2, 3}, asked, reals.data(), 2, &count);
   EXPECT_EQ(count, 3U);
   EXPECT_THAT(reals, ElementsAre(1, 2));
-  bindings::give_value(std::vector<double>{1, 2}, asked, static_cast<double*>(nullptr), 0, &count);
+  bindings::copy_value(std::vector<double>{1, 2}, asked, static_cast<double*>(nullptr), 0, &count);
   EXPECT_EQ(count, 2U);
-  bindings::give_value(std::string("words"), asked, text.data(), text.size(), &count);
+  bindings::copy_value(std::string("words"), asked, text.data(), text.size(), &count);
   EXPECT_EQ(count, 5U);
   EXPECT_STREQ(text.data(), "wor");
-  bindings::give_value(std::string("w"), asked, text.data(), text.size(), nullptr);
+  bindings::copy_value(std::string("w"), asked, text.data(), text.size(), nullptr);
   EXPECT_STREQ(text.data(), "w");
-  EXPECT_THROW(bindings::give_value(1.5, asked, numbers.data(), 2, nullptr), Error);
-  EXPECT_THROW(bindings::give_value(std::int64_t{1}, asked, reals.data(), 2, nullptr), Error);
-  EXPECT_THROW(bindings::give_value(1.5, asked, text.data(), 2, nullptr), Error);
+  EXPECT_THROW(bindings::copy_value(1.5, asked, numbers.data(), 2, nullptr), Error);
+  EXPECT_THROW(bindings::copy_value(std::int64_t{1}, asked, reals.data(), 2, nullptr), Error);
+  EXPECT_THROW(bindings::copy_value(1.5, asked, text.data(), 2, nullptr), Error);
 }
 
 TEST(CApi, AnAttributeThatIsNotThereIsNotFound) {

@@ -147,7 +147,7 @@ const Layout kBlock{.name = "block", .scheme = Scheme::xor_, .ranks = 3, .block 
 const Layout kKeepTwo{.name = "keep_two", .scheme = Scheme::partner, .ranks = 3, .keep = 2};
 const Layout kEverySecond{.name = "every_second", .scheme = Scheme::xor_, .ranks = 3, .every = 2};
 
-INSTANTIATE_TEST_SUITE_P(Layouts, ProtectCrashPoints,
+INSTANTIATE_TEST_SUITE_P(LayoutPolicy, ProtectCrashPoints,
                          testing::Values(kXor, kPartner, kPairs, kTwoOnANode, kBlock, kKeepTwo, kEverySecond,
                                          kReedSolomon),
                          [](const auto& tested) { return tested.param.name; });
@@ -322,7 +322,7 @@ TEST_P(RedundancyCrashPoints, DeathsInReProtectionDoNotFillTheStore) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, RedundancyCrashPoints,
+INSTANTIATE_TEST_SUITE_P(LayoutPolicy, RedundancyCrashPoints,
                          testing::Values(kXor, kPartner, kPairs, kTwoOnANode, kReedSolomon),
                          [](const auto& tested) { return tested.param.name; });
 

@@ -95,7 +95,8 @@ class RefusedStarts : public testing::TestWithParam<Case> {
       Engine engine = scope.make_engine();
       const bool is_open = engine.open().has_value();
       EXPECT_EQ(is_open, std::get<int>(GetParam()) > 1);
-      if (is_asked(Wrong::loaded) && is_on(scope.rank)) (void)engine::ForBindings::refuse(engine, "x", "it is not plain data");
+      if (is_asked(Wrong::loaded) && is_on(scope.rank))
+        (void)engine::ForBindings::refuse(engine, "x", "it is not plain data");
       if (is_open) engine.close();
       engine.create("wrong");
       if (is_asked(Wrong::saved) && is_on(scope.rank)) (void)engine::ForBindings::refuse(engine, "x", "it has a mask");

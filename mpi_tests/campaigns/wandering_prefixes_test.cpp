@@ -153,7 +153,7 @@ class Walk {
     const std::string prefix = by_link ? *model_.target(kLink) : path;
     const std::string run = any(kRuns);
     stand(path, run);
-    job_.let_pass(std::chrono::seconds(1));
+    job_.advance_clock(std::chrono::seconds(1));
     job_.options.persistent.every = draw(2);
     Steps then;
     for (int step = next_, end = next_ + static_cast<int>(draw(3)); step < end; ++step) {
@@ -211,7 +211,7 @@ class Walk {
     Options::Open& options = job_.options.open;
     (way == 1 ? options.adopt_store : options.fresh) = true;
     stand(path, run);
-    job_.let_pass(std::chrono::seconds(1));
+    job_.advance_clock(std::chrono::seconds(1));
     const Opened found = reopen(job_, latest, Newer::keep, {{compose("s{}", next_), next_}});
     tell(compose("  {}: {}", way == 1 ? "adopt" : "fresh",
                  found.failure ? to_string(*found.failure) : found.tag.value_or("from zero")));

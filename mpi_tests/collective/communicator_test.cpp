@@ -41,7 +41,7 @@ Failure failure_of(Call&& call) {
 
 class MpiContract : public testing::TestWithParam<contract::Case> {};
 
-TEST_P(MpiContract, Holds) { GetParam().check(*connected(MPI_COMM_WORLD)); }
+TEST_P(MpiContract, BlockedCalls) { GetParam().check(*connected(MPI_COMM_WORLD)); }
 
 TEST_P(MpiContract, HoldsWhenEverythingIsSplitIntoSmallPieces) {
   MpiCommunicator communicator(MPI_COMM_WORLD, {.piece_bytes = 500});  // divides 1000 and 1500: whole pieces

@@ -50,9 +50,9 @@ class MpiExchange : public testing::TestWithParam<Case> {
     const auto all_of = [&](const MemoryFile& file) {
       return GetParam().mapped ? std::span(file.bytes()) : std::span<const std::byte>{};
     };
-    const Exchanged result = exchange({*communicator, std::chrono::seconds(20)}, membership, stripes,
-                                      {&files.container, all_of(files.container), 0},
-                                      {&files.parity, all_of(files.parity), kHeader}, {route, {}});
+    const ExchangeResult result = exchange({*communicator, std::chrono::seconds(20)}, membership, stripes,
+                                           {&files.container, all_of(files.container), 0},
+                                           {&files.parity, all_of(files.parity), kHeader}, {route, {}});
     EXPECT_FALSE(result.failure.has_value()) << result.failure->message;
     EXPECT_TRUE(files.container.bytes() == expected.container[membership.me]);
     EXPECT_TRUE(files.parity.bytes() == MyFiles::with_header(expected.parity[membership.me]));
@@ -77,7 +77,7 @@ class MpiExchange : public testing::TestWithParam<Case> {
     }
     const std::size_t stride = std::max<std::size_t>(1, ranks.size() / 3);  // each in turn is for one process
     for (std::size_t lost = 0; lost < ranks.size(); lost += stride) {
-      Presence present{std::vector<bool>(ranks.size(), true), std::vector<bool>(ranks.size(), true)};
+      PresentFiles present{std::vector<bool>(ranks.size(), true), std::vector<bool>(ranks.size(), true)};
       std::set<std::size_t> gone;  // as many as may be lost, side by side
       for (std::uint32_t i = 0; i < set.parities; ++i) gone.insert((lost + i) % ranks.size());
       for (const std::size_t member : gone) present.container[member] = present.parity[member] = false;

@@ -172,10 +172,10 @@ def the_prefix_is_full_before_a_flush(job, prefix):
     print("ok a prefix that is full", flush=True)
 
 
-def the_prefix_fills_during_a_flush(job, prefix, one_start):
+def the_prefix_fills_during_a_flush(job, prefix, run_one_start):
     """There is space for the containers, as Kedge looks, and not for the manifest; it comes back while the job runs."""
     manifest = max(path.stat().st_size for path in prefix.glob("step-*/checkpoint.h5"))
-    fill(prefix, one_start - (manifest + PAGE - 1) // PAGE * PAGE)
+    fill(prefix, run_one_start - (manifest + PAGE - 1) // PAGE * PAGE)
     refused = []
 
     def make_space(line):
@@ -204,9 +204,9 @@ def a_prefix_of_its_own(directory):
     must(job.launch("--steps", "10"))
     free = free_bytes(prefix)
     must(job.launch("--steps", "20"))
-    one_start = free - free_bytes(prefix)  # what one more start with one more commit takes
+    run_one_start = free - free_bytes(prefix)  # what one more start with one more commit takes
     the_prefix_is_full_before_a_flush(job, prefix)
-    the_prefix_fills_during_a_flush(job, prefix, one_start)
+    the_prefix_fills_during_a_flush(job, prefix, run_one_start)
 
 
 def the_prefix_fills(directory):

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/loaded_libraries.hpp"
 #include "base/loaded_mpi.hpp"
-#include "base/loaded_objects.hpp"
 #include "comm/mpi/mpi_launcher.hpp"
 #include "kedge/mpi.hpp"
 
@@ -19,18 +19,18 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(SignsOfAnotherMpi, OpenMpiAndMpichTogetherAreNamed) {
-  const auto words = two_mpi_libraries({"/a/libmpi.so.40", "/b/libmpich.so.12", "/c/libc.so.6"}, "Open MPI");
+  const auto words = two_mpi_warning({"/a/libmpi.so.40", "/b/libmpich.so.12", "/c/libc.so.6"}, "Open MPI");
   ASSERT_TRUE(words);
   EXPECT_THAT(*words, HasSubstr("two MPI libraries, /a/libmpi.so.40 and /b/libmpich.so.12; compile"));
   EXPECT_THAT(*words, HasSubstr("that Kedge was built with, Open MPI"));
-  EXPECT_TRUE(two_mpi_libraries({"/a/libmpi.so.40", "/b/libmpi.so.12"}, "MPICH")) << "Intel MPI's name";
+  EXPECT_TRUE(two_mpi_warning({"/a/libmpi.so.40", "/b/libmpi.so.12"}, "MPICH")) << "Intel MPI's name";
 }
 
 TEST(SignsOfAnotherMpi, OneMpiIsNoMixture) {
-  EXPECT_FALSE(two_mpi_libraries({"/a/libmpi.so.40", "/a/libmpi_mpifh.so.40", "/a/libmpi_cxx.so.40"}, "Open MPI"));
-  EXPECT_FALSE(two_mpi_libraries({"/b/libmpich.so.12", "/b/libmpichfort.so.12", "/b/libmpi.so.12"}, "MPICH"));
-  EXPECT_FALSE(two_mpi_libraries({"/b/libmpi.so", "libmpi.so.", ""}, "MPICH"));
-  EXPECT_FALSE(two_mpi_libraries(loaded_objects(), "this one")) << "those of this program";
+  EXPECT_FALSE(two_mpi_warning({"/a/libmpi.so.40", "/a/libmpi_mpifh.so.40", "/a/libmpi_cxx.so.40"}, "Open MPI"));
+  EXPECT_FALSE(two_mpi_warning({"/b/libmpich.so.12", "/b/libmpichfort.so.12", "/b/libmpi.so.12"}, "MPICH"));
+  EXPECT_FALSE(two_mpi_warning({"/b/libmpi.so", "libmpi.so.", ""}, "MPICH"));
+  EXPECT_FALSE(two_mpi_warning(loaded_libraries(), "this one")) << "those of this program";
 }
 
 TEST(SignsOfAnotherMpi, ALauncherThatStartedMoreThanTheWorldHasIsNamed) {

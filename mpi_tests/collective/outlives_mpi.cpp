@@ -27,9 +27,7 @@ kedge::Options options_in(const std::string& directory, const std::string& run) 
 }
 
 int run(const std::string& directory) {
-  const auto make = [&](const char* name) {
-    return kedge::Engine(MPI_COMM_WORLD, options_in(directory, name));
-  };
+  const auto make = [&](const char* name) { return kedge::Engine(MPI_COMM_WORLD, options_in(directory, name)); };
   double value = 1;
   kedge::State state;
   state.add("value", value);

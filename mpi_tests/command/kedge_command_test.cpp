@@ -233,10 +233,10 @@ TEST_F(KedgeCommand, RefusesANewerFormatByName) {
   format::SuperblockBytes bytes{};
   const auto file_system = fs::posix_file_system();
   const auto file = file_system->open(path, fs::Access::read_write);
-  static_cast<void>(file->copy_out(0, bytes, 0));
+  static_cast<void>(file->read_with_crc(0, bytes, 0));
   bytes[format::at::kVersion] = std::byte{99};
-  const std::uint32_t crc = file->copy_in(0, std::span(bytes).first(format::at::kCrc), 0);
-  file->copy_in(format::at::kCrc, std::as_bytes(std::span(&crc, 1)), 0);
+  const std::uint32_t crc = file->write_with_crc(0, std::span(bytes).first(format::at::kCrc), 0);
+  file->write_with_crc(format::at::kCrc, std::as_bytes(std::span(&crc, 1)), 0);
   for (const std::string verb : {"show ", "verify "}) {
     EXPECT_EQ(kedge(verb + path).status, 2);
     EXPECT_THAT(kedge(verb + path).text, HasSubstr("not a format version"));

@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "command/checkpoints_fixture.hpp"
 #include "store/location.hpp"
-#include "store/node_records.hpp"
+#include "store/store_records.hpp"
 
 namespace kedge::testing::kedge_drop_test {
 namespace {
@@ -22,14 +22,14 @@ class KedgeDrop : public KedgeCheckpoints {
   /// A store of the run on "/some where/checkpoints", with two containers in it.
   [[nodiscard]] std::string add_store(const std::string& run, std::uint8_t id,
                                       const std::string& prefix = "/some where/checkpoints") const {
-    store::Owner owner{run, {}, {}, prefix};
+    store::StoreOwner owner{run, {}, {}, prefix};
     owner.run_id.bytes.fill(id);
-    owner.place_id = owner.run_id;
-    const store::Surroundings here{root_.directory(), "n", {}};
+    owner.prefix_id = owner.run_id;
+    const store::LocationOptions here{root_.directory(), "n", {}};
     const auto location = store::locate(*system_, root_.directory(), here, owner);
-    store::NodeRecords records(system_, location, {0});
-    records.write_owner({owner.run_id, owner.place_id, owner.prefix});
-    records.note_commit(owner.run_id);
+    store::StoreRecords records(system_, location, {0});
+    records.write_owner({owner.run_id, owner.prefix_id, owner.prefix});
+    records.mark_commit(owner.run_id);
     for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "lock.3.0"}) {
       std::ofstream(location.directory + "/" + name) << std::string(1000, 'x');
     }

@@ -297,7 +297,7 @@ TEST_F(KedgeLsWithStore, OfARunThatWasGivenUpSaysNothing) {
   persist::RunRecords records(fs::posix_file_system(), prefix_path_, "heat");
   persist::RunRecord record;
   record.run_id.bytes.fill(0x11);
-  record.place_id.bytes.fill(0x12);
+  record.prefix_id.bytes.fill(0x12);
   record.prefix = prefix_path_;
   record.given_up = {sample_entry(1).commit.run_id};
   records.write_record(record);
@@ -313,7 +313,7 @@ TEST_F(KedgeCheckpoints, SaysWhichOfTwoRunsOfOneNameIsThePresentOne) {
   persist::RunRecords records(fs::posix_file_system(), prefix, "heat");
   persist::RunRecord record;
   record.run_id = newer.commit.run_id;
-  record.place_id.bytes.fill(0x12);
+  record.prefix_id.bytes.fill(0x12);
   record.prefix = prefix;
   record.given_up = {sample_entry(1).commit.run_id};
   records.write_record(record);

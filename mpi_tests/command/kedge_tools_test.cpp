@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 void overwrite(const std::string& path, std::uint64_t offset, std::span<const std::byte> bytes) {
-  fs::posix_file_system()->open(path, fs::Access::read_write)->copy_in(offset, bytes, 0);
+  fs::posix_file_system()->open(path, fs::Access::read_write)->write_with_crc(offset, bytes, 0);
 }
 
 // The state of a container that `meddle` changes after the superblock was read and before the data is.

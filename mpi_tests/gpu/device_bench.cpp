@@ -60,7 +60,7 @@ struct Row {
   Engine* loads = nullptr;  ///< or opened and closed
   double traffic = 0;       ///< with the GPU's memory, in multiples of the measured size; 0: the size once, copied
   std::vector<double> seconds = {};
-  std::vector<double> warm_up = {};
+  std::vector<double> prefault = {};
   bool commits = false;  ///< the work does
 };
 
@@ -135,8 +135,8 @@ nlohmann::json report(const Gpu& gpu, const Arguments& arguments, const std::vec
     const auto summary = kedge_bench::summarize(row.seconds);
     const double moved = static_cast<double>(arguments.bytes) * (row.traffic == 0 ? 1 : row.traffic);
     const double rate = moved / summary.median / 1e9;
-    all["rows"][row.name] = {{"seconds", row.seconds}, {"warm_up_seconds", row.warm_up}, {"gb_per_s", rate}};
-    const auto slowest = moved / *std::ranges::max_element(row.warm_up) / 1e9;
+    all["rows"][row.name] = {{"seconds", row.seconds}, {"warm_up_seconds", row.prefault}, {"gb_per_s", rate}};
+    const auto slowest = moved / *std::ranges::max_element(row.prefault) / 1e9;
     std::printf("  %-28s %8.2f GB/s  (median of %d, spread %.0f %%; slowest warm-up %.2f)\n", row.name.c_str(), rate,
                 arguments.rounds, summary.spread() * 100, slowest);
   }
@@ -200,7 +200,7 @@ class KernelRows {
       gpu.fill(memory_.back()->at, static_cast<unsigned char>(37 * i + 1), size_bytes_, nullptr);
       (i < kData ? inputs_ : outputs_).push_back(memory_.back()->at);
     }
-    const codec::Code code(kData, kParity);
+    const codec::ErasureCode code(kData, kParity);
     for (std::uint32_t j = 0; j < kParity; ++j) {
       for (std::uint32_t i = 0; i < kData; ++i) rows_[j].push_back(code.coefficient(j, i));
     }
@@ -253,7 +253,7 @@ void measure(std::vector<Row>& rows, int rounds) {
       if (row.saves != nullptr && !row.commits) row.saves->commit();
       if (row.commits) row.saves->wait("step", Level::local);  // not beside what is measured next
       if (row.loads != nullptr) row.loads->close();
-      (round < 0 ? row.warm_up : row.seconds).push_back(seconds);
+      (round < 0 ? row.prefault : row.seconds).push_back(seconds);
     }
   }
 }

@@ -58,7 +58,7 @@ TEST_F(KernelsOnGpu, SumsAreThoseOfTheProcessor) {
   constexpr std::size_t kSize = 16'000;
   for (const std::uint32_t parity : {1U, 2U, 3U, 4U}) {
     for (const std::uint32_t data : {1U, 2U, 7U, 28U}) {
-      const codec::Code code(data, parity);
+      const codec::ErasureCode code(data, parity);
       const Array memory(gpu, (data + parity) * kSize);
       const auto bytes = noise(data * kSize, data);
       gpu.upload(memory.at, bytes.data(), bytes.size());

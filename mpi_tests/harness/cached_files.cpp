@@ -58,12 +58,12 @@ PageCache::Page& CachedFile::page(std::uint64_t number) {
   const std::uint64_t size_bytes = status().size_bytes;
   if (is_new && number * kPage < size_bytes) {
     const auto bytes = std::span(found->second.bytes).first(std::min(kPage, size_bytes - number * kPage));
-    (void)ForwardingFile::copy_out(number * kPage, bytes, 0);
+    (void)ForwardingFile::read_with_crc(number * kPage, bytes, 0);
   }
   return found->second;
 }
 
-std::uint32_t CachedFile::copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
+std::uint32_t CachedFile::write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
   const std::lock_guard guard(cache_->mutex_);
   if (offset + bytes.size() > status().size_bytes) throw std::logic_error("the store writes beyond what it reserved");
   for_each_page(offset, bytes.size(), [&](std::uint64_t number, std::uint64_t within, std::uint64_t at, auto size) {
@@ -74,9 +74,9 @@ std::uint32_t CachedFile::copy_in(std::uint64_t offset, std::span<const std::byt
   return crc32c(bytes, crc);
 }
 
-std::uint32_t CachedFile::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
+std::uint32_t CachedFile::read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
   const std::lock_guard guard(cache_->mutex_);
-  (void)ForwardingFile::copy_out(offset, bytes, 0);  // its faults and its end
+  (void)ForwardingFile::read_with_crc(offset, bytes, 0);  // its faults and its end
   for_each_page(offset, bytes.size(), [&](std::uint64_t number, std::uint64_t within, std::uint64_t at, auto size) {
     const auto found = pages().find(number);
     if (found == pages().end()) return;
@@ -88,7 +88,7 @@ std::uint32_t CachedFile::copy_out(std::uint64_t offset, std::span<std::byte> by
 
 std::uint32_t CachedFile::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
   std::vector<std::byte> bytes(length);
-  (void)copy_out(offset, bytes, 0);
+  (void)read_with_crc(offset, bytes, 0);
   return crc32c(bytes, crc);
 }
 
@@ -105,7 +105,7 @@ void CachedFile::sync() {
   ForwardingFile::sync();
 }
 
-void CachedFile::leave_cache(std::uint64_t offset, std::uint64_t length) {
+void CachedFile::drop_cached_pages(std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard guard(cache_->mutex_);
   const auto end = pages().lower_bound((offset + length) / kPage);
   for (auto one = pages().lower_bound(offset / kPage); one != end; one = pages().erase(one)) {

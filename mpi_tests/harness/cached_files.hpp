@@ -63,13 +63,13 @@ class CachedFile final : public ForwardingFile {
     const std::lock_guard guard(cache_->mutex_);
     cache_->open_.erase(descriptor_);
   }
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
   void truncate(std::uint64_t size_bytes) override;
   void sync() override;
   int direct_descriptor() override { return descriptor_; }
-  void leave_cache(std::uint64_t offset, std::uint64_t length) override;
+  void drop_cached_pages(std::uint64_t offset, std::uint64_t length) override;
 
  private:
   friend class PageCache;
@@ -77,7 +77,7 @@ class CachedFile final : public ForwardingFile {
   PageCache::Page& page(std::uint64_t number);
   void write_back(std::uint64_t number, PageCache::Page& page);
   void write_below(std::uint64_t offset, std::span<const std::byte> bytes) {
-    ForwardingFile::copy_in(offset, bytes, 0);
+    ForwardingFile::write_with_crc(offset, bytes, 0);
   }
 
   std::shared_ptr<PageCache> cache_;

@@ -47,7 +47,7 @@ struct CommitLeft {
 
   /// Every container is there or can be rebuilt.
   [[nodiscard]] bool in_stores() const;
-  [[nodiscard]] bool can_be_had() const { return !discarded && (persistent || in_stores()); }
+  [[nodiscard]] bool can_be_recovered() const { return !discarded && (persistent || in_stores()); }
 };
 
 /// The commits of which these nodes hold a container, damaged or not.

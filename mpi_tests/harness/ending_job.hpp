@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "harness/blocking_file_system.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
-#include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults {
@@ -62,15 +62,15 @@ struct Loop {
 };
 
 /// No schedule asks for checkpoints, and every commit is protected.
-struct EndingJob : PersistentJob {
-  EndingJob() : PersistentJob(4) {
+struct JobWithDeadline : PersistentJob {
+  JobWithDeadline() : PersistentJob(4) {
     options.schedule = {0, 0, 0};
     options.pipeline.mode = PipelineMode::inline_;  // whatever KEDGE_TEST_PIPELINE says: levels are looked at
     surroundings = [this](int rank, engine::Environment& environment) {
       environment.clock = rank == 0 ? clock : std::shared_ptr<Clock>(std::make_shared<SkewedClock>(clock, skew_s));
       environment.waits_for_worker = false;
       environment.file_system = std::make_shared<SlowToPublish>(environment.file_system, clock, flush_s);
-      if (gate) environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, *gate);
+      if (gate) environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, *gate);
       environment.variable = [this, rank](const std::string& name) -> std::optional<std::string> {
         const auto& own = rank == 0 ? variables : others_variables;
         const auto found = own.find(name);

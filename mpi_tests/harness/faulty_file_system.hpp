@@ -40,7 +40,7 @@ struct Volume {
 };
 
 struct DiskOptions {
-  std::size_t piece_bytes = std::size_t{64} << 10U;       ///< one counted operation of copy_in
+  std::size_t piece_bytes = std::size_t{64} << 10U;       ///< one counted operation of write_with_crc
   std::size_t file_limit_bytes = std::size_t{64} << 20U;  ///< address space of one file; more is EFBIG
   std::uint32_t user = 1000;                              ///< uid of the job
   std::uint32_t group = 1000;                             ///< gid of the job and of what it makes
@@ -81,7 +81,7 @@ class FaultyDisk {
   void mount(int rank, const std::string& at, const std::string& source);
 
   // --- faults. Operations are numbered from 1 and from the last restart; mutating are create, rename, remove,
-  // make_directory, reserve, truncate, sync, sync_directory, try_lock and each piece of copy_in. All others
+  // make_directory, reserve, truncate, sync, sync_directory, try_lock and each piece of write_with_crc. All others
   // are reads. A plan for a number that has passed strikes at the next operation.
   /// The rank dies in its n-th operation: it is done or not (a piece: in part) by seed, then SimulatedDeath is
   /// thrown from it and from every later operation of that rank.

@@ -52,7 +52,7 @@ class Faulty : public testing::Test {
   void write(const std::string& path, std::span<const std::byte> bytes) {
     auto file = system->create(path);
     if (!file) file = system->open(path, fs::Access::read_write);
-    file->copy_in(0, bytes, 0);
+    file->write_with_crc(0, bytes, 0);
   }
 
   FaultyDisk disk{options()};

@@ -36,7 +36,7 @@ class Handle {
   [[nodiscard]] bool is_writable() const noexcept { return access_ == fs::Access::read_write; }
 
   /// One piece after the other, each an operation; a mapping does not grow its file.
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc, bool grows) {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc, bool grows) {
     const std::size_t piece_bytes = disk().options.piece_bytes;
     for (std::size_t at = 0; at < bytes.size(); at += piece_bytes) {
       const auto piece = bytes.subspan(at, std::min(piece_bytes, bytes.size() - at));
@@ -50,7 +50,7 @@ class Handle {
     return crc;
   }
 
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) const {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) const {
     return disk().read(caller_, "read", path_, [&] {
       require_working(*node_->volume, false, "read", path_);
       require_readable(offset, bytes.size());
@@ -125,13 +125,13 @@ class FaultyMapping final : public fs::Mapping {
   FaultyMapping(std::shared_ptr<Handle> handle, std::uint64_t size_bytes)
       : handle_(std::move(handle)), size_bytes_(size_bytes) {}
 
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     fs::require_within(handle_->path(), offset, bytes.size(), size_bytes_);
-    return handle_->copy_in(offset, bytes, crc, false);
+    return handle_->write_with_crc(offset, bytes, crc, false);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     fs::require_within(handle_->path(), offset, bytes.size(), size_bytes_);
-    return handle_->copy_out(offset, bytes, crc);
+    return handle_->read_with_crc(offset, bytes, crc);
   }
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     fs::require_within(handle_->path(), offset, length, size_bytes_);
@@ -142,7 +142,7 @@ class FaultyMapping final : public fs::Mapping {
     if (!handle_->is_writable()) return {};
     return {handle_->node().memory->data(), size_bytes_};
   }
-  bool enter_all() noexcept override { return handle_->is_writable(); }
+  bool prefault() noexcept override { return handle_->is_writable(); }
 
  private:
   std::shared_ptr<Handle> handle_;
@@ -153,11 +153,11 @@ class FaultyFile final : public fs::File {
  public:
   explicit FaultyFile(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
 
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    return handle_->copy_in(offset, bytes, crc, true);
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    return handle_->write_with_crc(offset, bytes, crc, true);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    return handle_->copy_out(offset, bytes, crc);
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    return handle_->read_with_crc(offset, bytes, crc);
   }
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     return handle_->checksum(offset, length, crc);

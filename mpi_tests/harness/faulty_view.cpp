@@ -115,12 +115,12 @@ class View final : public fs::FileSystem {
                       {},
                       volume.capacity_bytes,
                       volume.machine_bytes};
-      space.rooms.push_back({space.free_bytes, space.limit, id});
+      space.space_limits.push_back({space.free_bytes, space.limit, id});
       if (volume.cgroup_bytes != 0) {
-        space.rooms.push_back({left(volume.cgroup_bytes, mounted.used_bytes), "memory cgroup", id + 1});
-        if (space.rooms.back().free_bytes < space.free_bytes) {
-          space.free_bytes = space.rooms.back().free_bytes;
-          space.limit = space.rooms.back().limit;
+        space.space_limits.push_back({left(volume.cgroup_bytes, mounted.used_bytes), "memory cgroup", id + 1});
+        if (space.space_limits.back().free_bytes < space.free_bytes) {
+          space.free_bytes = space.space_limits.back().free_bytes;
+          space.limit = space.space_limits.back().limit;
         }
       }
       return space;

@@ -19,11 +19,11 @@ class ForwardingFile : public fs::File {
  public:
   explicit ForwardingFile(std::unique_ptr<fs::File> inner) : inner_(std::move(inner)) {}
 
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    return inner_->copy_in(offset, bytes, crc);
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    return inner_->write_with_crc(offset, bytes, crc);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    return inner_->copy_out(offset, bytes, crc);
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    return inner_->read_with_crc(offset, bytes, crc);
   }
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     return inner_->checksum(offset, length, crc);

@@ -14,7 +14,7 @@
 namespace kedge::faults {
 
 /// COLLECTIVE. As commit_step.
-inline void put_out(Engine& engine, int rank, const Tag& tag, int step) {
+inline void write_output(Engine& engine, int rank, const Tag& tag, int step) {
   engine.create_output(tag, {{"step", std::int64_t{step}}});
   const std::vector<double> plot(100 + static_cast<std::size_t>(rank), step);
   EXPECT_TRUE(engine.save("plot", region(std::span(plot))));
@@ -29,7 +29,7 @@ class OutputsFixture : public FlushFixture {
       Engine engine = scope.make_engine();
       if (engine.open()) engine.close();
       for (const auto& [tag, step] : steps) {
-        if (tag.starts_with("p")) put_out(engine, scope.rank, tag, step);
+        if (tag.starts_with("p")) write_output(engine, scope.rank, tag, step);
         else commit_step(engine, scope.rank, tag, step);
       }
       if (finalize) engine.finalize();

@@ -14,7 +14,7 @@ namespace kedge::faults {
 class DirectFile final : public ForwardingFile {
  public:
   DirectFile(std::unique_ptr<fs::File> inner, int& direct) : ForwardingFile(std::move(inner)), direct_(direct) {}
-  bool write_directly() override {
+  bool enable_direct_writes() override {
     ++direct_;
     return true;
   }
@@ -29,10 +29,10 @@ class Probed final : public ForwardingFileSystem {
   Probed(std::shared_ptr<fs::FileSystem> inner, fs::WriteProbe probe)
       : ForwardingFileSystem(std::move(inner)), probe_(std::move(probe)) {}
   int probes = 0;
-  fs::ProbePlace probed;  ///< where, the last time
-  int direct = 0;         ///< files that were asked to write directly
+  fs::ProbeTarget probed;  ///< where, the last time
+  int direct = 0;          ///< files that were asked to write directly
 
-  [[nodiscard]] fs::WriteProbe probe_writes(const fs::ProbePlace& place) override {
+  [[nodiscard]] fs::WriteProbe probe_writes(const fs::ProbeTarget& place) override {
     ++probes;
     probed = place;
     if (probe_.refusal == "throw") throw Error(Failure{ErrorCode::io, "the device is gone", -1, place.directory, 0});

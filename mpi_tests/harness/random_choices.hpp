@@ -8,9 +8,9 @@
 
 namespace kedge::faults {
 
-class Choices {
+class RandomChoices {
  public:
-  explicit Choices(std::uint64_t seed) : random_(seed) {}
+  explicit RandomChoices(std::uint64_t seed) : random_(seed) {}
 
   [[nodiscard]] std::uint64_t below(std::uint64_t end) { return random_() % end; }
   [[nodiscard]] int int_below(int end) { return static_cast<int>(below(static_cast<std::uint64_t>(end))); }

@@ -9,7 +9,7 @@
 
 namespace kedge::faults {
 
-RandomHarm::RandomHarm(SimulatedJob& job, int ranks_per_node, Choices& choices, std::string& story)
+RandomHarm::RandomHarm(SimulatedJob& job, int ranks_per_node, RandomChoices& choices, std::string& story)
     : job_(job), choices_(choices), story_(story), next_node_(job.ranks) {
   for (int rank = 0; rank < job.ranks; ++rank) node_of_rank_.push_back(compose("node{}", rank / ranks_per_node));
   place_ranks();

@@ -13,7 +13,7 @@ namespace kedge::faults {
 class RandomHarm {
  public:
   /// All that happens is told in `story`, one line each.
-  RandomHarm(SimulatedJob& job, int ranks_per_node, Choices& choices, std::string& story);
+  RandomHarm(SimulatedJob& job, int ranks_per_node, RandomChoices& choices, std::string& story);
 
   /// The nodes that the job runs on, each once.
   [[nodiscard]] std::set<std::string> nodes() const;
@@ -43,7 +43,7 @@ class RandomHarm {
   void place_ranks() { job_.nodes = node_of_rank_; }
 
   SimulatedJob& job_;
-  Choices& choices_;
+  RandomChoices& choices_;
   std::string& story_;
   std::vector<std::string> node_of_rank_;
   std::vector<std::string> away_;  ///< nodes that the job left, with what their stores hold

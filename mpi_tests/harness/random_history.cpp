@@ -31,7 +31,7 @@ std::string describe(const std::vector<CommitLeft>& held) {
   std::string text;
   for (const CommitLeft& commit : held) {
     text += compose(" {}({}{}{})", commit.tag, commit.generation, commit.persistent ? "p" : "",
-                    commit.can_be_had() ? "+" : "-");
+                    commit.can_be_recovered() ? "+" : "-");
   }
   return text;
 }
@@ -47,8 +47,8 @@ void expect_agreement(const std::vector<RankSaw>& ranks) {
   }
 }
 
-int draw_ranks(Choices& choices) { return choices.one_of({2, 3, 3, 4, 4, 5, 6, 6, 8, 9}); }
-int draw_ranks_per_node(Choices& choices, int ranks) {
+int draw_ranks(RandomChoices& choices) { return choices.one_of({2, 3, 3, 4, 4, 5, 6, 6, 8, 9}); }
+int draw_ranks_per_node(RandomChoices& choices, int ranks) {
   return ranks >= 4 && ranks % 2 == 0 && choices.one_in(3) ? 2 : 1;
 }
 
@@ -91,7 +91,7 @@ std::string RandomHistory::story() const {
 }
 
 void RandomHistory::run() {
-  one_start({.opens = false, .commits = 1 + choices_.int_below(3)}, false, {});
+  run_one_start({.opens = false, .commits = 1 + choices_.int_below(3)}, false, {});
   const int rounds = 3 + choices_.int_below(6);
   for (int round = 0; round < rounds && !ended_ && !testing::Test::HasFailure(); ++round) {
     tell(compose("-- round {}", round));
@@ -108,7 +108,7 @@ void RandomHistory::run() {
     const RandomStart start = draw_start(held);
     const bool faulty = start.opens && choices_.one_in(5);
     if (faulty) harm_.plan_fault();
-    one_start(start, faulty, held);
+    run_one_start(start, faulty, held);
   }
 }
 
@@ -175,13 +175,13 @@ std::optional<CommitLeft> RandomHistory::expected_of(const std::vector<CommitLef
   bool passed = before == nullptr;
   for (const CommitLeft& commit : held) {
     const bool fits = passed && (tag == nullptr || commit.tag == *tag);
-    if (fits && commit.can_be_had()) return commit;
+    if (fits && commit.can_be_recovered()) return commit;
     if (before != nullptr && commit.tag == before->tag) passed = true;
   }
   return std::nullopt;
 }
 
-void RandomHistory::one_start(const RandomStart& start, bool faulty, const std::vector<CommitLeft>& held) {
+void RandomHistory::run_one_start(const RandomStart& start, bool faulty, const std::vector<CommitLeft>& held) {
   Case now{start, faulty, held, {}, {}};
   now.expected = expected_of(now.held, start.selection);
   now.start.seed = seed_;

@@ -46,7 +46,7 @@ class RandomHistory {
   void configure();
   void draw_redundancy();
   [[nodiscard]] RandomStart draw_start(const std::vector<CommitLeft>& held);
-  void one_start(const RandomStart& start, bool faulty, const std::vector<CommitLeft>& held);
+  void run_one_start(const RandomStart& start, bool faulty, const std::vector<CommitLeft>& held);
   [[nodiscard]] std::optional<CommitLeft> expected_of(const std::vector<CommitLeft>& held,
                                                       const Selection& selection) const;
   void harm_between_opens(Case& now);
@@ -63,7 +63,7 @@ class RandomHistory {
 
   std::uint64_t seed_;
   Harm kind_;
-  Choices choices_;
+  RandomChoices choices_;
   std::string told_;
   SimulatedJob job_;
   RandomHarm harm_;

@@ -19,7 +19,7 @@ constexpr std::size_t kRegions = 3;
 Values content(std::uint64_t seed, int rank, int step, std::size_t region) {
   std::seed_seq mixed{seed, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step), region};
   std::mt19937_64 mixer(mixed);
-  Choices choices(mixer());
+  RandomChoices choices(mixer());
   std::size_t size = choices.one_of<std::size_t>({0, 0, 1, 17, 511, 512, 513, 4000, 8191, 8192, 8193});
   if (choices.one_in(8)) size = choices.below(30'000);
   Values values(size);

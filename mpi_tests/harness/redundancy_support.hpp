@@ -65,11 +65,11 @@ class MemoryFile final : public fs::ByteAccess {
  public:
   explicit MemoryFile(Bytes bytes) : bytes_(std::move(bytes)) {}
 
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     std::ranges::copy(bytes, at(offset, bytes.size()).begin());
     return crc32c(bytes, crc);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     std::ranges::copy(at(offset, bytes.size()), bytes.begin());
     return crc32c(bytes, crc);
   }

@@ -12,10 +12,10 @@
 namespace kedge::testing {
 namespace {
 
-class NoLimit final : public store::SpaceKeeper {
+class NoLimit final : public store::SpaceManager {
  public:
   [[nodiscard]] store::Admission::Admitted admit(std::uint64_t) const override { return nullptr; }
-  [[nodiscard]] bool is_ample(std::uint64_t) const override { return true; }
+  [[nodiscard]] bool has_ample_space(std::uint64_t) const override { return true; }
   [[noreturn]] void explain(const Failure& refused, std::uint64_t) const override { throw Error(refused); }
 };
 

@@ -79,7 +79,7 @@ class SimulatedJob {
                                           std::uint64_t seed = 0);
 
   /// Between two starts, so that a commit of the second is later than those of the first.
-  void let_pass(std::chrono::duration<double> time) { clock_->sleep_for(time); }
+  void advance_clock(std::chrono::duration<double> time) { clock_->sleep_for(time); }
 
   /// Operations, reads and message events of each rank in the last start.
   std::vector<std::uint64_t> operations;

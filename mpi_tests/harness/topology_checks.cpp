@@ -34,12 +34,12 @@ std::vector<int> by_place(const Layout& layout) {
   return order;
 }
 
-DomainRuns runs_of(const Layout& layout) {
+DomainCounts runs_of(const Layout& layout) {
   std::map<int, std::uint64_t> sizes;
   for (const int domain : layout.domain) ++sizes[domain];
   std::map<std::uint64_t, std::uint64_t, std::greater<>> counts;
   for (const auto& [domain, size] : sizes) ++counts[size];
-  DomainRuns runs;
+  DomainCounts runs;
   for (const auto& [size, domains] : counts) runs.push_back({domains, size});
   return runs;
 }
@@ -69,7 +69,7 @@ void check_topology(Communicator& communicator, const Layout& layout) {
     places.push_back(places.front());
     expected.push_back(expected.front());
   }
-  EXPECT_EQ(ranks_at(communicator, topology, places, soon()), expected) << "rank " << rank;
+  EXPECT_EQ(ranks_of_sorted(communicator, topology, places, soon()), expected) << "rank " << rank;
 }
 
 }  // namespace kedge::comm::contract

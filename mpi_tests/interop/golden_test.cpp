@@ -67,7 +67,7 @@ TEST(Golden, R9_ContainersAreReadWithEveryValue) {
     const auto specs = golden_regions(rank);
     ASSERT_EQ(reader.regions().size(), specs.size());
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      const format::PlacedRegion& region = reader.regions()[i];
+      const format::StoredRegion& region = reader.regions()[i];
       EXPECT_EQ(region.spec, specs[i]);
       std::vector<std::byte> values(region.size_bytes);
       reader.read(region, values);
@@ -126,7 +126,7 @@ TEST(Golden, R9_SetsAreReadAndALostContainerIsMadeAgain) {
     redundancy::SetFiles left = files;
     std::ranges::fill(left.container[lost], std::byte{0xee});
     std::ranges::fill(left.parity[lost], std::byte{0xee});
-    redundancy::Presence present{std::vector<bool>(kGoldenRanks, true), std::vector<bool>(kGoldenRanks, true)};
+    redundancy::PresentFiles present{std::vector<bool>(kGoldenRanks, true), std::vector<bool>(kGoldenRanks, true)};
     present.container[lost] = present.parity[lost] = false;
     execute(left, decode_stripes(shape, present));
     EXPECT_TRUE(left == files) << "rank " << lost << " came back otherwise";
@@ -182,7 +182,7 @@ TEST(Golden, R9_KedgesOwnBytesOfTheManifestAreTheSame) {
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     const auto stored =
         std::span(bytes).subspan(head.table_offset + rank * format::kShardRowBytes, format::kShardRowBytes);
-    const format::RowPlace place{head.commit.id, LogicalRank{rank}};
+    const format::RowIdentity place{head.commit.id, LogicalRank{rank}};
     std::vector<std::byte> made(format::kShardRowBytes);
     format::encode_row(format::decode_row(stored, place, kGoldenManifest), place, made);
     EXPECT_TRUE(std::ranges::equal(made, stored)) << kWhatToDo;

@@ -60,13 +60,13 @@ void PlainFile::set_size(std::uint64_t size_bytes) {
   require(::ftruncate(number_, static_cast<off_t>(size_bytes)) == 0);
 }
 
-std::uint32_t PlainFile::copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
+std::uint32_t PlainFile::write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
   const ssize_t written = ::pwrite(number_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
   require(written == static_cast<ssize_t>(bytes.size()));
   return crc32c(bytes, crc);
 }
 
-std::uint32_t PlainFile::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
+std::uint32_t PlainFile::read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
   const ssize_t got = ::pread(number_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
   require(got == static_cast<ssize_t>(bytes.size()));
   return crc32c(bytes, crc);
@@ -74,7 +74,7 @@ std::uint32_t PlainFile::copy_out(std::uint64_t offset, std::span<std::byte> byt
 
 std::uint32_t PlainFile::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
   std::vector<std::byte> bytes(length);
-  return copy_out(offset, bytes, crc);
+  return read_with_crc(offset, bytes, crc);
 }
 
 void append_element(std::vector<std::byte>& bytes, DataType dtype, std::uint64_t i) {

@@ -18,8 +18,8 @@ class PlainFile final : public format::ContainerTarget, public fs::ByteAccess {
   void reserve(std::uint64_t size_bytes) override;
   fs::ByteAccess& bytes() override { return *this; }
   void set_size(std::uint64_t size_bytes) override;
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
 
  private:

@@ -80,7 +80,7 @@ ShardRow write_container(const std::string& directory, const std::vector<Piece>&
 
 void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
   PlainFile file(path);
-  static_cast<void>(file.copy_in(0, bytes, 0));
+  static_cast<void>(file.write_with_crc(0, bytes, 0));
 }
 
 void write_all(const std::string& directory) {

@@ -14,7 +14,7 @@ from deepspeed_case import RANKS, phase, torch_files
 
 import kedge
 from kedge import _torch_files
-from kedge._states import take_apart
+from kedge._states import split_state
 
 
 class Files:
@@ -210,7 +210,7 @@ class Files:
         self.engine.close()
 
     def write_newer(self, state, path, mark="newer"):
-        taken = take_apart(state)
+        taken = split_state(state)
         parts = [_torch_files.Part(storage.key, storage.on_host()) for storage in taken.storages]
         _torch_files.write(path, taken.pickled, parts, mark)
         os.utime(path, (time.time() + 60,) * 2)

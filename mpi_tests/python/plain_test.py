@@ -26,7 +26,7 @@ import place
 
 import kedge
 from kedge import communicators
-from kedge._plain import load_plain
+from kedge._plain import restricted_loads
 
 if place.has("torch"):
     import torch
@@ -208,9 +208,9 @@ class Plain(unittest.TestCase):
     def test_it_comes_back_from_files_as_well(self):
         from kedge import _torch_files
         from kedge._put_together import allowing, plain_classes
-        from kedge._states import take_apart
+        from kedge._states import split_state
 
-        taken = take_apart(PLAIN)
+        taken = split_state(PLAIN)
         parts = [_torch_files.Part(storage.key, storage.on_host()) for storage in taken.storages]
         _torch_files.write(f"{self.path}/a.pt", taken.pickled, parts, "mark")
         with allowing(plain_classes()):
@@ -331,10 +331,10 @@ class Planted(unittest.TestCase):
             "appending to what is no list": "cargparse\nNamespace\n)\x81I1\na.",
         }.items():
             with self.subTest(name), self.assertRaises(pickle.UnpicklingError):
-                load_plain(text.encode("latin1"), ())
+                restricted_loads(text.encode("latin1"), ())
         self.assertFalse(os.path.exists(marker))
         self.assertEqual(Color.RED.value, 1)
-        self.assertEqual(load_plain(b"c__main__\nColor\n(I1\ntR.", ()), Color.RED)  # the mark can be met
+        self.assertEqual(restricted_loads(b"c__main__\nColor\n(I1\ntR.", ()), Color.RED)  # the mark can be met
 
 
 if __name__ == "__main__":

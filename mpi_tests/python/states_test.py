@@ -19,8 +19,8 @@ place.need("torch")
 import torch  # noqa: E402
 
 from kedge import InvalidArgument, _torch_files  # noqa: E402
-from kedge._put_together import put_together  # noqa: E402
-from kedge._states import take_apart  # noqa: E402
+from kedge._put_together import join_state  # noqa: E402
+from kedge._states import split_state  # noqa: E402
 
 
 class Named:
@@ -55,7 +55,7 @@ def bytes_of(memory):
 
 
 def through_memory(state, map_location=None, allow_pickle=False):
-    taken = take_apart(state)
+    taken = split_state(state)
     held = {storage.key: bytes_of(storage.on_host()) for storage in taken.storages}
 
     def read(key, size):
@@ -63,7 +63,7 @@ def through_memory(state, map_location=None, allow_pickle=False):
         return torch.frombuffer(bytearray(held[key]), dtype=torch.uint8).untyped_storage() if size else (
             torch.UntypedStorage(0))
 
-    return put_together(taken.pickled, read, map_location, allow_pickle, "a.pt")
+    return join_state(taken.pickled, read, map_location, allow_pickle, "a.pt")
 
 
 def parts_of(taken):
@@ -71,7 +71,7 @@ def parts_of(taken):
 
 
 def through_file(state, allow_pickle=False, mmap=False):
-    taken = take_apart(state)
+    taken = split_state(state)
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "a.pt")
         _torch_files.write(path, taken.pickled, parts_of(taken), "mark")
@@ -163,7 +163,7 @@ class States(unittest.TestCase):
     def test_shared_storages_are_stored_once_and_stay_shared(self):
         base = torch.arange(100, dtype=torch.float32)
         state = {"all": base, "part": base[10:20], "again": base, "weight": torch.nn.Parameter(base)}
-        self.assertEqual([s.on_host().nbytes() for s in take_apart(state).storages], [400])
+        self.assertEqual([s.on_host().nbytes() for s in split_state(state).storages], [400])
         for found in (through_memory(state), through_file(state)):
             found["part"][0] = -1
             self.assertEqual(float(found["all"].detach()[10]), -1)
@@ -173,7 +173,7 @@ class States(unittest.TestCase):
         base = torch.arange(1000, dtype=torch.float64)
         state = {"one": base[100:110], "other": base[105:130], "column": torch.arange(36.0).reshape(6, 6)[:, 2],
                  "nothing": base[500:500], "nothing before": base[50:50], "within": base[101:103]}
-        taken = take_apart(state)
+        taken = split_state(state)
         self.assertEqual([s.on_host().nbytes() for s in taken.storages], [30 * 8, 31 * 4])
         for found in (through_memory(state), through_file(state)):
             for name, tensor in state.items():
@@ -215,33 +215,33 @@ class States(unittest.TestCase):
         shared = torch.ones(4)
         state = {"module": {"fc.weight": shared, "tied": shared}, "list": [torch.ones(1), {"x": torch.ones(1)}],
                  1: {"b": torch.ones(1)}, "1": torch.ones(1), "a/b": torch.ones(1), "..": torch.ones(1), "": torch.ones(1)}
-        names = [storage.name for storage in take_apart(state).storages]
+        names = [storage.name for storage in split_state(state).storages]
         self.assertEqual(names, ["module/fc.weight", "list/0", "list/1/x", "1/b", "1~", "a_b", "_..", "_"])
-        names = [storage.name for storage in take_apart({"1": torch.ones(1), 1: {"b": torch.ones(1)}}).storages]
+        names = [storage.name for storage in split_state({"1": torch.ones(1), 1: {"b": torch.ones(1)}}).storages]
         self.assertEqual(names, ["1", "1~/b"])
         hidden = {"n": Named(torch.ones(3))}
-        self.assertEqual([storage.name for storage in take_apart(hidden).storages], ["storages/0"])
+        self.assertEqual([storage.name for storage in split_state(hidden).storages], ["storages/0"])
 
     def test_the_shape_of_a_tensor_is_kept_where_it_is_all_there_is(self):
         base = torch.ones(4, 5)
-        self.assertEqual([s.shape for s in take_apart([base]).storages], [(4, 5)])
-        self.assertEqual([s.shape for s in take_apart([base, base[1]]).storages], [(4, 5)])
-        self.assertEqual([s.shape for s in take_apart([base[1], base]).storages], [(20,)])
+        self.assertEqual([s.shape for s in split_state([base]).storages], [(4, 5)])
+        self.assertEqual([s.shape for s in split_state([base, base[1]]).storages], [(4, 5)])
+        self.assertEqual([s.shape for s in split_state([base[1], base]).storages], [(20,)])
 
     def test_two_types_in_one_memory_are_refused_as_by_torch(self):
         base = torch.ones(4)
         with self.assertRaisesRegex(RuntimeError, "view the same data as different types"):
             through_torch([base, base.view(torch.int32)])
         with self.assertRaisesRegex(InvalidArgument, r"state\[0\] of torch.float32 and state\[1\] of torch.int32 share memory"):
-            take_apart([base, base.view(torch.int32)])
+            split_state([base, base.view(torch.int32)])
         memory = np.ones(4, dtype=np.float32)  # two storages of one memory
         with self.assertRaisesRegex(InvalidArgument, "share memory"):
-            take_apart([torch.from_numpy(memory), torch.from_numpy(memory.view(np.int32))])
+            split_state([torch.from_numpy(memory), torch.from_numpy(memory.view(np.int32))])
 
     def test_what_cannot_be_pickled_raises(self):
         for value in (lambda: 0, self.enterContext(open(os.devnull))):
             with self.assertRaisesRegex(InvalidArgument, r"state\['value'\] is a .* cannot be pickled"):
-                take_apart({"value": value})
+                split_state({"value": value})
 
     def test_nothing_is_made_that_is_not_allowed(self):
         marker = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "planted")
@@ -278,10 +278,10 @@ class States(unittest.TestCase):
             pickled = pickle.dumps({"x": ByGetattr(owner, name)}, protocol=2)
             with torch.serialization.safe_globals([Color, Named]):
                 if found is not None:
-                    self.assertIs(put_together(pickled, None, None, False, "a.pt")["x"], found)
+                    self.assertIs(join_state(pickled, None, None, False, "a.pt")["x"], found)
                 else:
                     with self.assertRaisesRegex(InvalidArgument, "getattr"):
-                        put_together(pickled, None, None, False, "a.pt")
+                        join_state(pickled, None, None, False, "a.pt")
 
     def test_subclasses_of_containers_are_refused_with_what_to_do(self):
         for value in (History([1]), Table(a=1)):
@@ -300,7 +300,7 @@ class States(unittest.TestCase):
         import zipfile
 
         equal(through_file({"x": torch.arange(100000)}, mmap=True), {"x": torch.arange(100000)})
-        taken = take_apart([torch.arange(5)])
+        taken = split_state([torch.arange(5)])
         path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "\u00fc.pt")
         _torch_files.write(path, taken.pickled, parts_of(taken), "m")
         with zipfile.ZipFile(path) as file:
@@ -310,7 +310,7 @@ class States(unittest.TestCase):
         """As at the end of the interpreter, when executors take nothing any more."""
         large = {name: torch.frombuffer(mmap.mmap(-1, 4 << 20), dtype=torch.int32).fill_(value)  # aligned to pages
                  for name, value in (("x", 3), ("y", 4))}
-        taken = take_apart(large)
+        taken = split_state(large)
         with tempfile.TemporaryDirectory(dir=os.getcwd()) as directory:
             refused = mock.patch.object(ThreadPoolExecutor, "submit", side_effect=RuntimeError("after shutdown"))
             with refused as submit:
@@ -321,7 +321,7 @@ class States(unittest.TestCase):
                 self.skipTest("this directory's file system has no O_DIRECT")
 
     def test_a_file_that_cannot_be_written_says_why(self):
-        taken = take_apart([torch.zeros(1 << 20)])
+        taken = split_state([torch.zeros(1 << 20)])
         with self.assertRaises(OSError) as raised:
             _torch_files.write("/dev/full", taken.pickled, parts_of(taken), "m")
         self.assertEqual(raised.exception.errno, 28)

@@ -134,8 +134,8 @@ template <class Bits>
 [[nodiscard]] std::uint64_t bit_of(std::string_view name) { return std::uint64_t{1} << (fnv1a(name) % 64); }
 
 /// Kedge's own regions are not listed.
-void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format::PlacedRegion> regions) {
-  for (const format::PlacedRegion& region : regions) {
+void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format::StoredRegion> regions) {
+  for (const format::StoredRegion& region : regions) {
     const format::RegionSpec& spec = region.spec;
     if (format::is_attributes(spec)) continue;
     put(packer, is_own(spec) ? Kind::own : Kind::also, rank,
@@ -145,15 +145,15 @@ void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format
 
 }  // namespace
 
-NameBits shared_names(std::span<const format::PlacedRegion> regions) {
+NameBits shared_names(std::span<const format::StoredRegion> regions) {
   NameBits names{};
-  for (const format::PlacedRegion& region : regions) {
+  for (const format::StoredRegion& region : regions) {
     if (!is_own(region.spec)) word_of(names, region.spec.name) |= bit_of(region.spec.name);
   }
   return names;
 }
 
-std::optional<NameBits> names_if_any_changed(const comm::Group& group, bool changed, const NameBits& names) {
+std::optional<NameBits> gather_names_if_changed(const comm::Group& group, bool changed, const NameBits& names) {
   std::array<std::uint64_t, std::tuple_size_v<NameBits> + 1> words{};
   std::ranges::copy(names, words.begin());
   words.back() = changed ? 1 : 0;
@@ -164,9 +164,9 @@ std::optional<NameBits> names_if_any_changed(const comm::Group& group, bool chan
   return of_all;
 }
 
-std::vector<SharedRegion> own_regions_among(const NameBits& names, std::span<const format::PlacedRegion> regions) {
+std::vector<SharedRegion> own_regions_among(const NameBits& names, std::span<const format::StoredRegion> regions) {
   std::vector<SharedRegion> own;
-  for (const format::PlacedRegion& region : regions) {
+  for (const format::StoredRegion& region : regions) {
     const format::RegionSpec& spec = region.spec;
     if (!is_own(spec) || (word_of(names, spec.name) & bit_of(spec.name)) == 0) continue;
     own.push_back({spec.name, spec.dtype, spec.shape, std::nullopt, spec.members});
@@ -174,9 +174,9 @@ std::vector<SharedRegion> own_regions_among(const NameBits& names, std::span<con
   return own;
 }
 
-std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions) {
+std::vector<SharedRegion> shared_regions(std::span<const format::StoredRegion> regions) {
   std::vector<SharedRegion> shared;
-  for (const format::PlacedRegion& region : regions) {
+  for (const format::StoredRegion& region : regions) {
     const format::RegionSpec& spec = region.spec;
     const auto* shard = std::get_if<Shard>(&spec.placement);
     if (shard == nullptr && !std::holds_alternative<Replicated>(spec.placement)) continue;
@@ -212,7 +212,7 @@ void GlobalArrays::take_in(const std::vector<Communicator::Message>& messages) {
   for (const auto& message : messages) {
     for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) {
       auto [kind, rank, region] = get_record(unpacker);
-      Homed& homed = homed_[region.name];
+      HomedName& homed = homed_[region.name];
       if (kind == Kind::group) homed.group_of = rank;
       else if (kind == Kind::own && !homed.own) homed.own = Part{rank, std::move(region)};
       else if (kind != Kind::own) homed.regions.push_back({rank, std::move(region)});
@@ -228,7 +228,7 @@ std::optional<Failure> GlobalArrays::check() const {
   return std::nullopt;
 }
 
-std::optional<Failure> GlobalArrays::check(const std::string& name, const Homed& homed) {
+std::optional<Failure> GlobalArrays::check(const std::string& name, const HomedName& homed) {
   if (homed.regions.empty()) return std::nullopt;
   const Part& first = homed.regions.front();
   if (homed.group_of) {
@@ -255,7 +255,7 @@ std::optional<Failure> GlobalArrays::check(const std::string& name, const Homed&
 }
 
 std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::uint64_t view_limit,
-                                                 std::span<const format::PlacedRegion> mine) const {
+                                                 std::span<const format::StoredRegion> mine) const {
   std::uint64_t shards = 0;
   for (const auto& [name, homed] : homed_) shards += homed.regions.size();
   if (group.sum(shards) > view_limit) return std::nullopt;

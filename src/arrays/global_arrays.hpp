@@ -32,19 +32,19 @@ struct SharedRegion {
 inline constexpr std::uint64_t kListedRegionsMax = 1000;
 
 /// Shared regions of a container.
-[[nodiscard]] std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions);
+[[nodiscard]] std::vector<SharedRegion> shared_regions(std::span<const format::StoredRegion> regions);
 
 /// A set of names, one bit of 512 for each, by its hash: a name whose bit is clear is not in it, one whose bit is set
 /// may be.
 using NameBits = std::array<std::uint64_t, 8>;
 /// The names of the shared regions.
-[[nodiscard]] NameBits shared_names(std::span<const format::PlacedRegion> regions);
+[[nodiscard]] NameBits shared_names(std::span<const format::StoredRegion> regions);
 /// COLLECTIVE, one all-reduce. Names of all ranks if any rank's structure changed; else nothing.
-[[nodiscard]] std::optional<NameBits> names_if_any_changed(const comm::Group& group, bool changed,
-                                                           const NameBits& names);
+[[nodiscard]] std::optional<NameBits> gather_names_if_changed(const comm::Group& group, bool changed,
+                                                              const NameBits& names);
 /// The rank's own regions whose names may be among these: few, unless these are hundreds.
 [[nodiscard]] std::vector<SharedRegion> own_regions_among(const NameBits& names,
-                                                          std::span<const format::PlacedRegion> regions);
+                                                          std::span<const format::StoredRegion> regions);
 
 /// Arrays and replicated regions whose names have their home on this process; no process knows all of them.
 class GlobalArrays {
@@ -63,23 +63,23 @@ class GlobalArrays {
   /// shards, and an empty view on other ranks. It lists the regions of all ranks, of which `mine` are this rank's, if
   /// they are no more than `view_limit` and kListedRegionsMax in all. Throws the same Error on every rank.
   [[nodiscard]] std::optional<format::View> gather(const comm::Group& group, std::uint64_t view_limit,
-                                                   std::span<const format::PlacedRegion> mine) const;
+                                                   std::span<const format::StoredRegion> mine) const;
 
  private:
   struct Part {
     std::uint32_t rank = 0;
     SharedRegion region;
   };
-  struct Homed {
+  struct HomedName {
     std::vector<Part> regions;              ///< by rank
     std::optional<Part> own;                ///< one that is a rank's own
     std::optional<std::uint32_t> group_of;  ///< a rank that has a region below this name
   };
-  [[nodiscard]] static std::optional<Failure> check(const std::string& name, const Homed& homed);
+  [[nodiscard]] static std::optional<Failure> check(const std::string& name, const HomedName& homed);
   void take_in(const std::vector<Communicator::Message>& messages);
 
   std::optional<Failure> unreadable_;  ///< what came could not be unpacked
-  std::map<std::string, Homed, std::less<>> homed_;
+  std::map<std::string, HomedName, std::less<>> homed_;
 };
 
 }  // namespace kedge::arrays

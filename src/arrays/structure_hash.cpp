@@ -20,12 +20,12 @@ std::uint64_t hash_of_shape(const Shape& shape) {
 
 }  // namespace
 
-std::uint64_t structure_hash(std::span<const format::PlacedRegion> regions, Viewed viewed) {
+std::uint64_t structure_hash(std::span<const format::StoredRegion> regions, ViewedRegions viewed) {
   std::uint64_t hash = regions.size();
   for (const auto& [spec, offset, bytes, first_checksum] : regions) {
     const auto* shard = std::get_if<Shard>(&spec.placement);
     const bool is_own = std::holds_alternative<std::monostate>(spec.placement);
-    if (is_own && (viewed == Viewed::shared || format::is_attributes(spec))) continue;
+    if (is_own && (viewed == ViewedRegions::shared || format::is_attributes(spec))) continue;
     hash = mixed(hash, fnv1a(spec.name));
     hash = mixed(hash, static_cast<std::uint64_t>(spec.dtype));
     hash = mixed(hash, fnv1a(spec.members));

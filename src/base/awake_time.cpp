@@ -16,7 +16,7 @@ class ProcessTime {
  public:
   /// A second thread that saw the same stop finds it counted when this returns.
   void looked(Time before, Time now) noexcept {
-    if (now - before <= AwakeTime::kLongestLook) return;
+    if (now - before <= AwakeTime::kLongestPoll) return;
     const std::lock_guard guard(mutex_);
     awake_.looked(before.time_since_epoch(), now.time_since_epoch());
     uncounted_ = std::chrono::duration_cast<Deadline::Clock::duration>(awake_.uncounted());
@@ -42,15 +42,15 @@ ProcessTime& process_time() noexcept {
 void AwakeTime::looked(Seconds before, Seconds now) noexcept {
   const Seconds from = std::max(before, last_end_);
   const Seconds stop = now - from;
-  if (stop <= kLongestLook) return;
+  if (stop <= kLongestPoll) return;
   // Half of what was awake counts in any case: a job that is suspended again and again still finds who is missing.
   const Seconds grace = std::min({kGraceMax, (from - last_end_) / 2, stop / 2});
-  uncounted_ += stop - kLongestLook + grace;
+  uncounted_ += stop - kLongestPoll + grace;
   stopped_ += stop;
   last_end_ = now;
 }
 
-double WaitTime::look_s() {
+double WaitTime::elapsed_s() {
   const AwakeTime::Seconds now(clock_.seconds());
   awake_.looked(looked_, now);
   looked_ = now;
@@ -61,14 +61,14 @@ Deadline::Clock::time_point Deadline::now() noexcept { return Clock::now() - pro
 
 double Deadline::process_stopped_s() noexcept { return process_time().stopped_s(); }
 
-Patience::Patience(Deadline deadline) noexcept : deadline_(deadline), looked_(Deadline::Clock::now()) {}
+WaitTimer::WaitTimer(Deadline deadline) noexcept : deadline_(deadline), looked_(Deadline::Clock::now()) {}
 
 /// The awaited event may have come while the process was stopped; the next wait may have the same deadline.
-Patience::~Patience() {
+WaitTimer::~WaitTimer() {
   if (deadline_.finite()) process_time().looked(looked_, Deadline::Clock::now());
 }
 
-bool Patience::is_over() noexcept {
+bool WaitTimer::is_over() noexcept {
   if (!deadline_.finite()) return false;
   const Time now = Deadline::Clock::now();
   process_time().looked(looked_, now);
@@ -76,8 +76,8 @@ bool Patience::is_over() noexcept {
   return deadline_.passed();
 }
 
-std::chrono::duration<double> Patience::slice() const noexcept {
-  constexpr double kSlice_s = 0.1;  // far below AwakeTime::kLongestLook
+std::chrono::duration<double> WaitTimer::slice() const noexcept {
+  constexpr double kSlice_s = 0.1;  // far below AwakeTime::kLongestPoll
   return std::chrono::duration<double>(std::min(kSlice_s, deadline_.seconds_left()));
 }
 

@@ -15,7 +15,7 @@ class AwakeTime {
 
   /// The longest time between two looks of one wait that counts in full. Of a longer one this much counts, so that a
   /// wait of which every look takes long still ends.
-  static constexpr Seconds kLongestLook{0.25};
+  static constexpr Seconds kLongestPoll{0.25};
   /// Other ranks may be continued a little later, or be slow at first: after a stop at most this much more is not
   /// counted.
   static constexpr Seconds kGraceMax{30};
@@ -40,8 +40,8 @@ class WaitTime {
  public:
   explicit WaitTime(Clock& clock) : clock_(clock), looked_(clock.seconds()), begun_(looked_), awake_(begun_) {}
 
-  /// For how long it has waited. Call it far more often than every AwakeTime::kLongestLook.
-  [[nodiscard]] double look_s();
+  /// For how long it has waited. Call it far more often than every AwakeTime::kLongestPoll.
+  [[nodiscard]] double elapsed_s();
 
  private:
   Clock& clock_;

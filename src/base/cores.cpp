@@ -23,7 +23,7 @@ std::optional<std::vector<unsigned>> parse_cores(std::string_view text) {
   return cores;
 }
 
-bool keep_to_cores(const std::vector<unsigned>& cores) noexcept {
+bool bind_to_cores(const std::vector<unsigned>& cores) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const unsigned core : cores) CPU_SET(core, &set);

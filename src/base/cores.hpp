@@ -13,6 +13,6 @@ namespace kedge {
 
 /// Local. From now on the calling thread runs on these cores alone. False if the system refuses, as where the process
 /// may run on none of them.
-[[nodiscard]] bool keep_to_cores(const std::vector<unsigned>& cores) noexcept;
+[[nodiscard]] bool bind_to_cores(const std::vector<unsigned>& cores) noexcept;
 
 }  // namespace kedge

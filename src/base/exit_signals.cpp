@@ -63,7 +63,7 @@ void handle(std::size_t layer_number, int signal, siginfo_t* info, void* context
     here.count.fetch_add(1);
   } else if (is_default(before.action)) {
     // Nobody watches: this is the child of a fork, or the program calls a handler that it found while an engine lived.
-    be_killed_by(signal);
+    raise_with_default_action(signal);
   }
   (void)before.call(signal, info, context);
   errno = error;
@@ -111,7 +111,7 @@ void uninstall(int signal, Watched& here) {
 
 }  // namespace
 
-std::optional<int> exit_signal(std::string_view name) noexcept {
+std::optional<int> parse_exit_signal(std::string_view name) noexcept {
   for (const Named& signal : kNamed) {
     if (signal.name == name) return signal.number;
   }

@@ -12,7 +12,7 @@
 namespace kedge {
 
 /// Pure. The number of a signal that may ask a job to end, by its name; nothing if this is not one.
-[[nodiscard]] std::optional<int> exit_signal(std::string_view name) noexcept;
+[[nodiscard]] std::optional<int> parse_exit_signal(std::string_view name) noexcept;
 /// Pure. The name of such a signal.
 [[nodiscard]] std::string_view exit_signal_name(int signal) noexcept;
 
@@ -24,7 +24,7 @@ inline constexpr std::size_t kExitSignals = 6;
 /// did before. Not to be made or destroyed in a signal handler.
 class ExitSignals {
  public:
-  /// Names that exit_signal() does not know are left out.
+  /// Names that parse_exit_signal() does not know are left out.
   explicit ExitSignals(const std::vector<std::string>& names);
   ~ExitSignals();
   ExitSignals(const ExitSignals&) = delete;

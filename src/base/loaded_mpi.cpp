@@ -25,7 +25,7 @@ constexpr int kMpichInterface = 12;
 
 }  // namespace
 
-std::optional<std::string> two_mpi_libraries(const std::vector<std::string>& loaded, std::string_view ours) {
+std::optional<std::string> two_mpi_warning(const std::vector<std::string>& loaded, std::string_view ours) {
   std::string open_mpi;
   std::string mpich;
   for (const std::string& path : loaded) {

@@ -10,7 +10,6 @@ namespace kedge {
 
 /// A warning for the user if Open MPI and MPICH (or a library with MPICH's binary interface) are both among these paths
 /// of loaded libraries. `ours` names the one that Kedge was built with.
-[[nodiscard]] std::optional<std::string> two_mpi_libraries(const std::vector<std::string>& loaded,
-                                                           std::string_view ours);
+[[nodiscard]] std::optional<std::string> two_mpi_warning(const std::vector<std::string>& loaded, std::string_view ours);
 
 }  // namespace kedge

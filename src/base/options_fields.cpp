@@ -35,7 +35,7 @@ std::vector<Field> run_fields() {
       field<FieldKind::time>(
           {"", "deadline"}, [](auto& o) -> auto& { return o.deadline; }, each_rank,
           "seconds since 1970, a date and time as in 2026-11-25T22:00:00Z, none, or empty",
-          "When the job is going to be ended; empty: SLURM_JOB_END_TIME, if it is set; none: never.", kMoment),
+          "When the job is going to be ended; empty: SLURM_JOB_END_TIME, if it is set; none: never.", kTimestamp),
   };
 }
 

@@ -15,9 +15,9 @@
 
 #include "base/expand_path.hpp"
 #include "base/options_fields.hpp"
-#include "base/refuse.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace kedge {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "base/cores.hpp"
 #include "base/exit_signals.hpp"
-#include "base/moment.hpp"
 #include "base/network.hpp"
+#include "base/timestamp.hpp"
 
 namespace kedge::options_valid {
 
@@ -31,7 +31,7 @@ inline constexpr std::size_t kFingerprintBytesMax = 4096;
 inline bool is_path(const std::string& path) { return path.find('\0') == std::string::npos; }
 
 /// Whether every {name} in the path is one of these; ${NAME}, and braces around other things, are not looked at.
-inline bool has_only(const std::string& path, std::initializer_list<std::string_view> replaced) {
+inline bool has_only_placeholders(const std::string& path, std::initializer_list<std::string_view> replaced) {
   for (std::size_t at = path.find('{'); at != std::string::npos; at = path.find('{', at + 1)) {
     const std::size_t end = path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", at + 1);
     if (end == std::string::npos || end == at + 1 || path[end] != '}' || (at > 0 && path[at - 1] == '$')) continue;
@@ -48,18 +48,20 @@ inline constexpr auto kLine = [](const std::string& text) {
 inline constexpr auto kPaths = [](const std::vector<std::string>& paths) {
   return std::ranges::all_of(paths, is_path);
 };
-inline constexpr auto kStorePath = [](const std::string& path) { return is_path(path) && has_only(path, {"node"}); };
+inline constexpr auto kStorePath = [](const std::string& path) {
+  return is_path(path) && has_only_placeholders(path, {"node"});
+};
 inline constexpr auto kEventsPath = [](const std::string& path) {
-  return is_path(path) && has_only(path, {"node", "run", "user", "job"});
+  return is_path(path) && has_only_placeholders(path, {"node", "run", "user", "job"});
 };
 inline constexpr auto kSomePath = [](const std::string& path) {
-  return !path.empty() && is_path(path) && has_only(path, {});
+  return !path.empty() && is_path(path) && has_only_placeholders(path, {});
 };
-inline constexpr auto kMoment = [](const std::string& text) {
-  return text.empty() || text == "none" || parse_moment(text).has_value();
+inline constexpr auto kTimestamp = [](const std::string& text) {
+  return text.empty() || text == "none" || parse_timestamp(text).has_value();
 };
 inline constexpr auto kSignals = [](const std::vector<std::string>& names) {
-  return std::ranges::all_of(names, [](const std::string& name) { return exit_signal(name).has_value(); });
+  return std::ranges::all_of(names, [](const std::string& name) { return parse_exit_signal(name).has_value(); });
 };
 inline constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
 inline constexpr auto kThreads = [](std::uint32_t threads) { return threads <= 64; };

@@ -40,7 +40,7 @@ struct PreviousAction {
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 /// Kills the process by this signal as soon as the handler returns.
-inline void be_killed_by(int signal) noexcept {
+inline void raise_with_default_action(int signal) noexcept {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
   sigemptyset(&action.sa_mask);

@@ -21,7 +21,7 @@ std::size_t utf8_sequence(std::string_view text) noexcept {
   return 0;
 }
 
-std::string_view utf8_beginning(std::string_view text, std::size_t bytes) noexcept {
+std::string_view utf8_truncated(std::string_view text, std::size_t bytes) noexcept {
   if (text.size() <= bytes) return text;
   const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
   while (bytes > 0 && continues(bytes)) --bytes;

@@ -11,7 +11,7 @@ namespace kedge {
 [[nodiscard]] std::size_t utf8_sequence(std::string_view text) noexcept;
 
 /// Beginning of a text of at most so many bytes, without a part of a character at the end.
-[[nodiscard]] std::string_view utf8_beginning(std::string_view text, std::size_t bytes) noexcept;
+[[nodiscard]] std::string_view utf8_truncated(std::string_view text, std::size_t bytes) noexcept;
 
 /// Whether it is made of such characters.
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;

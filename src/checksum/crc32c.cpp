@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "checksum/fetch_ahead.hpp"
 #include "checksum/fold.hpp"
+#include "checksum/prefetch.hpp"
 
 namespace kedge {
 namespace {
@@ -64,9 +64,9 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) noexce
 }
 
 std::uint32_t crc32c_from_memory(std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
-  for (std::size_t at = 0; at < bytes.size(); at += kFetchBytes) {
-    fetch_ahead(bytes, at);
-    crc = crc32c(bytes.subspan(at, std::min(kFetchBytes, bytes.size() - at)), crc);
+  for (std::size_t at = 0; at < bytes.size(); at += kPrefetchBytes) {
+    prefetch(bytes, at);
+    crc = crc32c(bytes.subspan(at, std::min(kPrefetchBytes, bytes.size() - at)), crc);
   }
   return crc;
 }

@@ -10,7 +10,7 @@
 namespace kedge::checksum {
 
 /// Where a kernel's bytes go.
-enum class Stores { in_caches, past_caches };
+enum class CacheUse { in_caches, past_caches };
 
 #define KEDGE_TARGET_PCLMUL __attribute__((target("sse4.2,pclmul")))
 

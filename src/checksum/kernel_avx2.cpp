@@ -13,15 +13,15 @@ KEDGE_TARGET_AVX2 inline __m256i load_256(const std::byte* from) noexcept {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));  // NOLINT(*-reinterpret-cast)
 }
 
-template <Stores stores>
+template <CacheUse stores>
 KEDGE_TARGET_AVX2 inline void store_256(std::byte* to, __m256i value) noexcept {
   auto* place = reinterpret_cast<__m256i*>(to);  // NOLINT(*-reinterpret-cast)
-  if constexpr (stores == Stores::past_caches) _mm256_stream_si256(place, value);
+  if constexpr (stores == CacheUse::past_caches) _mm256_stream_si256(place, value);
   else _mm256_storeu_si256(place, value);
 }
 
 /// Takes what lies at `at` in the sources, and writes it.
-template <Stores stores, bool combines>
+template <CacheUse stores, bool combines>
 KEDGE_TARGET_AVX2 inline __m256i take_256(std::byte* to, const std::byte* first, Sources more,
                                           std::size_t at) noexcept {
   __m256i value = load_256(first + at);
@@ -42,7 +42,7 @@ KEDGE_TARGET_AVX2 inline __m128i fold_halves(__m128i before, __m256i x) noexcept
   return fold_into_next(fold_into_next(before, _mm256_castsi256_si128(x)), _mm256_extracti128_si256(x, 1));
 }
 
-template <Stores stores, bool combines>
+template <CacheUse stores, bool combines>
 KEDGE_TARGET_AVX2 std::uint32_t pass_256(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
   constexpr std::size_t kStep = 128;
   const std::byte* const first = from.front();
@@ -57,7 +57,7 @@ KEDGE_TARGET_AVX2 std::uint32_t pass_256(std::byte* to, Sources from, std::size_
   for (std::size_t at = kStep; at < size; at += kStep) {
     for (const std::byte* source : from) {
       for (std::size_t line = 0; line < kStep; line += kLineBytes) {
-        _mm_prefetch(source + at + line + kAheadBytes, _MM_HINT_T0);
+        _mm_prefetch(source + at + line + kPrefetchDistanceBytes, _MM_HINT_T0);
       }
     }
     w = fold_256(w, factors, take_256<stores, combines>(to, first, more, at));
@@ -65,7 +65,7 @@ KEDGE_TARGET_AVX2 std::uint32_t pass_256(std::byte* to, Sources from, std::size_
     y = fold_256(y, factors, take_256<stores, combines>(to, first, more, at + 64));
     z = fold_256(z, factors, take_256<stores, combines>(to, first, more, at + 96));
   }
-  if constexpr (stores == Stores::past_caches) _mm_sfence();
+  if constexpr (stores == CacheUse::past_caches) _mm_sfence();
   return reduce(fold_halves(fold_halves(fold_halves(fold_halves(_mm_setzero_si128(), w), x), y), z));
 }
 
@@ -76,10 +76,10 @@ Kernel avx2_kernel() noexcept {
                             __builtin_cpu_supports("pclmul") != 0;
   return {"avx2",
           is_supported,
-          pass_256<Stores::in_caches, false>,
-          pass_256<Stores::past_caches, false>,
-          pass_256<Stores::in_caches, true>,
-          pass_256<Stores::past_caches, true>};
+          pass_256<CacheUse::in_caches, false>,
+          pass_256<CacheUse::past_caches, false>,
+          pass_256<CacheUse::in_caches, true>,
+          pass_256<CacheUse::past_caches, true>};
 }
 
 }  // namespace kedge::checksum

@@ -8,9 +8,9 @@
 namespace kedge::checksum {
 namespace {
 
-template <Stores stores>
+template <CacheUse stores>
 KEDGE_TARGET_AVX512 inline void store_512(std::byte* to, __m512i value) noexcept {
-  if constexpr (stores == Stores::past_caches) {
+  if constexpr (stores == CacheUse::past_caches) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), value);  // NOLINT(*-reinterpret-cast)
   } else {
     _mm512_storeu_si512(to, value);
@@ -18,7 +18,7 @@ KEDGE_TARGET_AVX512 inline void store_512(std::byte* to, __m512i value) noexcept
 }
 
 /// Takes what lies at `at` in the sources, and writes it.
-template <Stores stores, bool combines>
+template <CacheUse stores, bool combines>
 KEDGE_TARGET_AVX512 inline __m512i take_512(std::byte* to, const std::byte* first, Sources more,
                                             std::size_t at) noexcept {
   __m512i value = _mm512_loadu_si512(first + at);
@@ -43,7 +43,7 @@ KEDGE_TARGET_AVX512 inline __m128i fold_quarters(__m128i before, __m512i x) noex
   return fold_into_next(before, _mm512_extracti64x2_epi64(x, 3));
 }
 
-template <Stores stores, bool combines>
+template <CacheUse stores, bool combines>
 KEDGE_TARGET_AVX512 std::uint32_t pass_512(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
   constexpr std::size_t kStep = 256;
   const std::byte* const first = from.front();
@@ -59,7 +59,7 @@ KEDGE_TARGET_AVX512 std::uint32_t pass_512(std::byte* to, Sources from, std::siz
   for (std::size_t at = kStep; at < size; at += kStep) {
     for (const std::byte* source : from) {
       for (std::size_t line = 0; line < kStep; line += kLineBytes) {
-        _mm_prefetch(source + at + line + kAheadBytes, _MM_HINT_T0);
+        _mm_prefetch(source + at + line + kPrefetchDistanceBytes, _MM_HINT_T0);
       }
     }
     w = fold_512(w, factors, take_512<stores, combines>(to, first, more, at));
@@ -67,7 +67,7 @@ KEDGE_TARGET_AVX512 std::uint32_t pass_512(std::byte* to, Sources from, std::siz
     y = fold_512(y, factors, take_512<stores, combines>(to, first, more, at + 128));
     z = fold_512(z, factors, take_512<stores, combines>(to, first, more, at + 192));
   }
-  if constexpr (stores == Stores::past_caches) _mm_sfence();
+  if constexpr (stores == CacheUse::past_caches) _mm_sfence();
   return reduce(fold_quarters(fold_quarters(fold_quarters(fold_quarters(_mm_setzero_si128(), w), x), y), z));
 }
 
@@ -78,10 +78,10 @@ Kernel avx512_kernel() noexcept {
                             __builtin_cpu_supports("vpclmulqdq") != 0 && __builtin_cpu_supports("pclmul") != 0;
   return {"avx512",
           is_supported,
-          pass_512<Stores::in_caches, false>,
-          pass_512<Stores::past_caches, false>,
-          pass_512<Stores::in_caches, true>,
-          pass_512<Stores::past_caches, true>};
+          pass_512<CacheUse::in_caches, false>,
+          pass_512<CacheUse::past_caches, false>,
+          pass_512<CacheUse::in_caches, true>,
+          pass_512<CacheUse::past_caches, true>};
 }
 
 }  // namespace kedge::checksum

@@ -10,15 +10,15 @@ KEDGE_TARGET_PCLMUL inline __m128i load_128(const std::byte* from) noexcept {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));  // NOLINT(*-reinterpret-cast)
 }
 
-template <Stores stores>
+template <CacheUse stores>
 KEDGE_TARGET_PCLMUL inline void store_128(std::byte* to, __m128i value) noexcept {
   auto* place = reinterpret_cast<__m128i*>(to);  // NOLINT(*-reinterpret-cast)
-  if constexpr (stores == Stores::past_caches) _mm_stream_si128(place, value);
+  if constexpr (stores == CacheUse::past_caches) _mm_stream_si128(place, value);
   else _mm_storeu_si128(place, value);
 }
 
 /// Takes what lies at `at` in the sources, and writes it.
-template <Stores stores, bool combines>
+template <CacheUse stores, bool combines>
 KEDGE_TARGET_PCLMUL inline __m128i take_128(std::byte* to, const std::byte* first, Sources more,
                                             std::size_t at) noexcept {
   __m128i value = load_128(first + at);
@@ -29,7 +29,7 @@ KEDGE_TARGET_PCLMUL inline __m128i take_128(std::byte* to, const std::byte* firs
   return value;
 }
 
-template <Stores stores, bool combines>
+template <CacheUse stores, bool combines>
 KEDGE_TARGET_PCLMUL std::uint32_t pass_128(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
   constexpr std::size_t kStep = 64;
   const std::byte* const first = from.front();
@@ -41,13 +41,13 @@ KEDGE_TARGET_PCLMUL std::uint32_t pass_128(std::byte* to, Sources from, std::siz
   __m128i z = take_128<stores, combines>(to, first, more, 48);
   w = _mm_xor_si128(w, _mm_cvtsi32_si128(static_cast<int>(~crc)));
   for (std::size_t at = kStep; at < size; at += kStep) {
-    for (const std::byte* source : from) _mm_prefetch(source + at + kAheadBytes, _MM_HINT_T0);
+    for (const std::byte* source : from) _mm_prefetch(source + at + kPrefetchDistanceBytes, _MM_HINT_T0);
     w = fold(w, factors, take_128<stores, combines>(to, first, more, at));
     x = fold(x, factors, take_128<stores, combines>(to, first, more, at + 16));
     y = fold(y, factors, take_128<stores, combines>(to, first, more, at + 32));
     z = fold(z, factors, take_128<stores, combines>(to, first, more, at + 48));
   }
-  if constexpr (stores == Stores::past_caches) _mm_sfence();
+  if constexpr (stores == CacheUse::past_caches) _mm_sfence();
   return reduce(fold_into_next(fold_into_next(fold_into_next(w, x), y), z));
 }
 
@@ -57,10 +57,10 @@ Kernel pclmul_kernel() noexcept {
   const bool is_supported = __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
   return {"pclmul",
           is_supported,
-          pass_128<Stores::in_caches, false>,
-          pass_128<Stores::past_caches, false>,
-          pass_128<Stores::in_caches, true>,
-          pass_128<Stores::past_caches, true>};
+          pass_128<CacheUse::in_caches, false>,
+          pass_128<CacheUse::past_caches, false>,
+          pass_128<CacheUse::in_caches, true>,
+          pass_128<CacheUse::past_caches, true>};
 }
 
 }  // namespace kedge::checksum

@@ -4,17 +4,17 @@
 #include <cstring>
 
 #include "checksum/crc32c.hpp"
-#include "checksum/fetch_ahead.hpp"
 #include "checksum/kernels.hpp"
+#include "checksum/prefetch.hpp"
 
 namespace kedge::checksum {
 namespace {
 
 std::uint32_t copy_plainly(std::byte* to, Sources sources, std::size_t size, std::uint32_t crc) noexcept {
   const std::span<const std::byte> from(sources.front(), size);
-  for (std::size_t at = 0; at < size; at += kFetchBytes) {
-    fetch_ahead(from, at);
-    const auto piece = from.subspan(at, std::min(kFetchBytes, size - at));
+  for (std::size_t at = 0; at < size; at += kPrefetchBytes) {
+    prefetch(from, at);
+    const auto piece = from.subspan(at, std::min(kPrefetchBytes, size - at));
     std::memcpy(to + at, piece.data(), piece.size());
     crc = crc32c({to + at, piece.size()}, crc);  // what was copied, if somebody writes to `from` meanwhile
   }
@@ -22,9 +22,9 @@ std::uint32_t copy_plainly(std::byte* to, Sources sources, std::size_t size, std
 }
 
 std::uint32_t combine_plainly(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
-  std::array<std::byte, kFetchBytes> sum;  // NOLINT(*-member-init): filled below; `to` may be one of the sources
-  for (std::size_t at = 0; at < size; at += kFetchBytes) {
-    const std::size_t length = std::min(kFetchBytes, size - at);
+  std::array<std::byte, kPrefetchBytes> sum;  // NOLINT(*-member-init): filled below; `to` may be one of the sources
+  for (std::size_t at = 0; at < size; at += kPrefetchBytes) {
+    const std::size_t length = std::min(kPrefetchBytes, size - at);
     std::memcpy(sum.data(), from.front() + at, length);
     for (const std::byte* source : from.subspan(1)) {
       for (std::size_t i = 0; i < length; ++i) sum[i] ^= source[at + i];  // NOLINT(*-constant-array-index)

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "checksum/fetch_ahead.hpp"
+#include "checksum/prefetch.hpp"
 
 namespace kedge::checksum {
 

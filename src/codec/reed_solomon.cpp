@@ -82,7 +82,7 @@ void combine(std::span<std::byte> out, std::span<const Term> terms) {
   }
 }
 
-Code::Code(std::uint32_t data, std::uint32_t parity) : data_(data), parity_(parity) {
+ErasureCode::ErasureCode(std::uint32_t data, std::uint32_t parity) : data_(data), parity_(parity) {
   if (data == 0 || parity == 0 || data + parity > 256) {
     throw Error(ErrorCode::invalid_argument, "a Reed-Solomon code needs data and parity, and at most 256 symbols");
   }
@@ -93,11 +93,11 @@ Code::Code(std::uint32_t data, std::uint32_t parity) : data_(data), parity_(pari
   rows_.assign(matrix.end() - static_cast<std::ptrdiff_t>(std::size_t{parity} * data), matrix.end());
 }
 
-std::uint8_t Code::coefficient(std::uint32_t parity, std::uint32_t data) const {
+std::uint8_t ErasureCode::coefficient(std::uint32_t parity, std::uint32_t data) const {
   return rows_.at(std::size_t{parity} * data_ + data);
 }
 
-std::vector<Code::Part> Code::express(std::uint32_t wanted, const std::vector<bool>& present) const {
+std::vector<ErasureCode::Part> ErasureCode::solve_for(std::uint32_t wanted, const std::vector<bool>& present) const {
   std::vector<std::uint32_t> lost;
   std::vector<std::uint32_t> used;  // parity symbols
   for (std::uint32_t symbol = 0; symbol < data_; ++symbol) {

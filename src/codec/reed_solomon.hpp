@@ -21,7 +21,7 @@ void combine(std::span<std::byte> out, std::span<const Term> terms);
 /// A code of `data` data symbols, numbered from 0, and `parity` parity symbols after them: any `data` of them determine
 /// all. One parity symbol is the XOR of all data; of several, parity symbol j is the sum of data symbol i times
 /// 1/((data + j) XOR i): Cauchy's coefficients, as of ISA-L's gf_gen_cauchy1_matrix.
-class Code {
+class ErasureCode {
  public:
   struct Part {
     std::uint32_t symbol = 0;
@@ -30,7 +30,7 @@ class Code {
   };
 
   /// At least one of each, 256 together at most; else throws Error{invalid_argument}.
-  Code(std::uint32_t data, std::uint32_t parity);
+  ErasureCode(std::uint32_t data, std::uint32_t parity);
 
   [[nodiscard]] std::uint32_t data() const noexcept { return data_; }
   [[nodiscard]] std::uint32_t parity() const noexcept { return parity_; }
@@ -39,7 +39,7 @@ class Code {
 
   /// A symbol as a sum of those that are present: of data where it can be, and of as few parity symbols as data symbols
   /// are missing. `present` has an entry for each symbol. Throws Error{unrecoverable} if too few are.
-  [[nodiscard]] std::vector<Part> express(std::uint32_t wanted, const std::vector<bool>& present) const;
+  [[nodiscard]] std::vector<Part> solve_for(std::uint32_t wanted, const std::vector<bool>& present) const;
 
  private:
   std::uint32_t data_;

@@ -33,7 +33,7 @@ std::uint64_t Group::sum(std::uint64_t mine) const {
   return mine;
 }
 
-std::optional<int> Group::lowest_with(bool mine) const {
+std::optional<int> Group::lowest_rank_with(bool mine) const {
   constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t lowest = min(mine ? static_cast<std::uint64_t>(rank()) : kNone);
   return lowest == kNone ? std::nullopt : std::optional(static_cast<int>(lowest));
@@ -49,8 +49,8 @@ void Group::broadcast(std::string& text, int from) const {
   if (!text.empty()) communicator_->broadcast(std::as_writable_bytes(std::span(text)), from, deadline());
 }
 
-std::string Group::text_of_lowest(const std::optional<std::string>& mine) const {
-  const std::optional<int> speaker = lowest_with(mine.has_value());
+std::string Group::text_of_lowest_rank(const std::optional<std::string>& mine) const {
+  const std::optional<int> speaker = lowest_rank_with(mine.has_value());
   if (!speaker) return {};
   std::string text = mine.value_or("");
   broadcast(text, *speaker);

@@ -72,24 +72,24 @@ class Group {
     return comm::vote(*communicator_, local, deadline());
   }
   /// Votes as vote() does, and returns whether any rank asks for what this step is about.
-  [[nodiscard]] Ballot vote_and_ask(const std::optional<Failure>& local, bool asks) const {
-    return comm::vote_and_ask(*communicator_, local, asks, deadline());
+  [[nodiscard]] VoteResult vote_with_request(const std::optional<Failure>& local, bool asks) const {
+    return comm::vote_with_request(*communicator_, local, asks, deadline());
   }
   /// Runs the step on each rank, which must not communicate in it. The first failure on any rank, the same on all.
   template <class Step>
-  [[nodiscard]] std::optional<Failure> try_together(Step&& step) const {
+  [[nodiscard]] std::optional<Failure> try_on_all_ranks(Step&& step) const {
     return vote(attempt(std::forward<Step>(step)));
   }
-  /// Runs the step on each rank as try_together() does, and throws the first failure on all ranks.
+  /// Runs the step on each rank as try_on_all_ranks() does, and throws the first failure on all ranks.
   template <class Step>
   void together(Step&& step) const {
-    throw_if(try_together(std::forward<Step>(step)));
+    throw_if(try_on_all_ranks(std::forward<Step>(step)));
   }
   /// Rank 0 alone runs the step; all ranks get what it returned, or its failure. `value` is unchanged by a failure.
   template <class Value, class Step>
-  [[nodiscard]] std::optional<Failure> try_root_decides(Value& value, Step&& step) const {
+  [[nodiscard]] std::optional<Failure> try_decide_on_root(Value& value, Step&& step) const {
     Value decided{};
-    auto failure = try_together([&] {
+    auto failure = try_on_all_ranks([&] {
       if (is_root()) decided = std::forward<Step>(step)();
     });
     if (failure) return failure;
@@ -97,11 +97,11 @@ class Group {
     value = std::move(decided);
     return std::nullopt;
   }
-  /// Runs the step on rank 0 as try_root_decides() does; returns the value, or throws the failure.
+  /// Runs the step on rank 0 as try_decide_on_root() does; returns the value, or throws the failure.
   template <class Step>
-  [[nodiscard]] auto root_decides(Step&& step) const {
+  [[nodiscard]] auto decide_on_root(Step&& step) const {
     std::invoke_result_t<Step> value{};
-    throw_if(try_root_decides(value, std::forward<Step>(step)));
+    throw_if(try_decide_on_root(value, std::forward<Step>(step)));
     return value;
   }
 
@@ -125,7 +125,7 @@ class Group {
     return mine;
   }
   /// The lowest rank for which this is true; nothing if it is for none.
-  [[nodiscard]] std::optional<int> lowest_with(bool mine) const;
+  [[nodiscard]] std::optional<int> lowest_rank_with(bool mine) const;
 
   /// Replaces `value` by that of rank `from`.
   template <class Value>
@@ -142,7 +142,7 @@ class Group {
   }
   void broadcast(std::string& text, int from = 0) const;
   /// The text of the lowest rank that has one, on all ranks; empty if none has.
-  [[nodiscard]] std::string text_of_lowest(const std::optional<std::string>& mine) const;
+  [[nodiscard]] std::string text_of_lowest_rank(const std::optional<std::string>& mine) const;
 
   /// Delivers each record to its peer; what came for this rank, ordered by sender.
   template <class Record>

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/on_threads.hpp"
+#include "base/run_on_threads.hpp"
 #include "kedge/communicator.hpp"
 
 namespace kedge {
@@ -19,7 +19,7 @@ namespace {
 constexpr int kLessUrgent = 10;
 
 /// On Linux the calling thread's own priority.
-void give_way() noexcept {
+void yield_cpu() noexcept {
   errno = 0;
   const int nice = ::getpriority(PRIO_PROCESS, 0);
   if (errno == 0) (void)::setpriority(PRIO_PROCESS, 0, nice + kLessUrgent);
@@ -37,7 +37,7 @@ class Event {
   }
   /// `then` is what raised becomes.
   [[nodiscard]] bool wait(Deadline deadline, bool then) {
-    Patience patience(deadline);
+    WaitTimer patience(deadline);
     std::unique_lock lock(mutex_);
     const auto is_raised = [this] { return raised_; };
     if (!deadline.finite()) changed_.wait(lock, is_raised);
@@ -69,7 +69,7 @@ class RealThread final : public Communicator::Thread {
   explicit RealThread(std::function<void()> body) {
     const SignalsBlocked blocked;
     thread_ = std::thread([ended = ended_, body = std::move(body)]() mutable {
-      give_way();
+      yield_cpu();
       body();
       body = nullptr;  // what it owns goes before anybody hears of the end
       ended->raise();

@@ -67,8 +67,8 @@ void check_names(Communicator& communicator, std::string_view node, std::string_
 }
 
 /// COLLECTIVE. Ranks by name, for the names that have their home here.
-std::map<std::string, std::vector<int>> tell_homes(Communicator& communicator, std::string_view node,
-                                                   std::string_view domain, Deadline deadline) {
+std::map<std::string, std::vector<int>> send_to_homes(Communicator& communicator, std::string_view node,
+                                                      std::string_view domain, Deadline deadline) {
   std::vector<Communicator::Message> messages;
   for (const auto& [kind, name] : {std::pair(kNode, node), std::pair(kDomain, domain)}) {
     std::vector<std::byte> bytes{static_cast<std::byte>(kind)};
@@ -123,7 +123,7 @@ std::vector<int> share_members(Communicator& communicator, const Membership& min
 /// COLLECTIVE. Fills node and domain.
 void find_groups(Communicator& communicator, std::string_view node, std::string_view domain, Topology& topology,
                  Deadline deadline) {
-  const auto groups = tell_homes(communicator, node, domain, deadline);
+  const auto groups = send_to_homes(communicator, node, domain, deadline);
   std::vector<Membership> mine(kKinds);
   std::vector<std::vector<int>> members(kKinds);
   for (const auto& message : communicator.sparse_exchange(answers(groups), deadline)) {
@@ -138,8 +138,8 @@ void find_groups(Communicator& communicator, std::string_view node, std::string_
 }
 
 /// COLLECTIVE. The number of domains of each size, the next smaller size in each round.
-DomainRuns count_domains(Communicator& communicator, std::uint64_t mine, bool leader, Deadline deadline) {
-  DomainRuns runs;
+DomainCounts count_domains(Communicator& communicator, std::uint64_t mine, bool leader, Deadline deadline) {
+  DomainCounts runs;
   std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
   while (true) {
     std::uint64_t size = mine < last ? mine : 0;
@@ -169,7 +169,7 @@ std::uint64_t find_base(Communicator& communicator, const Topology& topology, De
 }
 
 /// COLLECTIVE. Ranks by place, for the places that have their home here.
-std::map<std::uint64_t, int> tell_places(Communicator& communicator, std::uint64_t place, Deadline deadline) {
+std::map<std::uint64_t, int> send_sorted_ranks(Communicator& communicator, std::uint64_t place, Deadline deadline) {
   std::vector<std::byte> bytes;
   append<std::uint64_t>(bytes, std::span(&place, 1));
   std::vector<Communicator::Message> messages;
@@ -220,9 +220,9 @@ Topology find_topology(Communicator& communicator, std::string_view node, std::s
   return topology;
 }
 
-std::vector<int> ranks_at(Communicator& communicator, const Topology& topology, std::span<const std::uint64_t> places,
-                          Deadline deadline) {
-  const auto here = tell_places(communicator, topology.place, deadline);
+std::vector<int> ranks_of_sorted(Communicator& communicator, const Topology& topology,
+                                 std::span<const std::uint64_t> places, Deadline deadline) {
+  const auto here = send_sorted_ranks(communicator, topology.place, deadline);
   const auto told = ask_homes(communicator, here, places, deadline);
   std::vector<int> ranks;
   std::optional<Failure> local;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/domain_run.hpp"
+#include "base/domain_counts.hpp"
 #include "kedge/communicator.hpp"
 
 namespace kedge::comm {
@@ -19,7 +19,7 @@ struct Topology {
   /// Position of this rank when ranks are counted domain by domain: larger domains first, among domains of one size
   /// those with the lower lowest rank first, in a domain by rank.
   std::uint64_t place = 0;
-  DomainRuns domains;  ///< all domains; the same on every rank
+  DomainCounts domains;  ///< all domains; the same on every rank
 };
 
 /// COLLECTIVE. `node` and `domain` name this rank's; equal names are the same node or domain.
@@ -27,7 +27,7 @@ struct Topology {
                                      Deadline deadline);
 
 /// COLLECTIVE. The ranks at these places; each rank asks for what it needs, or for nothing.
-[[nodiscard]] std::vector<int> ranks_at(Communicator& communicator, const Topology& topology,
-                                        std::span<const std::uint64_t> places, Deadline deadline);
+[[nodiscard]] std::vector<int> ranks_of_sorted(Communicator& communicator, const Topology& topology,
+                                               std::span<const std::uint64_t> places, Deadline deadline);
 
 }  // namespace kedge::comm

@@ -36,7 +36,7 @@ bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) !
 /// The first bytes of UTF-8 text, never half a character.
 std::string cut_end(const std::string& text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
-  return std::string(utf8_beginning(text, bytes - kCut.size())).append(kCut);
+  return std::string(utf8_truncated(text, bytes - kCut.size())).append(kCut);
 }
 
 /// The last bytes: of a path the file's name matters most.
@@ -119,10 +119,11 @@ std::optional<Failure> vote(Communicator& communicator, const std::optional<Fail
   return share_failure(communicator, local, static_cast<int>(failing), deadline);
 }
 
-Ballot vote_and_ask(Communicator& communicator, const std::optional<Failure>& local, bool asks, Deadline deadline) {
+VoteResult vote_with_request(Communicator& communicator, const std::optional<Failure>& local, bool asks,
+                             Deadline deadline) {
   std::array<std::uint64_t, 2> mins{local ? static_cast<std::uint64_t>(communicator.rank()) : kNobody, asks ? 0U : 1U};
   communicator.all_reduce(mins, Reduction::min, deadline);
-  Ballot ballot;
+  VoteResult ballot;
   ballot.asked = mins[1] == 0;
   if (mins[0] != kNobody) ballot.failure = share_failure(communicator, local, static_cast<int>(mins[0]), deadline);
   return ballot;

@@ -21,14 +21,14 @@ namespace kedge::comm {
                                           Deadline deadline);
 
 /// Result of a vote in which ranks could also ask for something.
-struct Ballot {
+struct VoteResult {
   std::optional<Failure> failure;  ///< as of vote()
   bool asked = false;              ///< by any rank
 };
 
 /// COLLECTIVE. As vote(), at the same cost; `asks` is this rank's.
-[[nodiscard]] Ballot vote_and_ask(Communicator& communicator, const std::optional<Failure>& local, bool asks,
-                                  Deadline deadline);
+[[nodiscard]] VoteResult vote_with_request(Communicator& communicator, const std::optional<Failure>& local, bool asks,
+                                           Deadline deadline);
 
 /// After such a failure ranks may know different things and messages may still be under way: no call may communicate
 /// any more, and no memory that a message uses may be freed.

@@ -15,7 +15,7 @@ bool is_tag(std::string_view text) noexcept {
          std::ranges::all_of(text, permitted);
 }
 
-std::optional<std::string> impossible(const CommitHead& head) {
+std::optional<std::string> check_head(const CommitHead& head) {
   if (!is_tag(head.tag)) return "invalid tag";
   if (head.id.is_none()) return "the commit id is zero";
   if (head.generation == 0 || head.generation > kGenerationMax)

@@ -24,6 +24,6 @@ inline constexpr std::uint32_t kWorldSizeMax = std::numeric_limits<std::int32_t>
 [[nodiscard]] bool is_tag(std::string_view text) noexcept;
 
 /// Pure. Why no commit can have such a head, in words; nothing if it is possible.
-[[nodiscard]] std::optional<std::string> impossible(const CommitHead& head);
+[[nodiscard]] std::optional<std::string> check_head(const CommitHead& head);
 
 }  // namespace kedge::commits

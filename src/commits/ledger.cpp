@@ -25,7 +25,7 @@ bool Ledger::is_surveyed() const {
 
 bool Ledger::must_survey() const {
   const std::lock_guard guard(mutex_);
-  return !surveyed_ || looks_again_;
+  return !surveyed_ || survey_required_;
 }
 
 std::vector<Entry> Ledger::entries() const {
@@ -41,7 +41,7 @@ std::optional<Entry> Ledger::newest() const {
 
 std::optional<Entry> Ledger::find(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
-  const Entry* entry = known_of(tag);
+  const Entry* entry = find_known(tag);
   return entry == nullptr ? std::nullopt : std::optional(*entry);
 }
 
@@ -53,7 +53,7 @@ bool Ledger::has_reached(const Id128& commit_id, Level level) const {
 
 std::optional<Entry> Ledger::find(const Id128& commit_id) const {
   const std::lock_guard guard(mutex_);
-  const Entry* entry = entry_of(commit_id);
+  const Entry* entry = find_entry(commit_id);
   return entry == nullptr ? std::nullopt : std::optional(*entry);
 }
 
@@ -65,14 +65,14 @@ std::optional<CommitHead> Ledger::snapshot() const {
 std::optional<CommitHead> Ledger::newest_of(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
   if (snapshot_ && snapshot_->tag == tag) return snapshot_;
-  const Entry* entry = known_of(tag);
+  const Entry* entry = find_known(tag);
   return entry == nullptr ? std::nullopt : std::optional(entry->commit);
 }
 
 Level Ledger::level(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
   if (snapshot_ && snapshot_->tag == tag) return Level::snapshot;
-  const Entry* entry = known_of(tag);
+  const Entry* entry = find_known(tag);
   return entry == nullptr ? Level::none : entry->level();
 }
 
@@ -104,7 +104,7 @@ std::set<Id128> Ledger::excluded() const {
   return ids;
 }
 
-std::vector<Id128> Ledger::staying(std::uint32_t keep) const {
+std::vector<Id128> Ledger::ids_to_keep(std::uint32_t keep) const {
   const std::lock_guard guard(mutex_);
   const std::vector<bool> stay = stays(keep);
   std::vector<Id128> ids;
@@ -137,7 +137,7 @@ std::uint64_t Ledger::highest_generation() const {
   return highest_generation_;
 }
 
-void Ledger::survey(Surveyed found) {
+void Ledger::survey(SurveyResult found) {
   const std::lock_guard guard(mutex_);
   entries_ = std::move(found.entries);
   undecided_ = std::move(found.undecided);
@@ -145,13 +145,13 @@ void Ledger::survey(Surveyed found) {
   highest_generation_ = std::max(highest_generation_, found.highest_generation);
   commits_exist_ = commits_exist_ || found.commits_exist;
   surveyed_ = true;
-  looks_again_ = false;
+  survey_required_ = false;
   check();
 }
 
-void Ledger::look_again() {
+void Ledger::require_survey() {
   const std::lock_guard guard(mutex_);
-  looks_again_ = true;
+  survey_required_ = true;
 }
 
 void Ledger::take_snapshot(const CommitHead& head) {
@@ -197,7 +197,7 @@ void Ledger::open(const CommitHead& head, bool persistent, bool proven) {
     lost_ = false;
     commits_exist_ = true;
   }
-  if (entry_of(head.id) == nullptr) add({head, Level::local, {}, persistent});
+  if (find_entry(head.id) == nullptr) add({head, Level::local, {}, persistent});
 }
 
 void Ledger::prove(const Id128& commit_id) {
@@ -213,36 +213,36 @@ void Ledger::set_parent(const Id128& commit_id) {
 void Ledger::protect(const Id128& commit_id, const Id128& protection_id) {
   const std::lock_guard guard(mutex_);
   invariant(!protection_id.is_none(), "a protection has an id");
-  Entry* entry = entry_of(commit_id);
+  Entry* entry = find_entry(commit_id);
   if (entry == nullptr) return;
   entry->in_stores = Level::protected_;
   entry->protection_id = protection_id;
 }
 
-void Ledger::prefer(const Id128& commit_id, const Id128& protection_id) {
+void Ledger::prefer_protection(const Id128& commit_id, const Id128& protection_id) {
   const std::lock_guard guard(mutex_);
-  Entry* entry = entry_of(commit_id);
+  Entry* entry = find_entry(commit_id);
   if (entry != nullptr) entry->protection_id = protection_id;
 }
 
-void Ledger::unprotect(const Id128& commit_id) {
+void Ledger::set_unprotected(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
-  Entry* entry = entry_of(commit_id);
+  Entry* entry = find_entry(commit_id);
   if (entry != nullptr) entry->in_stores = Level::local;
 }
 
 void Ledger::set_persistent(const Id128& commit_id, bool persistent) {
   const std::lock_guard guard(mutex_);
-  Entry* entry = entry_of(commit_id);
+  Entry* entry = find_entry(commit_id);
   if (entry != nullptr) entry->persistent = persistent;
 }
 
-bool Ledger::is_unproven() const {
+bool Ledger::has_unverified() const {
   const std::lock_guard guard(mutex_);
   return !unproven_.is_none();
 }
 
-void Ledger::doubt_opened(const Id128& commit_id) {
+void Ledger::drop_damaged(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
   const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id; };
   const auto is_checkpoint = [&](const Entry& entry) { return is_it(entry) && !entry.commit.is_output; };
@@ -253,9 +253,9 @@ void Ledger::doubt_opened(const Id128& commit_id) {
   std::erase_if(flushed_outputs_, is_it);
 }
 
-void Ledger::exclude_opened(const Id128& commit_id, std::string why) {
+void Ledger::exclude_damaged(const Id128& commit_id, std::string why) {
   exclude(commit_id, std::move(why));
-  doubt_opened(commit_id);
+  drop_damaged(commit_id);
 }
 
 void Ledger::exclude(const Id128& commit_id, std::string why) {
@@ -268,12 +268,12 @@ void Ledger::lose() {
   lost_ = true;
 }
 
-void Ledger::note_tier_change() {
+void Ledger::mark_prefix_changed() {
   const std::lock_guard guard(mutex_);
   ++tier_changes_;
 }
 
-std::uint64_t Ledger::tier_changes() const {
+std::uint64_t Ledger::prefix_changes() const {
   const std::lock_guard guard(mutex_);
   return tier_changes_;
 }
@@ -285,12 +285,12 @@ void Ledger::discard_newer(std::uint64_t generation) {
                 [&](const Entry& entry) { return !entry.commit.is_output && entry.commit.generation > generation; });
 }
 
-void Ledger::note_commits_exist() {
+void Ledger::set_commits_exist() {
   const std::lock_guard guard(mutex_);
   commits_exist_ = true;
 }
 
-void Ledger::forget_all() {
+void Ledger::clear() {
   const std::lock_guard guard(mutex_);
   invariant(!lost_, "what could not be opened is not removed on purpose");
   commits_exist_ = false;
@@ -323,26 +323,26 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
   return plan;
 }
 
-const Entry* Ledger::entry_of(std::string_view tag) const {
+const Entry* Ledger::find_entry(std::string_view tag) const {
   const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
   return found == entries_.end() ? nullptr : &*found;
 }
 
-const Entry* Ledger::known_of(std::string_view tag) const {
+const Entry* Ledger::find_known(std::string_view tag) const {
   const auto is_of_tag = [&](const Entry& entry) { return entry.commit.tag == tag; };
-  const Entry* entry = entry_of(tag);
+  const Entry* entry = find_entry(tag);
   const auto flushed = std::ranges::find_if(flushed_outputs_, is_of_tag);
   if (flushed == flushed_outputs_.end()) return entry;
   return entry == nullptr || is_newer(flushed->commit, entry->commit) ? &*flushed : entry;
 }
 
-const Entry* Ledger::entry_of(const Id128& commit_id) const {
+const Entry* Ledger::find_entry(const Id128& commit_id) const {
   const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.id == commit_id; });
   return found == entries_.end() ? nullptr : &*found;
 }
 
-Entry* Ledger::entry_of(const Id128& commit_id) {
-  return const_cast<Entry*>(std::as_const(*this).entry_of(commit_id));  // NOLINT(*-const-cast)
+Entry* Ledger::find_entry(const Id128& commit_id) {
+  return const_cast<Entry*>(std::as_const(*this).find_entry(commit_id));  // NOLINT(*-const-cast)
 }
 
 std::vector<bool> Ledger::stays(std::uint32_t keep) const {

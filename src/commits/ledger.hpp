@@ -26,7 +26,7 @@ struct Entry {
 };
 
 /// Result of a survey of all storage.
-struct Surveyed {
+struct SurveyResult {
   std::vector<Entry> entries;      ///< newest first
   std::set<Id128> undecided = {};  ///< commits whose files must stay until the next commit: of other rank counts or
                                    ///< runs, or lost with a node that may come back
@@ -48,16 +48,16 @@ struct RetentionPlan {
 /// with nobody and does no I/O. It is the only state that calls of the engine share; every member may be called from
 /// any thread.
 ///
-/// Transitions: survey (everything anew), look_again, take_snapshot, drop_snapshot, commit, open, prove, set_parent; of
-/// one commit protect, prefer, unprotect, set_persistent, exclude, doubt_opened and exclude_opened; lose, when nothing
-/// could be opened; retire and discard_newer, which drop entries; note_commits_exist and forget_all.
+/// Transitions: survey (everything anew), require_survey, take_snapshot, drop_snapshot, commit, open, prove,
+/// set_parent; of one commit protect, prefer, unprotect, set_persistent, exclude, drop_damaged and exclude_damaged;
+/// lose, when nothing could be opened; retire and discard_newer, which drop entries; set_commits_exist and clear.
 class Ledger {
  public:
   // Queries.
 
   /// False until survey(), and again once a commit turned out damaged: then look before you overwrite anything.
   [[nodiscard]] bool is_surveyed() const;
-  /// Whether the next create is to survey first, as after look_again(). Ranks may learn of it one after the other.
+  /// Whether the next create is to survey first, as after require_survey(). Ranks may learn of it one after the other.
   [[nodiscard]] bool must_survey() const;
   /// Newest first.
   [[nodiscard]] std::vector<Entry> entries() const;
@@ -67,7 +67,7 @@ class Ledger {
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
   /// Outputs that are not on the prefix: outputs_to_flush(), and outputs of other numbers of ranks, which this start
   /// cannot flush and which stay in the stores. The oldest first.
-  [[nodiscard]] std::vector<CommitHead> owed_outputs() const;
+  [[nodiscard]] std::vector<CommitHead> unflushed_outputs() const;
   /// The newest commit of this tag: among the entries, and the last outputs that left them for the prefix.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
   /// Whether a commit has this level: one of the entries, or of the last outputs that left them for the prefix.
@@ -90,7 +90,7 @@ class Ledger {
   [[nodiscard]] std::string why_excluded(const Id128& commit_id) const;
   [[nodiscard]] std::set<Id128> excluded() const;
   /// The commits that retire(keep) would keep for their own sake, newest first.
-  [[nodiscard]] std::vector<Id128> staying(std::uint32_t keep) const;
+  [[nodiscard]] std::vector<Id128> ids_to_keep(std::uint32_t keep) const;
 
   // Generations.
 
@@ -102,9 +102,9 @@ class Ledger {
 
   // Transitions.
 
-  void survey(Surveyed found);
+  void survey(SurveyResult found);
   /// A file of an older commit was found damaged since the survey: others may have to stay.
-  void look_again();
+  void require_survey();
   /// Copied on every rank, and not sealed yet: commit() or drop_snapshot() follows.
   void take_snapshot(const CommitHead& head);
   /// The snapshot could not be sealed.
@@ -118,21 +118,21 @@ class Ledger {
   /// The commit that open() was told of as not proven was found whole on all ranks: what it supersedes may be retired.
   void prove(const Id128& commit_id);
   /// Whether there is such a commit, of which not all ranks have said so.
-  [[nodiscard]] bool is_unproven() const;
+  [[nodiscard]] bool has_unverified() const;
   /// Sets the parent of the next commit: a Source was opened, or the opened commit turned out damaged.
   void set_parent(const Id128& commit_id);
   /// The commit is protected by this parity.
   void protect(const Id128& commit_id, const Id128& protection_id);
   /// This one of the commit's protections is worth keeping; none: all are. The commit's level does not change.
-  void prefer(const Id128& commit_id, const Id128& protection_id);
+  void prefer_protection(const Id128& commit_id, const Id128& protection_id);
   /// The commit is at level local, whatever of its protections lies in the stores.
-  void unprotect(const Id128& commit_id);
+  void set_unprotected(const Id128& commit_id);
   void set_persistent(const Id128& commit_id, bool persistent);
   /// A commit that was opened turned out damaged, and may yet be rebuilt. It is no longer among the entries, and all
   /// storage is to be surveyed anew.
-  void doubt_opened(const Id128& commit_id);
-  /// A commit that was opened turned out damaged, and must not be opened again: doubt_opened() and exclude().
-  void exclude_opened(const Id128& commit_id, std::string why);
+  void drop_damaged(const Id128& commit_id);
+  /// A commit that was opened turned out damaged, and must not be opened again: drop_damaged() and exclude().
+  void exclude_damaged(const Id128& commit_id, std::string why);
   /// The commit must not be opened again.
   void exclude(const Id128& commit_id, std::string why);
   /// Nothing could be opened.
@@ -140,23 +140,23 @@ class Ledger {
   /// Checkpoints newer than this were discarded. Outputs are not: nothing is restarted from one.
   void discard_newer(std::uint64_t generation);
   /// Commits on the prefix were pinned, unpinned or discarded: a cached listing of the prefix must be refreshed.
-  void note_tier_change();
+  void mark_prefix_changed();
   /// How often that was.
-  [[nodiscard]] std::uint64_t tier_changes() const;
+  [[nodiscard]] std::uint64_t prefix_changes() const;
   /// Some storage says that commits exist.
-  void note_commits_exist();
+  void set_commits_exist();
   /// All commits were removed on purpose.
-  void forget_all();
+  void clear();
   /// Drops the entries that newer ones supersede (retention.hpp), but not the parent's. What stays on the stores: those
   /// that are left, what is undecided, and outputs of others.
   [[nodiscard]] RetentionPlan retire(std::uint32_t keep);
 
  private:
   /// The newest of this tag.
-  [[nodiscard]] const Entry* entry_of(std::string_view tag) const;
-  [[nodiscard]] const Entry* known_of(std::string_view tag) const;
-  [[nodiscard]] const Entry* entry_of(const Id128& commit_id) const;
-  [[nodiscard]] Entry* entry_of(const Id128& commit_id);
+  [[nodiscard]] const Entry* find_entry(std::string_view tag) const;
+  [[nodiscard]] const Entry* find_known(std::string_view tag) const;
+  [[nodiscard]] const Entry* find_entry(const Id128& commit_id) const;
+  [[nodiscard]] Entry* find_entry(const Id128& commit_id);
   [[nodiscard]] std::vector<bool> stays(std::uint32_t keep) const;
   void remember(const Entry& output);
   void add(Entry entry);
@@ -175,7 +175,7 @@ class Ledger {
   std::uint64_t tier_changes_ = 0;
   std::uint64_t highest_generation_ = 0;
   bool surveyed_ = false;
-  bool looks_again_ = false;
+  bool survey_required_ = false;
   bool commits_exist_ = false;
   bool lost_ = false;
 };

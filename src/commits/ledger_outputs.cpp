@@ -19,7 +19,7 @@ std::vector<CommitHead> Ledger::outputs_to_flush() const {
   return outputs;
 }
 
-std::vector<CommitHead> Ledger::owed_outputs() const {
+std::vector<CommitHead> Ledger::unflushed_outputs() const {
   std::vector<CommitHead> outputs = outputs_to_flush();
   const std::lock_guard guard(mutex_);
   outputs.insert(outputs.end(), outputs_of_others_.begin(), outputs_of_others_.end());

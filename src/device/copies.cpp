@@ -5,7 +5,7 @@
 
 namespace kedge::device {
 
-std::optional<Copies::Copy> Copies::take(const Span& from) {
+std::optional<CopyPool::Copy> CopyPool::take(const Span& from) {
   const std::lock_guard guard(mutex_);
   keeps_ = true;
   const Kind kind(from.location.ordinal, from.location.context, from.size_bytes);
@@ -27,7 +27,7 @@ std::optional<Copies::Copy> Copies::take(const Span& from) {
 }
 
 /// Null if there is none, also without what is kept for regions of other sizes.
-std::unique_ptr<DeviceMemory> Copies::memory_for(const Location& location, const Kind& kind) {
+std::unique_ptr<DeviceMemory> CopyPool::memory_for(const Location& location, const Kind& kind) {
   if (const auto kept = unused_.find(kind); kept != unused_.end()) return std::move(unused_.extract(kept).mapped());
   const auto allocate = [&]() -> std::unique_ptr<DeviceMemory> {
     try {
@@ -43,17 +43,17 @@ std::unique_ptr<DeviceMemory> Copies::memory_for(const Location& location, const
   return allocate();
 }
 
-void Copies::take_back(const Kind& kind, std::unique_ptr<DeviceMemory> memory) {
+void CopyPool::take_back(const Kind& kind, std::unique_ptr<DeviceMemory> memory) {
   const std::lock_guard guard(mutex_);
   if (keeps_) unused_.emplace(kind, std::move(memory));
 }
 
-void Copies::drop_unused() {
+void CopyPool::drop_unused() {
   const std::lock_guard guard(mutex_);
   unused_.clear();
 }
 
-void Copies::release() {
+void CopyPool::release() {
   const std::lock_guard guard(mutex_);
   unused_.clear();
   queue_.reset();

@@ -16,11 +16,11 @@
 namespace kedge::device {
 
 /// From any thread; copies follow each other. Throws what Devices throws.
-class Copies : public std::enable_shared_from_this<Copies> {
+class CopyPool : public std::enable_shared_from_this<CopyPool> {
   using Kind = std::tuple<int, void*, std::uint64_t>;  // device, context, size
 
  public:
-  explicit Copies(std::shared_ptr<Devices> devices) : devices_(std::move(devices)) {}
+  explicit CopyPool(std::shared_ptr<Devices> devices) : devices_(std::move(devices)) {}
 
   /// One copy. Its memory goes back when it is destroyed; may outlive everybody else who uses them.
   class Copy {
@@ -37,10 +37,10 @@ class Copies : public std::enable_shared_from_this<Copies> {
     }
 
    private:
-    friend class Copies;
-    Copy(std::shared_ptr<Copies> copies, const Kind& kind, std::unique_ptr<DeviceMemory> memory)
+    friend class CopyPool;
+    Copy(std::shared_ptr<CopyPool> copies, const Kind& kind, std::unique_ptr<DeviceMemory> memory)
         : copies_(std::move(copies)), kind_(kind), memory_(std::move(memory)) {}
-    std::shared_ptr<Copies> copies_;
+    std::shared_ptr<CopyPool> copies_;
     Kind kind_;
     std::unique_ptr<DeviceMemory> memory_;
   };

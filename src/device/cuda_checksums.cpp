@@ -22,20 +22,20 @@ class Module {
     if (kernel_image() == nullptr) {
       throw Error(ErrorCode::bad_state, "this Kedge has no GPU kernels: rebuild it with nvcc 11.8 or newer");
     }
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.module_load(&module_, kernel_image()), compose("load kernels on GPU {}", location.ordinal));
   }
   ~Module() {
-    in_context_if_any(driver_, location_, [&] { (void)driver_.module_unload(module_); });
+    run_in_context_if_alive(driver_, location_, [&] { (void)driver_.module_unload(module_); });
   }
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   /// With so much dynamic shared memory for each block of threads.
   [[nodiscard]] CUfunction function(const char* name, int shared_bytes) const {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     const std::string what = compose("find the kernel {} for GPU {}", name, location_.ordinal);
     CUfunction found = nullptr;
     driver_.check(driver_.module_get_function(&found, module_, name), what);
@@ -73,8 +73,8 @@ class CudaChecksums final : public Checksums {
     CUdeviceptr data = address_of(memory.data());
     CUdeviceptr raw = address_of(raw_->bytes().data());  // the GPU writes the results to the host by itself
     void* arguments[] = {&data, &size_bytes_, &piece_bytes_, &raw};
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.launch(kernel_, static_cast<unsigned>(pieces), 1, 1, kFoldStep, 1, 1, kSharedBytes,
                                  stream_.handle(), arguments, nullptr),
                   compose("compute checksums on GPU {}", location_.ordinal));

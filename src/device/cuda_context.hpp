@@ -18,18 +18,18 @@ inline CUdeviceptr address_of(const void* data) noexcept {
 }
 
 /// A thread's current context, as long as this lives; the application's own is current again afterwards.
-class Current {
+class ScopedContext {
  public:
-  Current(const CudaDriver& driver, const Location& location) : driver_(driver) {
+  ScopedContext(const CudaDriver& driver, const Location& location) : driver_(driver) {
     driver_.check(driver_.context_push(static_cast<CUcontext>(location.context)),
                   compose("make the context of GPU {} current", location.ordinal));
   }
-  ~Current() {
+  ~ScopedContext() {
     CUcontext popped = nullptr;
     (void)driver_.context_pop(&popped);
   }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
+  ScopedContext(const ScopedContext&) = delete;
+  ScopedContext& operator=(const ScopedContext&) = delete;
 
  private:
   const CudaDriver& driver_;
@@ -37,12 +37,14 @@ class Current {
 
 /// While it lives, allocations, copies and waits of this thread do not disturb a capture that another thread of the
 /// application has begun.
-class Uncaptured {
+class ScopedRelaxedCapture {
  public:
-  explicit Uncaptured(const CudaDriver& driver) : driver_(driver) { (void)driver_.exchange_capture_mode(&mode_); }
-  ~Uncaptured() { (void)driver_.exchange_capture_mode(&mode_); }
-  Uncaptured(const Uncaptured&) = delete;
-  Uncaptured& operator=(const Uncaptured&) = delete;
+  explicit ScopedRelaxedCapture(const CudaDriver& driver) : driver_(driver) {
+    (void)driver_.exchange_capture_mode(&mode_);
+  }
+  ~ScopedRelaxedCapture() { (void)driver_.exchange_capture_mode(&mode_); }
+  ScopedRelaxedCapture(const ScopedRelaxedCapture&) = delete;
+  ScopedRelaxedCapture& operator=(const ScopedRelaxedCapture&) = delete;
 
  private:
   const CudaDriver& driver_;
@@ -51,9 +53,9 @@ class Uncaptured {
 
 /// Runs `work` in the context, or not at all if the context is gone: what was to be freed went with it.
 template <class Work>
-void in_context_if_any(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
+void run_in_context_if_alive(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
   if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;
-  const Uncaptured uncaptured(driver);
+  const ScopedRelaxedCapture uncaptured(driver);
   work();
   CUcontext popped = nullptr;
   (void)driver.context_pop(&popped);
@@ -63,13 +65,13 @@ class CudaPinned final : public PinnedMemory {
  public:
   CudaPinned(const CudaDriver& driver, Location location, std::size_t size_bytes)
       : driver_(driver), location_(location), size_bytes_(size_bytes) {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
                   compose("pin {} bytes of host memory", size_bytes));
   }
   ~CudaPinned() override {
-    in_context_if_any(driver_, location_, [&] { (void)driver_.host_free(data_); });
+    run_in_context_if_alive(driver_, location_, [&] { (void)driver_.host_free(data_); });
   }
   std::span<std::byte> bytes() const noexcept override { return {static_cast<std::byte*>(data_), size_bytes_}; }
 
@@ -84,13 +86,13 @@ class CudaPinned final : public PinnedMemory {
 class CudaStream {
  public:
   CudaStream(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
                   compose("create a stream on GPU {}", location.ordinal));
   }
   ~CudaStream() {
-    in_context_if_any(driver_, location_, [&] {
+    run_in_context_if_alive(driver_, location_, [&] {
       (void)driver_.stream_synchronize(stream_);
       (void)driver_.stream_destroy(stream_);
     });
@@ -101,8 +103,8 @@ class CudaStream {
   [[nodiscard]] CUstream handle() const noexcept { return stream_; }
   /// `what` it was given to do.
   void wait(std::string_view what) const {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.stream_synchronize(stream_), what);
   }
 

@@ -22,13 +22,13 @@ class CudaMemory final : public DeviceMemory {
  public:
   CudaMemory(const CudaDriver& driver, const Location& location, std::size_t size_bytes)
       : driver_(driver), location_(location) {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.memory_alloc(&address_, size_bytes),
                   compose("allocate {} bytes on GPU {}", size_bytes, location.ordinal));
   }
   ~CudaMemory() override {
-    in_context_if_any(driver_, location_, [&] { (void)driver_.memory_free(address_); });
+    run_in_context_if_alive(driver_, location_, [&] { (void)driver_.memory_free(address_); });
   }
   std::byte* data() const noexcept override {
     return reinterpret_cast<std::byte*>(address_);  // NOLINT(*-reinterpret-cast,*-int-to-ptr)
@@ -44,13 +44,13 @@ class CudaRegistration final : public Registration {
  public:
   CudaRegistration(const CudaDriver& driver, const Location& location, std::span<std::byte> memory)
       : driver_(driver), location_(location), data_(memory.data()) {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.host_register(data_, memory.size(), CU_MEMHOSTREGISTER_PORTABLE),
                   compose("page-lock {} bytes of host memory", memory.size()));
   }
   ~CudaRegistration() override {
-    in_context_if_any(driver_, location_, [&] { (void)driver_.host_unregister(data_); });
+    run_in_context_if_alive(driver_, location_, [&] { (void)driver_.host_unregister(data_); });
   }
 
  private:
@@ -64,20 +64,20 @@ class CudaQueue final : public Queue {
   CudaQueue(const CudaDriver& driver, const Location& location)
       : driver_(driver), location_(location), stream_(driver, location) {}
   void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.copy_to_host(to.data(), address_of(from), to.size(), stream_.handle()),
                   compose("copy {} bytes from GPU {}", to.size(), location_.ordinal));
   }
   void copy_to_device(std::byte* to, std::span<const std::byte> from) override {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.copy_to_device(address_of(to), from.data(), from.size(), stream_.handle()),
                   compose("copy {} bytes to GPU {}", from.size(), location_.ordinal));
   }
   void copy_within_device(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location_);
+    const ScopedRelaxedCapture uncaptured(driver_);
     driver_.check(driver_.copy_within_device(address_of(to), address_of(from), size_bytes, stream_.handle()),
                   compose("copy {} bytes within GPU {}", size_bytes, location_.ordinal));
   }
@@ -208,7 +208,7 @@ void CudaDevices::synchronize(const Location& location, const std::optional<Devi
                 what);
   };
   if (location.kind == Location::Kind::host) return wait();  // a stream, of the application's context
-  const Current current(*cuda, location);
+  const ScopedContext current(*cuda, location);
   wait();
 }
 

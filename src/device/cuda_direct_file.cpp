@@ -4,7 +4,7 @@
 #include <string>
 #include <system_error>
 
-#include "base/on_threads.hpp"
+#include "base/run_on_threads.hpp"
 #include "base/text.hpp"
 #include "device/cuda_context.hpp"
 #include "kedge/error.hpp"
@@ -49,8 +49,8 @@ class CudaDirectFile final : public DirectFile {
   ~CudaDirectFile() override { cufile_.handle_deregister(handle_); }
 
   void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) override {
-    const Current current(driver_, location);
-    const Uncaptured uncaptured(driver_);
+    const ScopedContext current(driver_, location);
+    const ScopedRelaxedCapture uncaptured(driver_);
     while (!memory.empty()) {
       errno = 0;
       const auto written = cufile_.write(handle_, memory.data(), memory.size(), static_cast<::off_t>(offset), 0);
@@ -113,8 +113,8 @@ void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system
 
 std::unique_ptr<DirectFile> cuda_direct_file(const CudaDriver& driver, const CuFile& cufile, const Location& location,
                                              int descriptor, unsigned kinds, DirectPath wanted) {
-  const Current current(driver, location);
-  const Uncaptured uncaptured(driver);
+  const ScopedContext current(driver, location);
+  const ScopedRelaxedCapture uncaptured(driver);
   open_driver(cufile);
   const bool native = is_native(cufile, kinds);
   if (!native && wanted == DirectPath::native) {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "base/on_threads.hpp"
+#include "base/run_on_threads.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 

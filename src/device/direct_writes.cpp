@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/attempt.hpp"
-#include "base/on_threads.hpp"
+#include "base/run_on_threads.hpp"
 #include "base/text.hpp"
 
 namespace kedge::device {
@@ -43,7 +43,7 @@ void write_body(DirectFile& file, const DirectWrites::Transfer& transfer, const 
     }
   };
   const std::uint64_t pieces = (body.end - body.begin + kPieceBytes - 1) / kPieceBytes;
-  on_threads(static_cast<unsigned>(std::min<std::uint64_t>(transfer.threads, pieces)), work);
+  run_on_threads(static_cast<unsigned>(std::min<std::uint64_t>(transfer.threads, pieces)), work);
 }
 
 /// Makes it a failure of the file, unless it is the device's.
@@ -55,7 +55,7 @@ Error of_file(Failure failure, const fs::File& file) {
 
 }  // namespace
 
-void FileAccess::end() noexcept {
+void FileRegistration::end() noexcept {
   const std::lock_guard guard(mutex_);
   file_.reset();
 }
@@ -83,7 +83,7 @@ std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& tr
   }
   try {
     auto found = write_all(*file, *checksums, transfer, by_host);
-    if (!std::exchange(is_told_, true)) {
+    if (!std::exchange(has_logged_, true)) {
       tell(LogLevel::info,
            compose("GPU memory is written to the node-local store by GPUDirect Storage, {}", file->way()));
     }
@@ -111,7 +111,7 @@ bool DirectWrites::is_candidate(const Transfer& transfer) const noexcept {
 /// Null if the file cannot be: after the first one nobody is asked again.
 DirectFile* DirectWrites::registered(const Transfer& transfer) {
   if (settings_.gds == Gds::off) return nullptr;
-  FileAccess& access = *transfer.to.access;
+  FileRegistration& access = *transfer.to.access;
   const std::lock_guard guard(access.mutex_);
   if (access.file_) return access.file_.get();
   const auto failure = attempt([&] {
@@ -119,7 +119,7 @@ DirectFile* DirectWrites::registered(const Transfer& transfer) {
     if (descriptor < 0) throw Error(ErrorCode::bad_state, "the store's filesystem does not support O_DIRECT");
     // Neighbouring pages must leave the cache, too: where it keeps many pages as one, a neighbour's write makes all of
     // them dirty. Pages that this checkpoint writes from now on are kept one by one.
-    transfer.to.file->leave_cache(0, transfer.to.file->status().size_bytes);
+    transfer.to.file->drop_cached_pages(0, transfer.to.file->status().size_bytes);
     access.file_ = devices_->direct_file(transfer.location, descriptor,
                                          settings_.gds == Gds::on ? DirectPath::any : DirectPath::native);
   });
@@ -141,10 +141,10 @@ std::vector<std::uint32_t> DirectWrites::write_all(DirectFile& file, Checksums& 
   fs::File& cached = *transfer.to.file;
   if (body.begin != 0) by_host(0, body.begin);
   by_host(body.end, transfer.memory.size() - body.end);
-  const auto leave_cache = [&] { cached.leave_cache(transfer.offset + body.begin, body.end - body.begin); };
-  leave_cache();  // what an earlier checkpoint left there
+  const auto drop_cached_pages = [&] { cached.drop_cached_pages(transfer.offset + body.begin, body.end - body.begin); };
+  drop_cached_pages();  // what an earlier checkpoint left there
   write_body(file, transfer, body);
-  leave_cache();  // what was read ahead of a neighbour meanwhile
+  drop_cached_pages();  // what was read ahead of a neighbour meanwhile
   begin_blocks(checksums, transfer.memory, transfer.block_bytes);
   return finish_blocks(checksums, transfer.memory.size(), transfer.block_bytes);
 }

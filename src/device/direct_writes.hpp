@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/checksum_choice.hpp"
+#include "device/checksum_selector.hpp"
 #include "device/devices.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
@@ -19,7 +19,7 @@
 namespace kedge::device {
 
 /// Whether devices write a file by themselves: its registration. From any thread, but not while it is written.
-class FileAccess {
+class FileRegistration {
  public:
   /// The file's owner calls it before the file is closed, sealed or changes its size.
   void end() noexcept;
@@ -34,7 +34,7 @@ class FileAccess {
 /// A file that devices may be made to write; there is none without `file`.
 struct FileTarget {
   fs::File* file = nullptr;
-  std::shared_ptr<FileAccess> access;  ///< shared with its owner
+  std::shared_ptr<FileRegistration> access;  ///< shared with its owner
 };
 
 /// From any thread; writes follow each other.
@@ -45,8 +45,8 @@ class DirectWrites {
 
   struct Settings {
     Gds gds = Gds::off;
-    /// Gets one line if this way is used, or why it is not; and what ChecksumChoice logs.
-    ChecksumChoice::LogLine log = {};
+    /// Gets one line if this way is used, or why it is not; and what ChecksumSelector logs.
+    ChecksumSelector::LogLine log = {};
   };
 
   /// Memory of a device, where it goes, and by how many threads.
@@ -85,9 +85,9 @@ class DirectWrites {
   std::shared_ptr<Devices> devices_;
   Settings settings_;
   std::mutex mutex_;
-  ChecksumChoice checksums_;
-  bool is_told_ = false;
-  std::vector<std::weak_ptr<FileAccess>> registered_;
+  ChecksumSelector checksums_;
+  bool has_logged_ = false;
+  std::vector<std::weak_ptr<FileRegistration>> registered_;
 };
 
 }  // namespace kedge::device

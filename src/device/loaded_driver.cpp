@@ -2,13 +2,13 @@
 
 #include <dlfcn.h>
 
-#include "base/loaded_objects.hpp"
+#include "base/loaded_libraries.hpp"
 
 namespace kedge::device {
 
 void* LoadedDriver::handle() {
   if (void* known = handle_) return known;
-  const std::uint64_t loads = loads_so_far();
+  const std::uint64_t loads = library_load_count();
   if (absent_after_ == loads) return nullptr;
   void* found = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   handle_ = found;

@@ -56,12 +56,12 @@ class Staging::Transfer {
   bool is_done_ = false;
 };
 
-void DirectAccess::end() noexcept {
+void MemoryRegistration::end() noexcept {
   const std::lock_guard guard(mutex_);
   registration_.reset();
 }
 
-Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused, ChecksumChoice::LogLine log,
+Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused, ChecksumSelector::LogLine log,
                  DirectWrites::Settings direct)
     : devices_(std::move(devices)),
       size_(size),
@@ -105,7 +105,7 @@ void Staging::pin(const Location& location, std::uint64_t size_bytes) {
 bool Staging::reaches(const Location& location, const HostMemory& memory) {
   if (memory.bytes.empty() || !memory.access) return false;
   const std::lock_guard guard(mutex_);
-  DirectAccess& access = *memory.access;
+  MemoryRegistration& access = *memory.access;
   const std::lock_guard of_memory(access.mutex_);
   if (access.registration_) return true;
   if (!refused_) return false;

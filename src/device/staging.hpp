@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/checksum_choice.hpp"
+#include "device/checksum_selector.hpp"
 #include "device/devices.hpp"
 #include "device/direct_writes.hpp"
 #include "kedge/error.hpp"
@@ -26,7 +26,7 @@ struct Span {
 };
 
 /// Whether devices reach memory that somebody else has mapped: its registration. From any thread.
-class DirectAccess {
+class MemoryRegistration {
  public:
   /// The memory's owner calls it before the memory is unmapped or its file truncated.
   void end() noexcept;
@@ -41,7 +41,7 @@ class DirectAccess {
 /// Host memory that devices may be made to reach.
 struct HostMemory {
   std::span<std::byte> bytes;
-  std::shared_ptr<DirectAccess> access;  ///< shared with its owner
+  std::shared_ptr<MemoryRegistration> access;  ///< shared with its owner
 };
 
 /// How much host memory is pinned on first use of device memory, and from what size a device computes checksums.
@@ -61,9 +61,9 @@ class Staging {
   using ChecksumsOf = std::function<std::vector<std::uint32_t>(std::uint64_t offset, std::uint64_t length)>;
 
   /// `refused` is called once, if this system does not register memory; nothing is registered after that. If it is
-  /// empty, nothing is registered at all. `log` gets what ChecksumChoice logs. `direct`: for files on disks.
+  /// empty, nothing is registered at all. `log` gets what ChecksumSelector logs. `direct`: for files on disks.
   explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {},
-                   ChecksumChoice::LogLine log = {}, DirectWrites::Settings direct = {});
+                   ChecksumSelector::LogLine log = {}, DirectWrites::Settings direct = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
   [[nodiscard]] DirectWrites& direct_writes() noexcept { return direct_writes_; }
@@ -99,9 +99,9 @@ class Staging {
   std::shared_ptr<Devices> devices_;
   StagingSize size_;
   Refused refused_;  ///< empty: nothing is registered
-  ChecksumChoice checksums_;
+  ChecksumSelector checksums_;
   DirectWrites direct_writes_;
-  std::vector<std::weak_ptr<DirectAccess>> registered_;
+  std::vector<std::weak_ptr<MemoryRegistration>> registered_;
   std::mutex mutex_;
   Location location_;  ///< of the queues
   std::vector<Slot> slots_;

@@ -16,7 +16,7 @@
 #include "drain/flush_newest.hpp"
 #include "drain/placement.hpp"
 #include "drain/recorded_run.hpp"
-#include "drain/survivors.hpp"
+#include "drain/stores_content.hpp"
 #include "persist/tag_directory.hpp"
 
 namespace kedge::drain {
@@ -42,18 +42,18 @@ class Drain {
       }
     });
     share_run();
-    const std::vector<Sighting> seen = look();
+    const std::vector<SeenContainer> seen = look();
     bool sees_any = !seen.empty();
-    std::vector<Sighting> missing = missing_on(known_.there, seen);
+    std::vector<SeenContainer> missing = find_missing(known_.there, seen);
     newest_ = newest_of(missing);
-    std::vector<Shift> shifts = shifts_for(missing, processes_.size());
-    std::erase_if(missing, [](const Sighting& one) { return one.container.is_output; });
+    std::vector<FlushPass> shifts = plan_flush_passes(missing, processes_.size());
+    std::erase_if(missing, [](const SeenContainer& one) { return one.container.is_output; });
     newest_checkpoint_ = newest_of(missing);
     processes_.broadcast(sees_any);
     processes_.broadcast(newest_);
     if (!sees_any) return nothing_seen() + other_runs_;
     if (newest_.generation == 0) return nothing_newer() + other_runs_;
-    if (!overtakes_) processes_.together([&] { comm::throw_if(later_start(known_, newest_.incarnation)); });
+    if (!overtakes_) processes_.together([&] { comm::throw_if(check_no_later_start(known_, newest_.incarnation)); });
     share(shifts);
     return flush(shifts) + other_runs_;
   }
@@ -63,7 +63,7 @@ class Drain {
     processes_.broadcast(other_runs_);
     processes_.broadcast(known_.name);
     processes_.broadcast(known_.record.run_id);
-    processes_.broadcast(known_.record.place_id);
+    processes_.broadcast(known_.record.prefix_id);
     processes_.broadcast(known_.record.store);
     processes_.broadcast(known_.newest);
     processes_.broadcast(known_.newest_start);
@@ -82,13 +82,13 @@ class Drain {
   }
 
   /// Containers that all processes see, on process 0.
-  std::vector<Sighting> look() {
-    std::vector<comm::Addressed<Survivor>> to_root;
+  std::vector<SeenContainer> look() {
+    std::vector<comm::Addressed<StoredContainer>> to_root;
     bool sees_store = false;
     bool newest_start_died = false;
     processes_.together([&] {
-      const Survivors here = when_free(
-          *environment_.clock, [&] { return survivors_here(environment_, options_, known_.name, known_.record); });
+      const StoresContent here = wait_until_free(
+          *environment_.clock, [&] { return find_stores_content(environment_, options_, known_.name, known_.record); });
       if (!here.used_by.empty()) {
         throw Error(Failure{
             ErrorCode::busy,
@@ -97,13 +97,13 @@ class Drain {
             -1, here.stores.front(), 0});
       }
       sees_store = !here.stores.empty();
-      newest_start_died = std::ranges::find(here.left_by, known_.newest_start) != here.left_by.end();
-      for (const Survivor& one : here.containers) to_root.push_back({0, one});
+      newest_start_died = std::ranges::find(here.dead_starts, known_.newest_start) != here.dead_starts.end();
+      for (const StoredContainer& one : here.containers) to_root.push_back({0, one});
       tags_ = here.outputs;
     });
     sees_store_ = processes_.any(sees_store);
     if (processes_.any(newest_start_died)) known_.newest_start_ended = true;
-    std::vector<Sighting> seen;
+    std::vector<SeenContainer> seen;
     for (const auto& [process, one] : processes_.exchange(to_root)) seen.push_back({process, one});
     return seen;
   }
@@ -124,8 +124,9 @@ class Drain {
 
   /// COLLECTIVE.
   [[nodiscard]] std::string nothing_newer() const {
-    const std::string damage = processes_.text_of_lowest(
-        processes_.is_root() ? std::optional(damage_there(environment_.file_system, known_, options_)) : std::nullopt);
+    const std::string damage = processes_.text_of_lowest_rank(
+        processes_.is_root() ? std::optional(describe_damage(environment_.file_system, known_, options_))
+                             : std::nullopt);
     if (damage.empty()) return compose("nothing to drain: {} is already on the prefix", known_.newest);
     throw Error(ErrorCode::corrupt,
                 compose("{} is on the prefix, but damaged there ({}); keep the stores: the next start repairs what it "
@@ -134,11 +135,11 @@ class Drain {
   }
 
   /// COLLECTIVE. Sends the others the parts of process 0's shifts that they need.
-  void share(std::vector<Shift>& shifts) const {
+  void share(std::vector<FlushPass>& shifts) const {
     std::uint64_t count = shifts.size();
     processes_.broadcast(count);
     shifts.resize(count);
-    for (Shift& shift : shifts) {
+    for (FlushPass& shift : shifts) {
       std::vector<std::uint64_t> outputs(shift.outputs.begin(), shift.outputs.end());
       processes_.broadcast(shift.with_checkpoint);
       processes_.broadcast(shift.layout.hosts);
@@ -148,11 +149,11 @@ class Drain {
   }
 
   /// COLLECTIVE.
-  std::string flush(const std::vector<Shift>& shifts) {
+  std::string flush(const std::vector<FlushPass>& shifts) {
     std::string words;
     std::uint64_t outputs = 0;
     std::optional<Failure> failed;  // one number of ranks does not keep the others' outputs from the prefix
-    for (const Shift& shift : shifts) {
+    for (const FlushPass& shift : shifts) {
       try {
         if (shift.with_checkpoint) words = checkpoint_by(shift);
         else outputs += outputs_by(shift);
@@ -175,12 +176,12 @@ class Drain {
   }
 
   /// COLLECTIVE. In words.
-  std::string checkpoint_by(const Shift& shift) {
+  std::string checkpoint_by(const FlushPass& shift) {
     return flush_by(shift, [&](std::unique_ptr<Communicator> communicator) { return work(std::move(communicator)); });
   }
 
   /// COLLECTIVE. How many were flushed.
-  std::uint64_t outputs_by(const Shift& shift) {
+  std::uint64_t outputs_by(const FlushPass& shift) {
     const std::vector<Tag> tags = tags_of(shift);
     const std::string text = flush_by(shift, [&](std::unique_ptr<Communicator> communicator) {
       return compose("{}", flush_outputs(std::move(communicator), options_, environment_, tags).outputs);
@@ -191,11 +192,12 @@ class Drain {
   }
 
   /// COLLECTIVE. Tags of the shift's outputs, each once, the oldest first.
-  [[nodiscard]] std::vector<Tag> tags_of(const Shift& shift) const {
+  [[nodiscard]] std::vector<Tag> tags_of(const FlushPass& shift) const {
     std::vector<Tag> tags;
     for (const std::uint64_t generation : shift.outputs) {
       const auto found = tags_.find(generation);
-      const Tag tag = processes_.text_of_lowest(found == tags_.end() ? std::nullopt : std::optional(found->second));
+      const Tag tag =
+          processes_.text_of_lowest_rank(found == tags_.end() ? std::nullopt : std::optional(found->second));
       if (!tag.empty() && std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
     }
     return tags;
@@ -203,20 +205,20 @@ class Drain {
 
   /// COLLECTIVE. Runs `work` on the ranks that the processes host; returns rank 0's result.
   template <class Work>
-  std::string flush_by(const Shift& shift, const Work& work) {
+  std::string flush_by(const FlushPass& shift, const Work& work) {
     std::optional<std::string> words;
     const auto failure = attempt([&] {
       comm::HostedRanks ranks(shift.layout.hosts, link_);
       const auto thrown = ranks.run(
           [&](int rank, std::unique_ptr<Transport> transport) {
-            std::string said = work(communicate_over(std::move(transport)));
+            std::string said = work(make_communicator(std::move(transport)));
             if (rank == 0) words = std::move(said);
           },
           comm::Group::Seconds(options_.comm.timeout_s));
       comm::rethrow_cause(thrown);
     });
     comm::throw_if(processes_.vote(failure));
-    return processes_.text_of_lowest(words);
+    return processes_.text_of_lowest_rank(words);
   }
 
   /// COLLECTIVE over the ranks of the job.
@@ -224,7 +226,7 @@ class Drain {
     const Flushed flushed = flush_newest(std::move(communicator), options_, environment_);
     const std::string outputs = outputs_of(flushed);
     if (!flushed.commit) return compose("drained{}", outputs);
-    const std::string name = named(flushed.commit->tag, flushed.commit->generation);
+    const std::string name = commit_text(flushed.commit->tag, flushed.commit->generation);
     if (flushed.was_there) {
       return outputs.empty()
                  ? compose("nothing to drain: {} is the newest that can be recovered, and is on the prefix", name)
@@ -245,8 +247,8 @@ class Drain {
   engine::Environment environment_;
   bool overtakes_;
   RecordedRun known_;
-  Survivor newest_;                    ///< that any process sees and the prefix has not
-  Survivor newest_checkpoint_;         ///< newest checkpoint that any process sees; process 0's
+  StoredContainer newest_;             ///< that any process sees and the prefix has not
+  StoredContainer newest_checkpoint_;  ///< newest checkpoint that any process sees; process 0's
   std::map<std::uint64_t, Tag> tags_;  ///< of outputs that this process sees, by generation
   std::string other_runs_;             ///< in words, to be appended to what is returned
   bool sees_store_ = false;

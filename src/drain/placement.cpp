@@ -9,7 +9,7 @@ namespace kedge::drain {
 namespace {
 
 /// Fills in generation, world size and how many ranks are there.
-Layout newest_commit(std::span<const Sighting> seen) {
+Layout newest_commit(std::span<const SeenContainer> seen) {
   struct Commit {
     std::uint32_t world_size = 0;
     std::set<std::uint32_t> ranks;
@@ -48,16 +48,16 @@ class Hosts {
 
 }  // namespace
 
-std::vector<Sighting> missing_on(const OnPrefix& prefix, std::span<const Sighting> seen) {
-  std::vector<Sighting> missing;
-  std::ranges::copy_if(seen, std::back_inserter(missing), [&](const Sighting& one) {
+std::vector<SeenContainer> find_missing(const PrefixState& prefix, std::span<const SeenContainer> seen) {
+  std::vector<SeenContainer> missing;
+  std::ranges::copy_if(seen, std::back_inserter(missing), [&](const SeenContainer& one) {
     const std::uint64_t generation = one.container.generation;
     return one.container.is_output ? !prefix.outputs.contains(generation) : generation > prefix.generation;
   });
   return missing;
 }
 
-Layout lay_out(std::span<const Sighting> seen, int processes) {
+Layout place_ranks(std::span<const SeenContainer> seen, int processes) {
   Layout layout = newest_commit(seen);
   struct Rank {
     std::uint64_t newest = 0;
@@ -85,34 +85,34 @@ Layout lay_out(std::span<const Sighting> seen, int processes) {
   return layout;
 }
 
-std::vector<Shift> shifts_for(std::span<const Sighting> missing, int processes) {
-  std::vector<Sighting> checkpoints;
-  std::map<std::uint32_t, std::vector<Sighting>> by_size;
-  for (const Sighting& one : missing) {
+std::vector<FlushPass> plan_flush_passes(std::span<const SeenContainer> missing, int processes) {
+  std::vector<SeenContainer> checkpoints;
+  std::map<std::uint32_t, std::vector<SeenContainer>> by_size;
+  for (const SeenContainer& one : missing) {
     if (!one.container.is_output) checkpoints.push_back(one);
     by_size[one.container.world_size].push_back(one);
   }
   const std::uint32_t of_checkpoint = newest_commit(checkpoints).world_size;
-  std::vector<Shift> shifts;
+  std::vector<FlushPass> shifts;
   for (auto& [world_size, seen] : by_size) {
-    Shift shift;
+    FlushPass shift;
     shift.with_checkpoint = !checkpoints.empty() && world_size == of_checkpoint;
-    if (!shift.with_checkpoint) std::erase_if(seen, [](const Sighting& one) { return !one.container.is_output; });
+    if (!shift.with_checkpoint) std::erase_if(seen, [](const SeenContainer& one) { return !one.container.is_output; });
     if (seen.empty()) continue;
-    shift.layout = lay_out(seen, processes);
-    for (const Sighting& one : seen) {
+    shift.layout = place_ranks(seen, processes);
+    for (const SeenContainer& one : seen) {
       if (one.container.is_output) shift.outputs.insert(one.container.generation);
     }
     shifts.push_back(std::move(shift));
   }
-  std::ranges::sort(shifts, [](const Shift& a, const Shift& b) {
+  std::ranges::sort(shifts, [](const FlushPass& a, const FlushPass& b) {
     return a.with_checkpoint != b.with_checkpoint ? a.with_checkpoint : a.layout.generation > b.layout.generation;
   });
   return shifts;
 }
 
-Survivor newest_of(std::span<const Sighting> seen) {
-  Survivor newest;
+StoredContainer newest_of(std::span<const SeenContainer> seen) {
+  StoredContainer newest;
   for (const auto& [process, one] : seen) {
     if (one.generation > newest.generation) newest = one;
   }

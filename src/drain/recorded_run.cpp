@@ -7,7 +7,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "persist/posix_tier.hpp"
+#include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_removal.hpp"
 
@@ -27,7 +27,7 @@ std::string existing_prefix(fs::FileSystem& file_system, const std::string& pref
 std::optional<persist::RunRecord> record_in(fs::FileSystem& file_system, const std::string& directory) {
   if (!file_system.status(directory)) return std::nullopt;
   std::optional<persist::RunRecord> record = persist::read_run_record(file_system, directory).record;
-  return record ? record : persist::read_record_of_starts(file_system, directory);
+  return record ? record : persist::read_record_of_newest_start(file_system, directory);
 }
 
 RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string name, persist::RunRecord record) {
@@ -40,7 +40,7 @@ RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string n
     if (entry.commit.is_output) run.there.outputs.insert(entry.commit.generation);
     if (entry.commit.is_output || entry.commit.generation <= run.there.generation) continue;
     run.there.generation = entry.commit.generation;
-    run.newest = named(entry.commit.tag, entry.commit.generation);
+    run.newest = commit_text(entry.commit.tag, entry.commit.generation);
     run.newest_entry = entry;
   }
   return run;
@@ -80,7 +80,7 @@ std::string advice_without(fs::FileSystem& file_system, const std::string& prefi
 
 }  // namespace
 
-std::string named(std::string_view tag, std::uint64_t generation) {
+std::string commit_text(std::string_view tag, std::uint64_t generation) {
   return compose("{} (generation {})", tag, generation);
 }
 
@@ -111,7 +111,7 @@ RecordedRun find_recorded_run_of(fs::FileSystem& file_system, const store::Store
     for (const std::string& name : file_system.list(records)) {
       std::optional<persist::RunRecord> record;
       (void)attempt([&] { record = record_in(file_system, fs::join(records, name)); });
-      if (record && record->run_id == store.run_id && record->place_id == store.place_id) {
+      if (record && record->run_id == store.run_id && record->prefix_id == store.prefix_id) {
         return known(file_system, canonical, name, *record);
       }
     }
@@ -119,7 +119,7 @@ RecordedRun find_recorded_run_of(fs::FileSystem& file_system, const store::Store
   not_found("this prefix, where the store's checkpoints were, has no record of their run", canonical);
 }
 
-std::optional<Failure> later_start(const RecordedRun& run, std::uint64_t incarnation) {
+std::optional<Failure> check_no_later_start(const RecordedRun& run, std::uint64_t incarnation) {
   if (run.newest_start <= incarnation || run.newest_start_ended) return std::nullopt;
   return Failure{
       ErrorCode::busy,
@@ -131,14 +131,14 @@ std::optional<Failure> later_start(const RecordedRun& run, std::uint64_t incarna
       -1, run.prefix, 0};
 }
 
-std::string damage_there(const std::shared_ptr<fs::FileSystem>& file_system, const RecordedRun& run,
-                         const Options& options) {
+std::string describe_damage(const std::shared_ptr<fs::FileSystem>& file_system, const RecordedRun& run,
+                            const Options& options) {
   if (!run.newest_entry) return {};
   const persist::TagEntry& entry = *run.newest_entry;
-  persist::PosixTier tier(file_system, run.prefix, options.persistent, nullptr);
+  persist::PosixPrefixStorage prefix_storage(file_system, run.prefix, options.persistent, nullptr);
   const auto failure = attempt([&] {
     for (std::uint32_t rank = 0; rank < entry.commit.world_size; ++rank) {
-      (void)tier.open(entry.directory, entry.commit, LogicalRank{rank});
+      (void)prefix_storage.open(entry.directory, entry.commit, LogicalRank{rank});
     }
   });
   return failure ? to_string(*failure) : std::string();

@@ -23,22 +23,22 @@ struct RecordedRun {
   std::string name;
   persist::RunRecord record;
   std::string newest;               ///< checkpoint on the prefix, for people; empty if there is none
-  OnPrefix there;                   ///< what the prefix has
+  PrefixState there;                ///< what the prefix has
   std::uint64_t newest_start = 0;   ///< of a job
   bool newest_start_ended = false;  ///< the newest start is known not to be at work
   std::optional<persist::TagEntry> newest_entry;
 };
 
 /// Pure. Nothing if no job can be at work that began after the container was made: such a job would be overtaken.
-[[nodiscard]] std::optional<Failure> later_start(const RecordedRun& run, std::uint64_t incarnation);
+[[nodiscard]] std::optional<Failure> check_no_later_start(const RecordedRun& run, std::uint64_t incarnation);
 
 /// Local, reads only. Why the newest commit on the prefix is not whole there, as far as names and sizes tell; empty if
 /// it is. `options` say whose files are trusted.
-[[nodiscard]] std::string damage_there(const std::shared_ptr<fs::FileSystem>& file_system, const RecordedRun& run,
-                                       const Options& options);
+[[nodiscard]] std::string describe_damage(const std::shared_ptr<fs::FileSystem>& file_system, const RecordedRun& run,
+                                          const Options& options);
 
 /// A commit, for people.
-[[nodiscard]] std::string named(std::string_view tag, std::uint64_t generation);
+[[nodiscard]] std::string commit_text(std::string_view tag, std::uint64_t generation);
 
 /// Local, reads only. The names of the runs on this prefix that have checkpoints there or in stores: of those that
 /// belong to a job of this name, which parts of it have runs of their own; empty: of all. Throws Error{not_found} if

@@ -20,7 +20,7 @@
 #include "drain/flush_newest.hpp"
 #include "drain/placement.hpp"
 #include "drain/recorded_run.hpp"
-#include "drain/survivors.hpp"
+#include "drain/stores_content.hpp"
 #include "fs/copy.hpp"
 #include "fs/tree.hpp"
 #include "persist/prefix_runs.hpp"
@@ -55,9 +55,9 @@ std::string partial_of(std::string_view node) { return compose(".part-{}", node)
 
 /// The store's name in the directory of a node: where a start of the run looks.
 std::string store_name(const fs::FileSystem& files, const RecordedRun& run) {
-  store::Surroundings configured;
+  store::LocationOptions configured;
   configured.configured = ".";
-  return store::directory_name(files.user(), configured, run.name, run.record.place_id);
+  return store::directory_name(files.user(), configured, run.name, run.record.prefix_id);
 }
 
 /// One node's.
@@ -102,12 +102,12 @@ class Copy {
     const store::RunDirectory here(environment_.file_system, store_);
     // Parity of an output says its generation, and not that it is an output.
     std::set<std::uint64_t> outputs;
-    for (const Survivor& one : containers_in(environment_.file_system, store_, run_.record.run_id)) {
+    for (const StoredContainer& one : containers_in(environment_.file_system, store_, run_.record.run_id)) {
       if (one.is_output) outputs.insert(one.generation);
     }
     std::vector<std::string> names;
     for (const store::FileName& name : here.list()) {
-      const store::Held held = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
+      const store::ScannedFile held = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
       if (!held.key() || !held.intact) continue;
       const std::uint64_t generation = held.generation();
       const bool is_missing =
@@ -128,8 +128,8 @@ class Copy {
     for (const store::FileName& name : here.list()) {
       if (std::ranges::find(names, to_string(name)) == names.end()) continue;
       if (std::ranges::find(copied, name) == copied.end()) return false;
-      const store::Held mine = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
-      const store::Held other = store::inspect(there, name, run_.record.run_id, Verify::all).held;
+      const store::ScannedFile mine = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
+      const store::ScannedFile other = store::inspect(there, name, run_.record.run_id, Verify::all).held;
       if (!other.intact || other.key() != mine.key() || other.generation() != mine.generation()) return false;
       bytes += mine.size_bytes;
     }
@@ -186,37 +186,37 @@ class Copy {
 /// Containers that all nodes copied so far.
 struct Copied {
   std::vector<std::string> nodes;
-  Survivor newest;                       ///< the newest of all
-  std::vector<Shift> shifts;             ///< hosts are indexes of `nodes`
+  StoredContainer newest;                ///< the newest of all
+  std::vector<FlushPass> shifts;         ///< hosts are indexes of `nodes`
   std::map<std::uint64_t, Tag> outputs;  ///< their tags, by generation
 };
 
 Copied look(const engine::Environment& environment, const RecordedRun& run) {
   fs::FileSystem& files = *environment.file_system;
   Copied copied;
-  std::vector<Sighting> seen;
+  std::vector<SeenContainer> seen;
   for (const std::string& node : files.list(scavenge_directory(run))) {
     if (!node.starts_with(persist::kScavengedNode)) continue;
     const std::string store = fs::join(fs::join(scavenge_directory(run), node), store_name(files, run));
-    std::vector<Survivor> containers;
+    std::vector<StoredContainer> containers;
     const auto not_ours = attempt([&] {
       if (!store::is_private(files, store)) throw Error(ErrorCode::not_found, "no copy of a store");
       containers = containers_in(environment.file_system, store, run.record.run_id);
     });
     if (not_ours) continue;
-    for (const Survivor& one : containers) seen.push_back({static_cast<int>(copied.nodes.size()), one});
+    for (const StoredContainer& one : containers) seen.push_back({static_cast<int>(copied.nodes.size()), one});
     (void)attempt([&] { copied.outputs.merge(outputs_in(environment.file_system, store, run.record.run_id)); });
     copied.nodes.push_back(node);
   }
-  const std::vector<Sighting> missing = missing_on(run.there, seen);
+  const std::vector<SeenContainer> missing = find_missing(run.there, seen);
   copied.newest = newest_of(missing);
-  copied.shifts = shifts_for(missing, static_cast<int>(copied.nodes.size()));
+  copied.shifts = plan_flush_passes(missing, static_cast<int>(copied.nodes.size()));
   return copied;
 }
 
 /// The copies stand for the nodes' stores: a start of the run in this process, whose ranks are threads.
 Flushed flush_copied(const Options& given, const engine::Environment& environment, const RecordedRun& run,
-                     const Copied& copied, const Shift& shift) {
+                     const Copied& copied, const FlushPass& shift) {
   Options options = options_to_flush(given);
   options.run = run.name;
   options.persistent.path = run.prefix;
@@ -237,7 +237,7 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
     engine::Environment world = environment;
     world.node = node;
     world.machine = "scavenged";
-    auto communicator = communicate_over(std::move(transport));
+    auto communicator = make_communicator(std::move(transport));
     Flushed done = shift.with_checkpoint ? flush_newest(std::move(communicator), own, world)
                                          : flush_outputs(std::move(communicator), own, world, tags);
     if (rank == 0) flushed = std::move(done);
@@ -266,7 +266,7 @@ std::string words_for(const RecordedRun& run, const Flushed& flushed) {
     const std::string there = run.newest.empty() ? "" : compose("{} is already on the prefix; and", run.newest);
     return there.empty() ? compose("flushed{}", outputs) : there + outputs;
   }
-  const std::string name = named(flushed.commit->tag, flushed.commit->generation);
+  const std::string name = commit_text(flushed.commit->tag, flushed.commit->generation);
   std::string words = flushed.was_there
                           ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
                           : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
@@ -279,7 +279,7 @@ std::string flush_what_is_there(const Options& options, const engine::Environmen
                                 const Copied& copied) {
   Flushed flushed;
   bool lacks_outputs = false;
-  for (const Shift& shift : copied.shifts) {
+  for (const FlushPass& shift : copied.shifts) {
     const Flushed now = flush_copied(options, environment, run, copied, shift);
     if (shift.with_checkpoint) flushed.commit = now.commit;
     flushed.total_bytes += now.total_bytes;
@@ -317,7 +317,7 @@ Finished finish_once(const Options& options, const engine::Environment& environm
   const Layout& layout = copied.shifts.front().layout;
   const bool is_whole = layout.present == layout.world_size;
   if (is_whole || at_once) {
-    if (!overtakes) comm::throw_if(later_start(run, copied.newest.incarnation));
+    if (!overtakes) comm::throw_if(check_no_later_start(run, copied.newest.incarnation));
     return {flush_what_is_there(options, environment, run, copied), true};
   }
   return {
@@ -359,7 +359,7 @@ std::string scavenge_store(const std::string& directory, const Options& options,
                            const engine::Environment& environment) {
   fs::FileSystem& files = *environment.file_system;
   const store::StoreContent content =
-      when_free(*environment.clock, [&] { return store::content_of_store(files, directory); });
+      wait_until_free(*environment.clock, [&] { return store::content_of_store(files, directory); });
   if (!content.used_by.empty()) {
     throw Error(Failure{ErrorCode::busy,
                         compose("the store on node {} is in use by a job ({}); run kedge scavenge again after that job "
@@ -372,13 +372,13 @@ std::string scavenge_store(const std::string& directory, const Options& options,
         Failure{ErrorCode::not_found, "not a Kedge store: the file 'run' is missing or invalid", -1, directory, 0});
   }
   const RecordedRun run = find_recorded_run_of(files, content.record);
-  if (std::ranges::find(content.left_by, run.newest_start) != content.left_by.end()) {
+  if (std::ranges::find(content.dead_starts, run.newest_start) != content.dead_starts.end()) {
     // For whoever finishes, on another node.
-    persist::note_ended(files, persist::records_directory(run.prefix, run.name), run.newest_start);
+    persist::mark_ended(files, persist::records_directory(run.prefix, run.name), run.newest_start);
   }
   const std::uint64_t bytes = Copy(files, run, environment, directory).run();
   if (bytes == 0) {
-    if (const std::string damage = damage_there(environment.file_system, run, options); !damage.empty()) {
+    if (const std::string damage = describe_damage(environment.file_system, run, options); !damage.empty()) {
       throw Error(ErrorCode::corrupt, compose("{} is on the prefix, but damaged there ({}); keep the store: the next "
                                               "start repairs what it needs from it",
                                               run.newest, damage));

@@ -24,8 +24,8 @@ std::string_view to_string(Call call) noexcept {
   return "unknown call";
 }
 
-std::uint64_t enter(const comm::Group& group, Call call, std::uint64_t argument_hash,
-                    const std::optional<Failure>& local, std::uint64_t payload) {
+std::uint64_t begin_call(const comm::Group& group, Call call, std::uint64_t argument_hash,
+                         const std::optional<Failure>& local, std::uint64_t payload) {
   return group.agree_on_call({static_cast<std::uint32_t>(call), argument_hash, payload}, local,
                              [](std::uint32_t code) { return to_string(static_cast<Call>(code)); });
 }

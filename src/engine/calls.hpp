@@ -31,8 +31,8 @@ enum class Call : std::uint32_t {
 
 /// COLLECTIVE. Begins every collective call: throws bad_state on all ranks if they make different calls or give
 /// different arguments, or the failure of the lowest rank that brought a `local` one. Returns the largest payload.
-std::uint64_t enter(const comm::Group& group, Call call, std::uint64_t argument_hash,
-                    const std::optional<Failure>& local = {}, std::uint64_t payload = 0);
+std::uint64_t begin_call(const comm::Group& group, Call call, std::uint64_t argument_hash,
+                         const std::optional<Failure>& local = {}, std::uint64_t payload = 0);
 
 /// Error in a tag, if any.
 [[nodiscard]] std::optional<Failure> check_tag(std::string_view tag);

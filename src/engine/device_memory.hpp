@@ -15,7 +15,7 @@ namespace kedge::engine {
 
 /// Local. Adds the region's name to an error of the step, unless the error is about a file.
 template <class Step>
-auto about_region(std::string_view name, Step&& step) {
+auto with_region_name(std::string_view name, Step&& step) {
   try {
     return std::forward<Step>(step)();
   } catch (const Error& error) {
@@ -30,7 +30,8 @@ auto about_region(std::string_view name, Step&& step) {
 
 /// Local. Where a Region or MutableRegion is, if that is on a device; what was given to the device before is done then.
 template <class AnyRegion>
-std::optional<device::Span> memory_of(device::Staging& staging, const AnyRegion& region, std::uint64_t size_bytes) {
+std::optional<device::Span> find_device_memory(device::Staging& staging, const AnyRegion& region,
+                                               std::uint64_t size_bytes) {
   if (size_bytes == 0) return std::nullopt;
   const device::Location location = staging.devices().location_of(region.data);
   const bool is_on_host = location.kind == device::Location::Kind::host;

@@ -103,11 +103,11 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
       tag = impl_->open(selection, Newer::keep, recovery::Reading::in_load);
     } catch (const Error& error) {
       if (!damage) throw;
-      throw Error(engine::with_what_was_loaded(error.failure(), *damage));
+      throw Error(engine::failure_after_partial_load(error.failure(), *damage));
     }
     if (!tag && damage) {
       impl_->call([&] {
-        throw Error(engine::with_what_was_loaded(
+        throw Error(engine::failure_after_partial_load(
             {ErrorCode::unrecoverable, "no other checkpoint can be loaded", -1, {}, 0}, *damage));
       });
     }

@@ -9,11 +9,11 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/utf8.hpp"
+#include "engine/continuation.hpp"
 #include "engine/store_loss.hpp"
-#include "engine/succession.hpp"
-#include "persist/posix_tier.hpp"
+#include "persist/posix_prefix_storage.hpp"
+#include "persist/prefix_retention.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/tier_retention.hpp"
 #include "pipeline/flush_stage.hpp"
 
 namespace kedge::engine {
@@ -56,10 +56,10 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       staging_(
           setup_.environment.devices, {}, not_registered(),
           [this](LogLevel level, std::string_view line) { setup_.log.write(level, line); }, direct_writes()),
-      copies_(std::make_shared<device::Copies>(setup_.environment.devices)),
+      copies_(std::make_shared<device::CopyPool>(setup_.environment.devices)),
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
-  if (started_.commits_exist) ledger_.note_commits_exist();
+  if (started_.commits_exist) ledger_.set_commits_exist();
   if (setup_.options.device.snapshot && !pipeline_.waits().is_in_background() && group_.is_root()) {
     setup_.log.warning(setup_.options.pipeline.mode == PipelineMode::inline_
                            ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
@@ -156,7 +156,7 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
   const Environment& environment = setup_.environment;
   if (setup_.options.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
   Options::Events events = setup_.options.events;
-  events.path = from_start(environment, events.path);
+  events.path = absolute_path(environment, events.path);
   return std::make_unique<pipeline::EventLog>(
       environment.file_system, events,
       pipeline::EventOrigin{started_.run, node_name(environment, setup_.options, group_.rank()), group_.rank(),
@@ -182,7 +182,7 @@ void EngineImpl::leave_by_error(std::string_view why) noexcept {
   (void)attempt([&] {
     group_.communicator().depart(
         compose("rank {} has left its engine ({}); see that rank's own messages, and start the job again",
-                group_.rank(), utf8_beginning(why, kReasonBytes)));
+                group_.rank(), utf8_truncated(why, kReasonBytes)));
   });
 }
 
@@ -191,7 +191,7 @@ void EngineImpl::leave_by_error(std::string_view why) noexcept {
 void EngineImpl::note_if_left_in_order() const {
   const bool unwinds = std::uncaught_exceptions() != exceptions_;
   if (unwinds || has_failed_ || lifecycle_.is_dead() || lifecycle_.phase() == Phase::finished) return;
-  (void)attempt([&] { note_finished(started_.start_id); });
+  (void)attempt([&] { mark_finished(started_.start_id); });
 }
 
 /// Local. Within a bound. What is kept for messages need not stay page-locked; a worker that copies a snapshot is not
@@ -200,7 +200,7 @@ pipeline::Stopped EngineImpl::stop_worker() {
   const bool is_sealing = pipeline_.snapshots().is_sealing();
   if (!is_sealing) release_device();
   pause_.end();
-  const pipeline::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
+  const pipeline::Stopped stopped = pipeline_.stop(Deadline::after(kEndTimeout));
   if (is_sealing && stopped != pipeline::Stopped::not_ended) release_device();
   return stopped;
 }
@@ -222,7 +222,7 @@ pipeline::Stages EngineImpl::make_stages() {
   auto protect = std::make_unique<pipeline::ProtectStage>(
       store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options), options.store.durable});
   auto flush = std::make_unique<pipeline::FlushStage>(
-      store, ledger_, *started_.prefix.tier, started_.prefix.records.get(),
+      store, ledger_, *started_.prefix.prefix_storage, started_.prefix.records.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
                               options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); },
                               [this] { return pause_.is_ended(); }},
@@ -271,8 +271,8 @@ recovery::Recovery EngineImpl::make_recovery() {
   const Options& options = setup_.options;
   return {group_,
           started_.run,
-          {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get(),
-           setup_.environment.is_drain},
+          {*started_.node.store, *started_.prefix.prefix_storage, options.persistent.trust,
+           started_.prefix.records.get(), setup_.environment.is_drain},
           ledger_,
           {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
            options.store.keep, piece_settings(options), pipeline_.waits().is_in_background()},
@@ -281,8 +281,9 @@ recovery::Recovery EngineImpl::make_recovery() {
 
 recovery::SourceRecovery EngineImpl::make_source_recovery() {
   return {group_,
-          [this](const std::string& prefix) -> std::unique_ptr<persist::Tier> {
-            return persist::PosixTier::of_source(setup_.environment.file_system, prefix, setup_.options.persistent);
+          [this](const std::string& prefix) -> std::unique_ptr<persist::PrefixStorage> {
+            return persist::PosixPrefixStorage::of_source(setup_.environment.file_system, prefix,
+                                                          setup_.options.persistent);
           },
           setup_.log};
 }
@@ -301,25 +302,25 @@ bool EngineImpl::need_checkpoint() {
 
 /// COLLECTIVE. In a start that has opened nothing the stores may hold what is waited for. The next create, or open,
 /// looks again: here nothing is made room for.
-void EngineImpl::look_at_stores() {
+void EngineImpl::check_stores() {
   if (ledger_.is_surveyed()) return;
   pipeline_.waits().quiesce();
-  restore_lost_stores(parts());
+  recreate_lost_stores(parts());
   recovery_.survey_only();
-  ledger_.look_again();
+  ledger_.require_survey();
 }
 
 void EngineImpl::wait(std::string_view tag, Level level) {
-  std::optional<Failure> local = lifecycle_.wrong_phase(Call::wait, {Phase::idle, Phase::reading});
+  std::optional<Failure> local = lifecycle_.check_phase(Call::wait, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
   if (!local) local = pipeline_.waits().wait_for(tag, level, Deadline::never()).failure;
-  enter(group_, Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
-  look_at_stores();
+  begin_call(group_, Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
+  check_stores();
   pipeline_.require(tag, level);
 }
 
 bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most) {
-  std::optional<Failure> local = lifecycle_.wrong_phase(Call::wait_for, {Phase::idle, Phase::reading});
+  std::optional<Failure> local = lifecycle_.check_phase(Call::wait_for, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
   pipeline::Waited waited;
   if (!local) {
@@ -327,22 +328,22 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
     local = waited.failure;
   }
   const std::uint64_t gave_up = waited.in_time ? 0 : 1;
-  if (enter(group_, Call::wait_for, hash_of(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) != 0)
+  if (begin_call(group_, Call::wait_for, hash_of(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) != 0)
     return false;
-  look_at_stores();
+  check_stores();
   pipeline_.require(tag, level);
   return true;
 }
 
 void EngineImpl::pin(std::string_view tag, bool pinned) {
-  std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
+  std::optional<Failure> local = lifecycle_.check_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
   if (!local) local = pipeline_.waits().wait_until_idle(pipeline::Rest::ignored).failure;
-  enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
-  ledger_.note_tier_change();
+  begin_call(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
+  ledger_.mark_prefix_changed();
   group_.together([&] {
     const Prefix& prefix = started_.prefix;
-    if (prefix.records) persist::set_pinned(*prefix.tier, *prefix.records, started_.run.id, Tag(tag), pinned);
+    if (prefix.records) persist::set_pinned(*prefix.prefix_storage, *prefix.records, started_.run.id, Tag(tag), pinned);
   });
 }
 

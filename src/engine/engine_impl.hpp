@@ -23,7 +23,7 @@ namespace kedge::engine {
 class EngineImpl {
  public:
   /// How long the end of an engine waits for a write that is under way.
-  static constexpr std::chrono::seconds kEndBound{10};
+  static constexpr std::chrono::seconds kEndTimeout{10};
 
   /// COLLECTIVE.
   EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
@@ -93,7 +93,7 @@ class EngineImpl {
 
  private:
   void require_own_process() const;
-  void look_at_stores();
+  void check_stores();
   void note_if_left_in_order() const;
   [[nodiscard]] std::optional<Failure> end_phase();
   void leave(const std::optional<Failure>& lost);
@@ -122,7 +122,7 @@ class EngineImpl {
   Lifecycle lifecycle_;
   Started started_;
   commits::Ledger ledger_;
-  CommitNotes notes_;
+  CommitMarkers notes_;
   pipeline::Pause pause_;
   pipeline::Metrics metrics_;
   pipeline::Pipeline pipeline_;
@@ -130,7 +130,7 @@ class EngineImpl {
   CheckpointSchedule schedule_;
   JobEnd job_end_;
   device::Staging staging_;
-  std::shared_ptr<device::Copies> copies_;
+  std::shared_ptr<device::CopyPool> copies_;
   Writer writer_;
   Reader reader_;
   double create_begun_s_ = 0;  ///< the last one

@@ -77,7 +77,7 @@ int above(std::string_view name) {
   return 0;
 }
 
-Processes processes_here(const std::string& machine) {
+ProcessIds processes_here(const std::string& machine) {
   const int daemon = above("hydra_pmi_proxy");
   return {identity_of(machine, ::getpid()), identity_of(machine, ::getppid()),
           daemon == 0 ? std::string() : identity_of(machine, daemon)};
@@ -127,7 +127,7 @@ Environment Environment::system() {
   environment.cores = cores_of_process();
   environment.variable = process_variable;
   environment.watch_signals = watch_process_signals;
-  environment.store_candidates = store::usual_roots(process_variable);
+  environment.store_candidates = store::default_roots(process_variable);
   return environment;
 }
 
@@ -135,7 +135,7 @@ Engine Environment::make_engine(std::unique_ptr<Communicator> communicator, Opti
   return Engine(std::make_unique<EngineImpl>(std::move(communicator), std::move(options), std::move(environment)));
 }
 
-std::string from_start(const Environment& environment, const std::string& path) {
+std::string absolute_path(const Environment& environment, const std::string& path) {
   const bool stays = path.empty() || path.front() == '/' || environment.directory.empty();
   return stays ? path : fs::join(environment.directory, path);
 }

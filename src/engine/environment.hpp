@@ -29,7 +29,7 @@ struct Environment {
   /// if that is not known.
   std::string mounts;
   /// This process, and those above it.
-  Processes processes;
+  ProcessIds processes;
   /// The current directory, which the program may change later; empty: paths stay as they are.
   std::string directory;
   /// Cores that this process may run on.
@@ -63,7 +63,7 @@ struct Environment {
 };
 
 /// A relative path as it was meant when the engine was made.
-[[nodiscard]] std::string from_start(const Environment& environment, const std::string& path);
+[[nodiscard]] std::string absolute_path(const Environment& environment, const std::string& path);
 
 /// Name of the node that `rank`, which is this process, is on: for people and in paths.
 [[nodiscard]] std::string node_name(const Environment& environment, const Options& options, int rank);

@@ -7,9 +7,9 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "engine/ending.hpp"
+#include "engine/close_store.hpp"
+#include "engine/continuation.hpp"
 #include "engine/engine_impl.hpp"
-#include "engine/succession.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -27,7 +27,7 @@ void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) 
   const std::optional<Failure> ended = pipeline_.waits().wait_until_idle().failure;
   release_device();  // the application may reset its GPU afterwards, also if this fails
   const auto patience = std::min(to_meet.value_or(group_.timeout()), group_.timeout());
-  enter(group_.with_timeout(patience), Call::finalize, 0, ended);
+  begin_call(group_.with_timeout(patience), Call::finalize, 0, ended);
   const std::optional<Failure> failure = end_phase();
   const std::optional<Failure> lost = pipeline_.snapshots().not_told();
   (void)pipeline_.finish();
@@ -39,7 +39,7 @@ bool EngineImpl::finalize_for(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
   const pipeline::Waited waited = pipeline_.waits().wait_until_idle(pipeline::Rest::given_up, deadline);
   if (!pipeline_.snapshots().is_sealing()) release_device();
-  const bool in_time = enter(group_, Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
+  const bool in_time = begin_call(group_, Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::OwedFlushes::Finished;
   const std::optional<Failure> lost = in_time ? pipeline_.snapshots().not_told() : std::nullopt;
@@ -66,12 +66,12 @@ std::optional<Failure> EngineImpl::end_phase() {
 /// COLLECTIVE. `lost`: why the newest checkpoint is; then all files are kept.
 void EngineImpl::leave(const std::optional<Failure>& lost) {
   try {
-    leave_store(setup_, started_, group_, ledger_, notes_, lost.has_value());
+    close_store(setup_, started_, group_, ledger_, notes_, lost.has_value());
   } catch (const Error& error) {
     if (!lost || comm::ends_communication(error.code())) throw;
     throw Error(*both(lost, error.failure()));
   }
-  if (!lost && !job_end_.is_asked_to_end()) note_finished(started_.start_id);
+  if (!lost && !job_end_.is_asked_to_end()) mark_finished(started_.start_id);
   end_calls();
 }
 
@@ -79,7 +79,7 @@ void EngineImpl::leave(const std::optional<Failure>& lost) {
 void EngineImpl::end_calls() {
   lifecycle_.move_to(Phase::finished);
   signal_ = {};
-  job_end_.let_go_of_signals();
+  job_end_.restore_signals();
   metrics_.finalized();
 }
 
@@ -87,7 +87,7 @@ void EngineImpl::end_calls() {
 void EngineImpl::give_up(std::chrono::duration<double> after) {
   if (group_.is_root()) {
     setup_.log.warning(given_up(after));
-    warn_of_owed_outputs(setup_, started_, ledger_);
+    warn_of_unflushed_outputs(setup_, started_, ledger_);
   }
   const pipeline::Stopped stopped = stop_worker();
   const bool was_idle = stopped == pipeline::Stopped::idle;

@@ -8,16 +8,16 @@
 
 #include "base/attempt.hpp"
 #include "base/random.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "comm/wire.hpp"
-#include "engine/noting.hpp"
+#include "engine/continuation.hpp"
+#include "engine/full_prefix_advice.hpp"
+#include "engine/local_stores.hpp"
 #include "engine/original.hpp"
-#include "engine/stores_at_hand.hpp"
-#include "engine/succession.hpp"
 #include "fs/system_error.hpp"
 #include "persist/prefix_runs.hpp"
-#include "store/node_records.hpp"
+#include "store/store_records.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -26,13 +26,14 @@ constexpr std::size_t kGivenUpMax = 256;
 constexpr std::size_t kFormerMax = 16;  // a node that was down for longer has lost its store anyway
 
 /// Runs that another part of this launch began are no reason to refuse this one.
-std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, const persist::Starter& starter) {
-  const std::string& communicator_name = starter.communicator;
+std::string choose_name(fs::FileSystem& file_system, const std::string& prefix,
+                        const persist::LaunchInfo& launch_info) {
+  const std::string& communicator_name = launch_info.communicator;
   auto runs = persist::runs_with_checkpoints(file_system, prefix);
   std::erase_if(runs, [&](const std::string& run) {
-    if (communicator_name.empty() || starter.launch.empty()) return false;
-    const auto newest = persist::newest_start(file_system, persist::records_directory(prefix, run), starter.launch);
-    return newest && newest->starter.launch == starter.launch;
+    if (communicator_name.empty() || launch_info.launch.empty()) return false;
+    const auto newest = persist::newest_start(file_system, persist::records_directory(prefix, run), launch_info.launch);
+    return newest && newest->launch_info.launch == launch_info.launch;
   });
   const std::string own_name = persist::default_run_name(communicator_name);
   const std::string own = persist::records_directory(prefix, own_name);
@@ -71,21 +72,22 @@ std::string name_of_part(fs::FileSystem& file_system, const std::string& prefix,
 }
 
 /// Pure. A record of the run under these ids.
-persist::RunRecord record_of(const KnownRun& known, const RunAndPlace& ids) {
-  return {ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint, known.store, known.given_up};
+persist::RunRecord record_of(const KnownRun& known, const RunIds& ids) {
+  return {ids.run_id,        known.prefix, known.former_prefixes, ids.prefix_id,
+          known.fingerprint, known.store,  known.given_up};
 }
 
 /// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
 /// same directory reached by another path is no copy. Each guess could cost commits.
 void follow(const Setup& setup, persist::RunRecords& records, const persist::RunRecord& record, KnownRun& known) {
-  known.former = record.former;
+  known.former_prefixes = record.former_prefixes;
   if (record.prefix == known.prefix || record.prefix.empty()) return;
   const std::string there = persist::records_directory(record.prefix, known.run.name);
   bool is_same = false;
-  auto original = Original::gone;
+  auto original = OriginalPrefix::gone;
   auto failure = attempt([&] {
-    is_same = records.lies_also_in(there);
-    if (!is_same) original = original_at(*setup.environment.file_system, there, known.run.id);
+    is_same = records.is_same_directory(there);
+    if (!is_same) original = find_original_prefix(*setup.environment.file_system, there, known.run.id);
   });
   const Options::Open& options = setup.options.open;
   if (failure && !failure->path.starts_with(there)) throw Error(*std::move(failure));
@@ -96,8 +98,8 @@ void follow(const Setup& setup, persist::RunRecords& records, const persist::Run
                  "be used again, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to start over, set open.fresh "
                  "(KEDGE_OPEN_FRESH=1)");
   }
-  known.is_copy = original == Original::there || (original == Original::denied && !options.adopt_store);
-  if (original == Original::denied && known.is_copy && !options.fresh) {
+  known.is_copy = original == OriginalPrefix::there || (original == OriginalPrefix::denied && !options.adopt_store);
+  if (original == OriginalPrefix::denied && known.is_copy && !options.fresh) {
     setup.log.warning(
         compose("the prefix was {} at the last start, where permission is denied: it counts as copied from there, and "
                 "gets new stores. If it was moved, checkpoints that were not flushed stay in the old stores{}; to take "
@@ -106,29 +108,30 @@ void follow(const Setup& setup, persist::RunRecords& records, const persist::Run
   }
   if (!is_same) known.moved_from = record.prefix;
   if (known.is_copy) {
-    known.former.clear();
+    known.former_prefixes.clear();
     known.store.clear();
-    known.place_id = random_id();
+    known.prefix_id = random_id();
     return;
   }
-  std::erase_if(known.former, [&](const std::string& one) { return one == known.prefix || one == record.prefix; });
-  known.former.insert(known.former.begin(), record.prefix);
-  if (known.former.size() > kFormerMax) known.former.resize(kFormerMax);
+  std::erase_if(known.former_prefixes,
+                [&](const std::string& one) { return one == known.prefix || one == record.prefix; });
+  known.former_prefixes.insert(known.former_prefixes.begin(), record.prefix);
+  if (known.former_prefixes.size() > kFormerMax) known.former_prefixes.resize(kFormerMax);
 }
 
 /// Local, rank 0. The records of the run that this job goes on with or begins.
-std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const persist::Starter& starter) {
+std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const persist::LaunchInfo& launch_info) {
   fs::FileSystem& file_system = *setup.environment.file_system;
   const std::string prefix = persist::make_prefix(file_system, setup.options.persistent.path);
   std::string run = setup.options.run;
-  run = run.empty() ? choose_name(file_system, prefix, starter)
-                    : name_of_part(file_system, prefix, run, starter.communicator);
+  run = run.empty() ? choose_name(file_system, prefix, launch_info)
+                    : name_of_part(file_system, prefix, run, launch_info.communicator);
   return std::make_unique<persist::RunRecords>(setup.environment.file_system, prefix, std::move(run));
 }
 
 /// Without what leads nowhere else: the same path is to be the same text at every start.
 std::string given_path(const Setup& setup) {
-  const std::filesystem::path path = from_start(setup.environment, setup.options.persistent.path);
+  const std::filesystem::path path = absolute_path(setup.environment, setup.options.persistent.path);
   std::filesystem::path normal = path.lexically_normal();
   if (!normal.has_filename()) normal = normal.parent_path();
   return normal.string();
@@ -141,17 +144,17 @@ void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& know
   known.given = given_path(setup);
   const persist::FoundRecord found = records.read_record();
   known.is_damaged = found.damaged;
-  const std::optional<persist::RunRecord> record = found.record ? found.record : records.record_of_starts();
+  const std::optional<persist::RunRecord> record = found.record ? found.record : records.record_of_newest_start();
   if (record) {
     known.run.id = record->run_id;
-    known.place_id = record->place_id;
+    known.prefix_id = record->prefix_id;
     known.fingerprint = record->fingerprint;
     known.store = record->store;
     known.given_up = record->given_up;
     follow(setup, records, *record, known);
     // At once: of two first starts of a copy the second finds the place, and the locks of its stores decide.
     if (known.is_copy) {
-      records.write_record(record_of(known, {known.run.id, known.place_id}));
+      records.write_record(record_of(known, {known.run.id, known.prefix_id}));
     }
     if (!found.record) {
       setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
@@ -168,8 +171,8 @@ void share(const comm::Group& group, KnownRun& known) {
     comm::Packer packer;
     packer.put(std::string_view(known.run.name));
     packer.put(known.run.id);
-    packer.put(known.place_id);
-    packer.put(known.starter.id);
+    packer.put(known.prefix_id);
+    packer.put(known.launch_info.id);
     packer.put(known.run.incarnation);
     packer.put(std::string_view(known.prefix));
     packer.put(std::string_view(known.given));
@@ -177,7 +180,7 @@ void share(const comm::Group& group, KnownRun& known) {
     packer.put(known.is_damaged);
     packer.put(static_cast<std::uint64_t>(known.given_up.size()));
     for (const Id128& run_id : known.given_up) packer.put(run_id);
-    for (const std::string& path : known.former) packer.put(std::string_view(path));
+    for (const std::string& path : known.former_prefixes) packer.put(std::string_view(path));
     message = packer.take();
   }
   group.broadcast(message);
@@ -185,8 +188,8 @@ void share(const comm::Group& group, KnownRun& known) {
   comm::Unpacker unpacker(message);
   known.run.name = unpacker.get_text();
   known.run.id = unpacker.get<Id128>();
-  known.place_id = unpacker.get<Id128>();
-  known.starter.id = unpacker.get<Id128>();
+  known.prefix_id = unpacker.get<Id128>();
+  known.launch_info.id = unpacker.get<Id128>();
   known.run.incarnation = unpacker.get<std::uint64_t>();
   known.prefix = unpacker.get_text();
   known.given = unpacker.get_text();
@@ -194,22 +197,22 @@ void share(const comm::Group& group, KnownRun& known) {
   known.is_damaged = unpacker.get_bool();
   known.given_up.resize(unpacker.get<std::uint64_t>());
   for (Id128& run_id : known.given_up) run_id = unpacker.get<Id128>();
-  while (!unpacker.empty()) known.former.push_back(unpacker.get_text());
+  while (!unpacker.empty()) known.former_prefixes.push_back(unpacker.get_text());
 }
 
 /// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Of several
 /// runs, of which the later was begun with open.fresh, that of the last one made: generations begin anew with each.
 /// Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
-Id128 id_of_manifests(persist::Tier& tier, const std::string& run) {
-  std::vector<persist::TagEntry> entries = tier.list().entries;
+Id128 id_of_manifests(persist::PrefixStorage& prefix_storage, const std::string& run) {
+  std::vector<persist::TagEntry> entries = prefix_storage.list().entries;
   std::erase_if(entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
   std::ranges::stable_sort(entries, std::greater<>(),
                            [](const persist::TagEntry& entry) { return entry.commit.time_ns; });
   std::optional<Failure> refused;
   for (const persist::TagEntry& entry : entries) {
-    auto failure = attempt([&] { tier.require_trusted(entry); });
+    auto failure = attempt([&] { prefix_storage.require_trusted(entry); });
     if (!failure) return entry.commit.run_id;
-    if (tier.is_own(entry) && !refused) refused = std::move(failure);
+    if (prefix_storage.is_own(entry) && !refused) refused = std::move(failure);
   }
   comm::throw_if(refused);
   return {};
@@ -223,17 +226,17 @@ void warn_of_rebuilding(const Setup& setup, const comm::Group& group, const Know
 
 /// COLLECTIVE. Ids of a run where the prefix lacks the run's id or that of its stores; none if the run is new, or has
 /// none.
-RunAndPlace find_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places,
-                     const StoresAtHand& stores) {
-  if (!known.run.id.is_none()) return {known.run.id, stores.common(known.run.id).place_id};
-  const Id128 run_id = group.root_decides([&] { return id_of_manifests(places.tier, known.run.name); });
+RunIds find_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const RunSources& places,
+                const LocalStores& stores) {
+  if (!known.run.id.is_none()) return {known.run.id, stores.common(known.run.id).prefix_id};
+  const Id128 run_id = group.decide_on_root([&] { return id_of_manifests(places.prefix_storage, known.run.name); });
   if (!run_id.is_none()) {
     warn_of_rebuilding(setup, group, known, "its manifests");
-    stores.refuse_left_behind(run_id);
-    return {run_id, stores.common(run_id).place_id, true};
+    stores.require_none_left_behind(run_id);
+    return {run_id, stores.common(run_id).prefix_id, true};
   }
   if (!known.has_trace()) return {};
-  const RunAndPlace of_stores = stores.common({});
+  const RunIds of_stores = stores.common({});
   if (!of_stores.run_id.is_none()) warn_of_rebuilding(setup, group, known, "the stores");
   return of_stores;
 }
@@ -246,12 +249,12 @@ void give_up(KnownRun& known, const Id128& run_id) {
 }
 
 /// COLLECTIVE. The run that the stores have, instead of the one that the prefix knew.
-RunAndPlace adopt(const Setup& setup, const comm::Group& group, KnownRun& known, const RunAndPlace& before,
-                  const StoresAtHand& stores) {
-  const RunAndPlace ids = stores.adopt_unknown(before);
+RunIds adopt(const Setup& setup, const comm::Group& group, KnownRun& known, const RunIds& before,
+             const LocalStores& stores) {
+  const RunIds ids = stores.adopt_unknown(before);
   warn_of_rebuilding(setup, group, known, "the stores (open.adopt_store)");
   if (before.run_id != ids.run_id) give_up(known, before.run_id);
-  known.former = stores.former_prefixes(ids);
+  known.former_prefixes = stores.former_prefixes(ids);
   known.has_commits = false;
   known.fingerprint.reset();
   known.store.clear();
@@ -260,27 +263,27 @@ RunAndPlace adopt(const Setup& setup, const comm::Group& group, KnownRun& known,
 
 /// Local, rank 0. New ids for those that are none. Of two first starts at the same time the later takes those of the
 /// other: then the locks of the stores decide between them.
-RunAndPlace record_ids(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& found) {
+RunIds record_ids(persist::RunRecords& records, const KnownRun& known, const RunIds& found) {
   const auto other = records.read_record().record;
-  if (other && !other->place_id.is_none()) return {other->run_id, other->place_id, found.from_manifests};
-  const RunAndPlace ids{found.run_id.is_none() ? random_id() : found.run_id,
-                        found.place_id.is_none() ? random_id() : found.place_id, found.from_manifests};
+  if (other && !other->prefix_id.is_none()) return {other->run_id, other->prefix_id, found.from_manifests};
+  const RunIds ids{found.run_id.is_none() ? random_id() : found.run_id,
+                   found.prefix_id.is_none() ? random_id() : found.prefix_id, found.from_manifests};
   records.write_record(record_of(known, ids));
   return ids;
 }
 
 /// COLLECTIVE. A job without a name goes on with the only run that the prefix knows: not past the stores of the one
 /// that it would be by itself, whose records were lost.
-void refuse_to_pass_over(const Setup& setup, const comm::Group& group, const KnownRun& known,
-                         const PlacesOfRun& places) {
+void require_no_other_run(const Setup& setup, const comm::Group& group, const KnownRun& known,
+                          const RunSources& places) {
   const std::string own = persist::default_run_name(group.communicator().name());
   const bool is_other = setup.options.run.empty() && own != known.run.name;
   if (!group.any(is_other)) return;
   group.together([&] {
-    const auto stores = store::stores_of_name(*setup.environment.file_system, places.root, places.surroundings, own,
-                                              store::Unreadable::skipped);
+    const auto stores = store::find_stores_of_run(*setup.environment.file_system, places.root, places.location_options,
+                                                  own, store::OnUnreadable::skipped);
     const auto here = std::ranges::find_if(
-        stores, [&](const store::StoreOfName& one) { return one.has_commits && one.record.prefix == known.prefix; });
+        stores, [&](const store::NamedStore& one) { return one.has_commits && one.record.prefix == known.prefix; });
     if (here == stores.end()) return;
     refuse(ErrorCode::mismatch,
            compose(
@@ -298,36 +301,36 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
   KnownRun known;
   group.together([&] {
     if (!group.is_root()) return;
-    known.starter = starter_of(setup, group.communicator());
-    noting([&] {
-      records = take_records(setup, known.starter);
-      if (!setup.options.open.fresh) inherit(*records, known.starter);
-      known.run.incarnation = records->take_incarnation(known.starter);
+    known.launch_info = launch_info_of(setup, group.communicator());
+    with_full_prefix_advice([&] {
+      records = take_records(setup, known.launch_info);
+      if (!setup.options.open.fresh) inherit_array_task(*records, known.launch_info);
+      known.run.incarnation = records->take_incarnation(known.launch_info);
     });
-    require_succession(setup, *records, known.starter);
+    require_may_continue(setup, *records, known.launch_info);
     read_known(setup, *records, known);
   });
   share(group, known);
   return known;
 }
 
-RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& known, const PlacesOfRun& places) {
+RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known, const RunSources& places) {
   const Options::Open& options = setup.options.open;
-  if (!options.fresh) refuse_to_pass_over(setup, group, known, places);
-  const StoresAtHand stores(group, known, places, *setup.environment.file_system, options.fresh || known.is_settled());
+  if (!options.fresh) require_no_other_run(setup, group, known, places);
+  const LocalStores stores(group, known, places, *setup.environment.file_system, options.fresh || known.is_settled());
   if (options.fresh) {
-    known.left_behind = stores.words_for_left_behind();
+    known.left_behind = stores.describe_left_behind();
     for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
     give_up(known, known.run.id);
-    return group.root_decides([] { return RunAndPlace{random_id(), random_id()}; });
+    return group.decide_on_root([] { return RunIds{random_id(), random_id()}; });
   }
-  RunAndPlace found{known.run.id, known.place_id};
+  RunIds found{known.run.id, known.prefix_id};
   if (!known.is_settled()) found = find_ids(setup, group, known, places, stores);
   if (stores.has_unknown(found)) {
-    if (!options.adopt_store) stores.refuse_unknown(found);
-    const RunAndPlace ids = adopt(setup, group, known, found, stores);
+    if (!options.adopt_store) stores.require_none_unknown(found);
+    const RunIds ids = adopt(setup, group, known, found, stores);
     group.together([&] {
-      if (group.is_root()) noting([&] { places.records->write_record(record_of(known, ids)); });
+      if (group.is_root()) with_full_prefix_advice([&] { places.records->write_record(record_of(known, ids)); });
     });
     return ids;
   }
@@ -339,12 +342,12 @@ RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& k
                    known.run.name),
            persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
   }
-  return group.root_decides([&] { return noting([&] { return record_ids(*places.records, known, found); }); });
+  return group.decide_on_root(
+      [&] { return with_full_prefix_advice([&] { return record_ids(*places.records, known, found); }); });
 }
 
 /// The record first: a start that dies in between leaves one run whole, never one without what is noted of it.
-void write_identity(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& ids,
-                    const GivenNow& given) {
+void write_identity(persist::RunRecords& records, const KnownRun& known, const RunIds& ids, const RecordUpdate& given) {
   const persist::FoundRecord now = records.read_record();
   const Id128& expected = given.fresh ? known.run.id : ids.run_id;
   if (now.record && now.record->run_id != expected) {
@@ -360,7 +363,7 @@ void write_identity(persist::RunRecords& records, const KnownRun& known, const R
   else if (given.fresh || !known.has_commits) record.fingerprint.reset();
   records.begin_incarnation(record);
   if (now.record != record) records.write_record(record);
-  records.forget_notes_of_others(ids.run_id);
+  records.remove_markers_of_others(ids.run_id);
   records.remove_nonces();
 }
 

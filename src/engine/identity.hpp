@@ -9,60 +9,60 @@
 #include "comm/group.hpp"
 #include "commits/run_identity.hpp"
 #include "engine/setup.hpp"
+#include "persist/prefix_storage.hpp"
 #include "persist/run_records.hpp"
-#include "persist/tier.hpp"
 #include "store/location.hpp"
 
 namespace kedge::engine {
 
 /// The run as the prefix knows it, the same on every rank but for what is rank 0's.
 struct KnownRun {
-  commits::RunIdentity run;                ///< its id: none if the prefix does not say
-  Id128 place_id;                          ///< none if the prefix does not say; a new one if it is a copy
-  std::string prefix;                      ///< canonical, as rank 0 sees it
-  std::string given;                       ///< as rank 0 was given it: absolute, and perhaps through links
-  std::vector<Id128> given_up;             ///< runs of this name that were left behind on purpose
-  std::vector<std::string> former;         ///< where it lay before, newest first
-  bool has_commits = false;                ///< noted on the prefix
-  bool is_damaged = false;                 ///< there is a run.json, and it is damaged
-  std::string moved_from;                  ///< where it lay at the last start, if that was elsewhere; rank 0's
-  bool is_copy = false;                    ///< the original is still there, and this prefix was copied from it; rank
-                                           ///< 0's
-  std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
-  std::string store;                       ///< as recorded (RunRecord::store); rank 0's
-  persist::Starter starter;                ///< who makes this start; rank 0's, but for its id
-  std::string left_behind;                 ///< with open.fresh: what stays in stores that the prefix has no record of
+  commits::RunIdentity run;                  ///< its id: none if the prefix does not say
+  Id128 prefix_id;                           ///< none if the prefix does not say; a new one if it is a copy
+  std::string prefix;                        ///< canonical, as rank 0 sees it
+  std::string given;                         ///< as rank 0 was given it: absolute, and perhaps through links
+  std::vector<Id128> given_up;               ///< runs of this name that were left behind on purpose
+  std::vector<std::string> former_prefixes;  ///< where it lay before, newest first
+  bool has_commits = false;                  ///< noted on the prefix
+  bool is_damaged = false;                   ///< there is a run.json, and it is damaged
+  std::string moved_from;                    ///< where it lay at the last start, if that was elsewhere; rank 0's
+  bool is_copy = false;                      ///< the original is still there, and this prefix was copied from it; rank
+                                             ///< 0's
+  std::optional<std::string> fingerprint;    ///< as recorded; rank 0's
+  std::string store;                         ///< as recorded (RunRecord::store); rank 0's
+  persist::LaunchInfo launch_info;           ///< who makes this start; rank 0's, but for its id
+  std::string left_behind;                   ///< with open.fresh: what stays in stores that the prefix has no record of
 
   /// The prefix has some trace of the run: a damaged record, a note of a commit, or its id.
   [[nodiscard]] bool has_trace() const { return is_damaged || has_commits || !run.id.is_none(); }
   /// The prefix says who the run is, and whose its stores are.
-  [[nodiscard]] bool is_settled() const { return !run.id.is_none() && !place_id.is_none(); }
+  [[nodiscard]] bool is_settled() const { return !run.id.is_none() && !prefix_id.is_none(); }
 };
 
 /// Whose the stores are.
-struct RunAndPlace {
+struct RunIds {
   Id128 run_id;
-  Id128 place_id;
+  Id128 prefix_id;
   bool from_manifests = false;  ///< the prefix has checkpoints of it, and lost its records
 
-  [[nodiscard]] bool is_same_as(const RunAndPlace& other) const {
-    return run_id == other.run_id && place_id == other.place_id;
+  [[nodiscard]] bool is_same_as(const RunIds& other) const {
+    return run_id == other.run_id && prefix_id == other.prefix_id;
   }
 };
 
 /// Additions of this start to the run's record.
-struct GivenNow {
+struct RecordUpdate {
   const std::string& fingerprint;  ///< what commits depend on from now on; empty if nobody says
   const std::string& store;        ///< rank 0's
   bool fresh = false;              ///< open.fresh
 };
 
 /// Where to look for what is known of the run.
-struct PlacesOfRun {
+struct RunSources {
   persist::RunRecords* records = nullptr;  ///< rank 0's, null elsewhere
-  persist::Tier& tier;
+  persist::PrefixStorage& prefix_storage;
   const std::string& root;  ///< in which this rank's store is to lie
-  const store::Surroundings& surroundings;
+  const store::LocationOptions& location_options;
 };
 
 /// COLLECTIVE. Rank 0 chooses the run's name, takes its records into `records` and the next incarnation, and reads who
@@ -76,11 +76,11 @@ struct PlacesOfRun {
 /// run's name that name this prefix and have commits that it does not know stop the start (mismatch), unless
 /// open.adopt_store continues from them, or open.fresh gives them up: `known` is changed accordingly. Throws corrupt
 /// (there were commits, and nothing says of which run).
-[[nodiscard]] RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
-                                     const PlacesOfRun& places);
+[[nodiscard]] RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
+                                const RunSources& places);
 
 /// Local, rank 0, once this start has its place on all stores: begins its incarnation, and puts right what the records
 /// say. Throws busy if another start has begun since.
-void write_identity(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& ids, const GivenNow& given);
+void write_identity(persist::RunRecords& records, const KnownRun& known, const RunIds& ids, const RecordUpdate& given);
 
 }  // namespace kedge::engine

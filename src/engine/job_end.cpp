@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/exit_signals.hpp"
-#include "base/moment.hpp"
 #include "base/text.hpp"
+#include "base/timestamp.hpp"
 #include "base/units.hpp"
 #include "engine/calls.hpp"
 
@@ -54,15 +54,16 @@ JobEnd::JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pip
 /// Finds the deadline, on rank 0.
 std::optional<double> JobEnd::find_deadline() const {
   const std::string& given = setup_.options.deadline;
-  const std::optional<double> deadline_s = given.empty() ? slurm_deadline() : parse_moment(given);  // "none" is not one
+  const std::optional<double> deadline_s =
+      given.empty() ? slurm_deadline() : parse_timestamp(given);  // "none" is not one
   if (deadline_s && *deadline_s <= wall_s()) {
     setup_.log.warning(
         compose("deadline {} has passed: the job ends after one checkpoint; the option is a point in "
                 "time, not a duration",
-                print_moment(*deadline_s)));
+                format_timestamp(*deadline_s)));
   } else if (deadline_s) {
     setup_.log.info(compose("{} {} ({}); the last checkpoint is to be done {} before (exit.margin_s)",
-                            given.empty() ? kSlurmEnd : "deadline", print_moment(*deadline_s),
+                            given.empty() ? kSlurmEnd : "deadline", format_timestamp(*deadline_s),
                             time_left(*deadline_s - wall_s()), human_seconds(setup_.options.exit.margin_s)));
   }
   return deadline_s;
@@ -73,7 +74,7 @@ std::optional<double> JobEnd::slurm_deadline() const {
   const auto text = setup_.environment.variable(kSlurmEnd);
   if (!text || text->empty()) return std::nullopt;
   const bool is_number = text->find_first_not_of("0123456789") == std::string::npos;
-  const auto end_s = is_number ? parse_moment(*text) : std::nullopt;
+  const auto end_s = is_number ? parse_timestamp(*text) : std::nullopt;
   if (!end_s) {
     setup_.log.warning(
         compose("{} is \"{}\", which is not a time, so the job's end is unknown; set deadline to a time, or to none",
@@ -81,7 +82,7 @@ std::optional<double> JobEnd::slurm_deadline() const {
   } else if (*end_s <= wall_s()) {
     setup_.log.warning(
         compose("{} is {}, which has passed, so the job's end is unknown; set deadline to a time, or to none",
-                kSlurmEnd, print_moment(*end_s)));
+                kSlurmEnd, format_timestamp(*end_s)));
     return std::nullopt;
   }
   return end_s;
@@ -131,7 +132,7 @@ bool JobEnd::need_checkpoint(bool is_scheduled) {
   was_asked_ = true;
   const std::uint64_t found = look();
   const std::uint64_t scheduled = group_.is_root() && is_scheduled && leaves_time() ? kScheduled : 0;
-  const std::uint64_t agreed = enter(group_, Call::need_checkpoint, 0, {}, std::max(found, scheduled));
+  const std::uint64_t agreed = begin_call(group_, Call::need_checkpoint, 0, {}, std::max(found, scheduled));
   if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::now);
   if (level_) return !is_saved_;
   if (agreed == kMeasure) measure();
@@ -141,7 +142,7 @@ bool JobEnd::need_checkpoint(bool is_scheduled) {
 bool JobEnd::should_exit() {
   std::uint64_t found = std::exchange(was_asked_, false) ? 0 : look();
   if (found == kMeasure) found = kDeadline;  // the checkpoint that follows this call is the last
-  const std::uint64_t agreed = enter(group_, Call::should_exit, 0, {}, found);
+  const std::uint64_t agreed = begin_call(group_, Call::should_exit, 0, {}, found);
   if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::next);
   return level_.has_value();
 }

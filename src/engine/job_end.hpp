@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/recent.hpp"
+#include "base/recent_values.hpp"
 #include "comm/group.hpp"
 #include "engine/last_save.hpp"
 #include "engine/setup.hpp"
@@ -40,7 +40,7 @@ class JobEnd {
   /// that takes.
   [[nodiscard]] bool permits_snapshot() const noexcept { return !level_ && !measures_; }
   /// Local. The engine was finalized: signals do again what they did before.
-  void let_go_of_signals() {
+  void restore_signals() {
     signal_ = [] { return 0; };
   }
 
@@ -63,8 +63,8 @@ class JobEnd {
   std::function<int()> signal_;
   LastSave last_save_;
   std::optional<double> deadline_s_;  ///< seconds since 1970, on rank 0
-  Recent<4> local_s_;
-  Recent<8> passes_s_;             ///< from one look to the next, without checkpoints
+  RecentValues<4> local_s_;
+  RecentValues<8> passes_s_;       ///< from one look to the next, without checkpoints
   std::optional<double> since_s_;  ///< the last look, or the checkpoint after it
   bool was_asked_ = false;         ///< need_checkpoint(), since the last should_exit()
   bool has_measured_ = false;      ///< a checkpoint was asked for to measure

@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
-#include "persist/start_notes.hpp"
+#include "persist/start_markers.hpp"
 
 namespace kedge::engine {
 
 /// Ids of processes, each among those of all machines, past and present.
-struct Processes {
+struct ProcessIds {
   std::string own;     ///< empty: launches are not told apart
   std::string parent;  ///< the one that started it
   std::string daemon;  ///< of MPICH's launcher, above it; empty if there is none
@@ -18,8 +18,8 @@ struct Processes {
 
 /// Pure. The launch of this process, which is rank 0 of an engine of `ranks` ranks, by the environment of the launcher
 /// and the batch system. Without a launcher the process is the launch.
-[[nodiscard]] persist::Starter find_starter(
-    const std::function<std::optional<std::string>(const std::string& name)>& variable, const Processes& processes,
+[[nodiscard]] persist::LaunchInfo find_launch_info(
+    const std::function<std::optional<std::string>(const std::string& name)>& variable, const ProcessIds& processes,
     int ranks);
 
 /// Pure. The batch system's job that this process runs in, as job_name() writes it; of LSF's arrays with the element.

@@ -43,12 +43,12 @@ std::optional<Failure> Lifecycle::ended() const {
   return std::nullopt;
 }
 
-std::optional<Failure> Lifecycle::wrong_phase(Call call, std::initializer_list<Phase> fitting) const {
+std::optional<Failure> Lifecycle::check_phase(Call call, std::initializer_list<Phase> fitting) const {
   if (std::ranges::find(fitting, phase_) != fitting.end()) return std::nullopt;
   return bad_state(compose("{} was called out of order: {}", to_string(call), phase_name(phase_)));
 }
 
-std::optional<Failure> Lifecycle::wrong_phase(std::string_view call, Phase fitting, std::string_view first) const {
+std::optional<Failure> Lifecycle::check_phase(std::string_view call, Phase fitting, std::string_view first) const {
   if (auto failure = ended()) return failure;
   if (phase_ == fitting) return std::nullopt;
   return bad_state(compose("{} was called out of order: call {} first", call, first));

@@ -5,7 +5,7 @@
 #include "commits/ledger.hpp"
 #include "device/copies.hpp"
 #include "device/staging.hpp"
-#include "engine/commit_notes.hpp"
+#include "engine/commit_markers.hpp"
 #include "engine/lifecycle.hpp"
 #include "engine/start.hpp"
 #include "pipeline/metrics.hpp"
@@ -22,13 +22,13 @@ struct Parts {
   const comm::Group& group;
   Lifecycle& lifecycle;
   commits::Ledger& ledger;
-  CommitNotes& notes;
+  CommitMarkers& notes;
   pipeline::Pause& pause;
   pipeline::Metrics& metrics;
   pipeline::Pipeline& pipeline;
   recovery::Recovery& recovery;
   device::Staging& staging;
-  device::Copies& copies;
+  device::CopyPool& copies;
 
   [[nodiscard]] store::NodeStore& store() const noexcept { return *started.node.store; }
   [[nodiscard]] Clock& clock() const noexcept { return *setup.environment.clock; }

@@ -8,10 +8,10 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/calls.hpp"
+#include "engine/check_load_target.hpp"
+#include "engine/describe_opened.hpp"
 #include "engine/device_memory.hpp"
-#include "engine/misfit.hpp"
-#include "engine/opened_lines.hpp"
-#include "engine/output_rescue.hpp"
+#include "engine/recover_outputs.hpp"
 #include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
 #include "fs/tree.hpp"
@@ -30,21 +30,22 @@ bool is_lost(const Failure& failure) {
 
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recovery::Reading reading) {
   const double begin_s = parts_.clock().seconds();
-  std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::open, {Phase::idle});
+  std::optional<Failure> local = parts_.lifecycle.check_phase(Call::open, {Phase::idle});
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
   if (const auto* source = std::get_if<Source>(&selection); source != nullptr && !local) local = check_source(*source);
   if (!local) local = parts_.pipeline.waits().wait_until_idle(pipeline::Rest::given_up).failure;
-  if (parts_.notes.was_found_damaged()) reading = recovery::Reading::all_in_open;
+  if (parts_.notes.is_marked_damaged()) reading = recovery::Reading::all_in_open;
   reading = static_cast<recovery::Reading>(
-      enter(parts_.group, Call::open, hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
+      begin_call(parts_.group, Call::open, hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
-  restore_lost_stores(parts_);
+  recreate_lost_stores(parts_);
   std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer, reading);
-  while (opened && !try_to_hold(*opened)) opened = parts_.recovery.open(selection, newer, reading);
-  if (!opened || !opened->is_own_unread) rescue_outputs(parts_);  // output rescue may write over files that an older
-                                                                  // commit needs
+  while (opened && !try_to_pin(*opened)) opened = parts_.recovery.open(selection, newer, reading);
+  if (!opened || !opened->is_own_unread)
+    recover_outputs(parts_);  // output rescue may write over files that an older
+                              // commit needs
   if (!opened) {
     parts_.pipeline.opened_nothing(false);
     return std::nullopt;
@@ -53,7 +54,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   if (newer == Newer::discard) parts_.pipeline.snapshots().ignore_lost();
   if (!opened->is_own_unread)
     parts_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
-  note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
+  count_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);
   return opened->commit.tag;
 }
@@ -71,25 +72,25 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   info.total_bytes = opened.total_bytes;
   info.source = RecoverySource::fetched;
   begin_reading(std::move(info));
-  note_opened(0, begin_s);  // a Source is read in place
+  count_opened(0, begin_s);  // a Source is read in place
   if (parts_.group.is_root()) {
     parts_.setup.log.info(
-        opened_line(source.prefix, opened.commit, opened.total_bytes, parts_.clock().seconds() - begin_s));
+        describe_opened(source.prefix, opened.commit, opened.total_bytes, parts_.clock().seconds() - begin_s));
   }
   return opened.commit.tag;
 }
 
 /// COLLECTIVE. Takes hold of this rank's container in the store. False if that was damaged or lost since it was found:
 /// it is to be recovered again, or another commit opened.
-bool Reader::try_to_hold(const recovery::Opened& opened) {
+bool Reader::try_to_pin(const recovery::Opened& opened) {
   open_ = std::make_unique<OpenCheckpoint>(parts_);
-  const auto failure = parts_.group.try_together([&] {
+  const auto failure = parts_.group.try_on_all_ranks([&] {
     open_->file =
         store::Pin(parts_.store(), store::FileKind::container, parts_.group.logical_rank(), {opened.commit.id, {}});
     store::StoreFile& file = *open_->file;
     open_->container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path(),
                                                                  parts_.started.copy_threads);
-    if (opened.is_own_unread) open_->unproven = std::make_unique<Unproven>(opened);
+    if (opened.is_own_unread) open_->unproven = std::make_unique<UnverifiedContainer>(opened);
   });
   if (failure) {
     open_.reset();
@@ -109,7 +110,7 @@ bool Reader::try_to_hold(const recovery::Opened& opened) {
 }
 
 /// Local.
-void Reader::note_opened(std::uint64_t fetched_bytes, double begin_s) const {
+void Reader::count_opened(std::uint64_t fetched_bytes, double begin_s) const {
   parts_.metrics.opened(*info_, {info_->total_bytes, fetched_bytes, info_->source}, parts_.clock().seconds() - begin_s);
 }
 
@@ -121,7 +122,7 @@ void Reader::log_opened(const recovery::Opened& opened, double begin_s) const {
   }
   if (!parts_.group.is_root()) return;
   const double age_s = static_cast<double>(parts_.clock().wall_ns() - opened.commit.time_ns) * 1e-9;
-  log.info(opened_line(opened, age_s, parts_.clock().seconds() - begin_s));
+  log.info(describe_opened(opened, age_s, parts_.clock().seconds() - begin_s));
 }
 
 /// COLLECTIVE. From now on it is open.
@@ -147,9 +148,9 @@ void Reader::share_attributes() {
 }
 
 std::vector<RegionInfo> Reader::regions() const {
-  if (const auto failure = not_reading("regions")) throw Error(*failure);
+  if (const auto failure = check_reading("regions")) throw Error(*failure);
   std::vector<RegionInfo> list;
-  for (const format::PlacedRegion& placed : container().regions()) {
+  for (const format::StoredRegion& placed : container().regions()) {
     if (format::is_attributes(placed.spec)) continue;       // info() has them
     if (format::is_empty_directory(placed.spec)) continue;  // they come with the directory that was routed
     list.push_back({placed.spec.name, placed.spec.dtype, placed.spec.shape, placed.spec.placement, placed.size_bytes,
@@ -158,7 +159,7 @@ std::vector<RegionInfo> Reader::regions() const {
   return list;
 }
 
-void Reader::note_unread(const State& state) {
+void Reader::record_unloaded(const State& state) {
   constexpr std::size_t kListedMax = 8;
   (void)attempt([&] {
     std::set<std::string> loaded;
@@ -176,7 +177,7 @@ void Reader::note_unread(const State& state) {
 
 /// COLLECTIVE.
 void Reader::log_unread(const std::optional<std::string>& mine) const {
-  const std::string list = parts_.group.text_of_lowest(mine);
+  const std::string list = parts_.group.text_of_lowest_rank(mine);
   if (list.empty() || !parts_.group.is_root()) return;
   parts_.setup.log.warning(compose(
       "{} has regions that this program's State does not have: {}; they are not loaded, and the next checkpoint "
@@ -189,12 +190,12 @@ CheckpointInfo Reader::info() const {
   return *info_;
 }
 
-std::optional<Failure> Reader::not_reading(std::string_view call) const {
-  return parts_.lifecycle.wrong_phase(call, Phase::reading, "open");
+std::optional<Failure> Reader::check_reading(std::string_view call) const {
+  return parts_.lifecycle.check_phase(call, Phase::reading, "open");
 }
 
 Status Reader::refuse(const Failure& failure) {
-  if (auto wrong = not_reading("load")) return *wrong;
+  if (auto wrong = check_reading("load")) return *wrong;
   return remember(failure);
 }
 
@@ -205,8 +206,8 @@ Status Reader::remember(Failure failure) {
   return failure;
 }
 
-const format::PlacedRegion& Reader::region(std::string_view name) const {
-  const format::PlacedRegion* placed = container().find(name);
+const format::StoredRegion& Reader::region(std::string_view name) const {
+  const format::StoredRegion* placed = container().find(name);
   if (placed == nullptr) {
     throw Error(ErrorCode::not_found,
                 compose("{} has no region '{}' on rank {}; regions() and kedge show list what it has", info_->tag, name,
@@ -220,51 +221,51 @@ const format::ContainerReader& Reader::container() const {
 }
 
 /// A mapped file that another process truncated is noticed before it is read; one on the prefix is read by calls.
-void Reader::check_present() const {
+void Reader::require_present() const {
   if (!open_->file) return;
-  if (auto failure = attempt([&] { open_->file->check_present(); })) {
+  if (auto failure = attempt([&] { open_->file->require_present(); })) {
     if (is_lost(*failure)) failure->code = ErrorCode::corrupt;
     throw Error(std::move(*failure));
   }
 }
 
 Status Reader::load(std::string_view name, const MutableRegion& target, const Placement& placement) {
-  if (auto failure = not_reading("load")) return *failure;
+  if (auto failure = check_reading("load")) return *failure;
   auto failure = attempt([&] {
-    const format::PlacedRegion& placed = region(name);
-    if (const auto wrong = misfit(info_->tag, placed, target, placement)) throw Error(*wrong);
-    const auto memory =
-        about_region(placed.spec.name, [&] { return memory_of(parts_.staging, target, placed.size_bytes); });
+    const format::StoredRegion& placed = region(name);
+    if (const auto wrong = check_load_target(info_->tag, placed, target, placement)) throw Error(*wrong);
+    const auto memory = with_region_name(placed.spec.name,
+                                         [&] { return find_device_memory(parts_.staging, target, placed.size_bytes); });
     const pipeline::Pause::Hold hold(parts_.pause);  // as while saving
-    check_present();
+    require_present();
     copy(placed, {static_cast<std::byte*>(target.data), placed.size_bytes}, memory);
-    if (open_->unproven) open_->unproven->note_read(placed);
+    if (open_->unproven) open_->unproven->mark_read(placed);
   });
   return failure ? remember(std::move(*failure)) : Status{};
 }
 
 /// Local. To the host, or to a device.
-void Reader::copy(const format::PlacedRegion& placed, std::span<std::byte> on_host,
+void Reader::copy(const format::StoredRegion& placed, std::span<std::byte> on_host,
                   const std::optional<device::Span>& on_device) const {
   if (!on_device) container().read(placed, on_host);
-  else about_region(placed.spec.name, [&] { container().read(placed, parts_.staging, *on_device); });
+  else with_region_name(placed.spec.name, [&] { container().read(placed, parts_.staging, *on_device); });
 }
 
 Routed Reader::route_in(std::string_view name) {
-  if (auto failure = not_reading("route_in")) return {{}, *failure};
+  if (auto failure = check_reading("route_in")) return {{}, *failure};
   Route route;
   auto failure = attempt([&] {
-    const std::vector<const format::PlacedRegion*> regions = routed_regions(name);
-    check_present();
+    const std::vector<const format::StoredRegion*> regions = routed_regions(name);
+    require_present();
     {
       const std::lock_guard guard(mutex_);
       // Asked for again, it is extracted again: the application may have changed the first one.
-      if (open_->routed.in_the_way(name) != nullptr) open_->routed.begin_anew();
+      if (open_->routed.find_conflict(name) != nullptr) open_->routed.begin_directory();
       route = open_->routed.add(name, 0);
     }
-    for (const format::PlacedRegion* placed : regions) {
+    for (const format::StoredRegion* placed : regions) {
       extract(*placed, route);
-      if (open_->unproven) open_->unproven->note_read(*placed);
+      if (open_->unproven) open_->unproven->mark_read(*placed);
     }
   });
   if (failure) return {{}, remember(std::move(*failure))};
@@ -272,15 +273,15 @@ Routed Reader::route_in(std::string_view name) {
 }
 
 /// Regions of a name: a file, or with a '/' at its end all that was routed in that directory.
-std::vector<const format::PlacedRegion*> Reader::routed_regions(std::string_view name) const {
-  std::vector<const format::PlacedRegion*> found;
+std::vector<const format::StoredRegion*> Reader::routed_regions(std::string_view name) const {
+  std::vector<const format::StoredRegion*> found;
   if (name.ends_with('/')) {
-    for (const format::PlacedRegion& placed : container().regions()) {
+    for (const format::StoredRegion& placed : container().regions()) {
       if (placed.spec.routed && placed.spec.name.starts_with(name)) found.push_back(&placed);
     }
     return found;
   }
-  const format::PlacedRegion& placed = region(name);
+  const format::StoredRegion& placed = region(name);
   if (!placed.spec.routed) {
     throw Error(ErrorCode::mismatch,
                 compose("region '{}' of {} is not a routed file; get it with load", name, info_->tag));
@@ -289,7 +290,7 @@ std::vector<const format::PlacedRegion*> Reader::routed_regions(std::string_view
 }
 
 /// Local. Extracts a routed file. A part that was written when it fails is removed by release().
-void Reader::extract(const format::PlacedRegion& placed, const Route& route) const {
+void Reader::extract(const format::StoredRegion& placed, const Route& route) const {
   fs::FileSystem& file_system = *parts_.setup.environment.file_system;
   const std::string within =
       placed.spec.name.substr(route.is_directory() ? route.name.size() : placed.spec.name.size());
@@ -311,13 +312,13 @@ void Reader::extract(const format::PlacedRegion& placed, const Route& route) con
 void Reader::prove() {
   if (!open_->unproven) return;
   constexpr std::uint64_t kReadAtOnceBytes = std::uint64_t{16} << 20U;
-  const Unproven& unproven = *open_->unproven;
+  const UnverifiedContainer& unproven = *open_->unproven;
   const recovery::Opened& opened = unproven.opened();
   // Regions that failed to load are read again now: it may be the container's fault. So are all regions if outputs may
   // have to be rebuilt, which may write over what an older commit needs.
   enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
   const bool is_large_here =
-      parts_.pipeline.waits().is_in_background() && unproven.bytes_left(*open_->container) > kReadAtOnceBytes;
+      parts_.pipeline.waits().is_in_background() && unproven.unread_bytes(*open_->container) > kReadAtOnceBytes;
   const bool cannot_wait = open_->first_failure.has_value() || !parts_.ledger.outputs_to_flush().empty();
   const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
   const bool reads_behind = parts_.group.max(mine) == is_large;
@@ -327,8 +328,8 @@ void Reader::prove() {
     damage = open_->first_failure;
   } else if (!reads_behind) {
     damage = attempt([&] {
-      check_present();
-      unproven.require_rest(*open_->container, open_->file->path());
+      require_present();
+      unproven.verify_unread(*open_->container, open_->file->path());
     });
   }
   if (const auto failure = parts_.group.vote(damage)) {
@@ -342,12 +343,12 @@ void Reader::prove() {
     throw Error(as_damage);
   }
   if (!reads_behind) parts_.ledger.prove(opened.commit.id);
-  rescue_outputs(parts_);
+  recover_outputs(parts_);
   parts_.pipeline.continue_from(opened.commit, opened.persistent, {.others = opened.unread, .container = reads_behind});
 }
 
 void Reader::close() {
-  enter(parts_.group, Call::close, 0, parts_.lifecycle.wrong_phase(Call::close, {Phase::reading}));
+  begin_call(parts_.group, Call::close, 0, parts_.lifecycle.check_phase(Call::close, {Phase::reading}));
   const bool is_all_checked = !open_->source && parts_.setup.options.open.verify != Verify::headers;
   checked_ = is_all_checked ? "and so is the rest" : "the rest is not";
   prove();
@@ -357,7 +358,7 @@ void Reader::close() {
   const std::string source_prefix = open_->source_prefix;
   const Id128 parent_before = open_->parent_before;
   release();
-  const auto [failure, is_unread] = parts_.group.vote_and_ask(local, unread.has_value());
+  const auto [failure, is_unread] = parts_.group.vote_with_request(local, unread.has_value());
   if (is_unread) log_unread(unread);
   if (!failure) {
     if (of_this_run) parts_.recovery.found_intact(info_->id);

@@ -9,7 +9,7 @@
 
 #include "engine/parts.hpp"
 #include "engine/routed_files.hpp"
-#include "engine/unproven.hpp"
+#include "engine/unverified_container.hpp"
 #include "format/container_reader.hpp"
 #include "persist/open_container.hpp"
 #include "recovery/source.hpp"
@@ -39,7 +39,7 @@ class Reader {
   void log_restored(double took_s) const;
   /// Local. This state is loaded: close logs on rank 0 which regions it has no item for, of the lowest rank that has
   /// such. A State that lacks an item begins with whatever was in its place.
-  void note_unread(const State& state);
+  void record_unloaded(const State& state);
 
  private:
   struct OpenCheckpoint {
@@ -51,30 +51,30 @@ class Reader {
     std::string source_prefix;                       ///< as it was given
     Id128 parent_before;  ///< of a Source: what the next commit's parent was before it was opened
     std::unique_ptr<format::ContainerReader> container;  ///< of `file`
-    std::unique_ptr<Unproven> unproven;                  ///< null: its bytes were verified, or nobody wants them to be
+    std::unique_ptr<UnverifiedContainer> unproven;       ///< null: its bytes were verified, or nobody wants them to be
     RoutedFiles routed;
     std::optional<Failure> first_failure;
     std::optional<std::string> unread;  ///< regions that a State did not load, if there are any
   };
 
   [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
-  [[nodiscard]] bool try_to_hold(const recovery::Opened& opened);
+  [[nodiscard]] bool try_to_pin(const recovery::Opened& opened);
   void prove();
   void begin_reading(CheckpointInfo info);
   void share_attributes();
-  void note_opened(std::uint64_t fetched_bytes, double begin_s) const;
+  void count_opened(std::uint64_t fetched_bytes, double begin_s) const;
   void log_opened(const recovery::Opened& opened, double begin_s) const;
   [[nodiscard]] const format::ContainerReader& container() const;
-  void copy(const format::PlacedRegion& placed, std::span<std::byte> on_host,
+  void copy(const format::StoredRegion& placed, std::span<std::byte> on_host,
             const std::optional<device::Span>& on_device) const;
-  void check_present() const;
-  [[nodiscard]] std::vector<const format::PlacedRegion*> routed_regions(std::string_view name) const;
-  void extract(const format::PlacedRegion& placed, const Route& route) const;
+  void require_present() const;
+  [[nodiscard]] std::vector<const format::StoredRegion*> routed_regions(std::string_view name) const;
+  void extract(const format::StoredRegion& placed, const Route& route) const;
   void log_unread(const std::optional<std::string>& mine) const;
   void note_damage(const std::optional<Failure>& mine) const;
   void release();
-  [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;
-  [[nodiscard]] std::optional<Failure> not_reading(std::string_view call) const;
+  [[nodiscard]] const format::StoredRegion& region(std::string_view name) const;
+  [[nodiscard]] std::optional<Failure> check_reading(std::string_view call) const;
 
   Parts parts_;
   mutable std::mutex mutex_;  ///< guards what load and route_in change from several threads

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "base/attempt.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "fs/tree.hpp"
 
@@ -61,14 +61,16 @@ std::string_view what_else(const std::optional<fs::FileStatus>& status) noexcept
 /// The source of what has none.
 class NoBytes final : public fs::ByteAccess {
  public:
-  std::uint32_t copy_in(std::uint64_t, std::span<const std::byte>, std::uint32_t crc) override { return crc; }
-  [[nodiscard]] std::uint32_t copy_out(std::uint64_t, std::span<std::byte>, std::uint32_t crc) override { return crc; }
+  std::uint32_t write_with_crc(std::uint64_t, std::span<const std::byte>, std::uint32_t crc) override { return crc; }
+  [[nodiscard]] std::uint32_t read_with_crc(std::uint64_t, std::span<std::byte>, std::uint32_t crc) override {
+    return crc;
+  }
   [[nodiscard]] std::uint32_t checksum(std::uint64_t, std::uint64_t, std::uint32_t crc) override { return crc; }
 };
 
 }  // namespace
 
-const Route* RoutedFiles::in_the_way(std::string_view name) const noexcept {
+const Route* RoutedFiles::find_conflict(std::string_view name) const noexcept {
   const std::string_view wanted = without_slash(name);
   const auto found = std::ranges::find_if(routes_, [&](const Route& route) {
     if (!is_below(route.path, current_)) return false;

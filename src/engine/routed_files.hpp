@@ -23,7 +23,7 @@ struct Route {
   [[nodiscard]] bool is_directory() const noexcept { return name.ends_with('/'); }
 };
 
-/// The routes of one create or open on one rank. All calls are local; add() and begin_anew() are not thread-safe.
+/// The routes of one create or open on one rank. All calls are local; add() and begin_directory() are not thread-safe.
 class RoutedFiles {
  public:
   RoutedFiles(store::NodeStore& store, fs::FileSystem& file_system, const Log& log)
@@ -31,12 +31,12 @@ class RoutedFiles {
 
   /// The route that this name cannot be beside: of the same name, or with one of the two in the other's place. Null if
   /// there is none.
-  [[nodiscard]] const Route* in_the_way(std::string_view name) const noexcept;
+  [[nodiscard]] const Route* find_conflict(std::string_view name) const noexcept;
   /// Makes the directories on the way to it; that of a directory as well. Throws invalid_argument (no name of a region,
   /// or none that a file can have), io, no_space.
   Route add(std::string_view name, std::uint64_t max_bytes);
   /// The next add() goes to a directory of its own, beside what was added before.
-  void begin_anew() noexcept { current_.clear(); }
+  void begin_directory() noexcept { current_.clear(); }
 
   /// Calls `sink` for each file that was written to a route, once each, and removes it then: what is in a directory by
   /// name, then each directory in it that has nothing in it. Throws not_found, invalid_argument, io, and what `sink`

@@ -10,19 +10,19 @@
 #include "base/options_fields.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
-#include "comm/reductions_proof.hpp"
+#include "comm/reductions_check.hpp"
 #include "engine/calls.hpp"
-#include "engine/copies_warning.hpp"
+#include "engine/continuation.hpp"
 #include "engine/fingerprint.hpp"
+#include "engine/full_prefix_advice.hpp"
 #include "engine/identity.hpp"
-#include "engine/noting.hpp"
-#include "engine/proof.hpp"
+#include "engine/scavenged_warning.hpp"
+#include "engine/sharing_check.hpp"
 #include "engine/store_io.hpp"
 #include "engine/store_roots.hpp"
-#include "engine/succession.hpp"
 #include "format/hdf5_loaded.hpp"
 #include "fs/durable_path.hpp"
-#include "persist/posix_tier.hpp"
+#include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_runs.hpp"
 #include "store/job_record.hpp"
 
@@ -39,7 +39,7 @@ class Start {
   Started run() {
     warn_of_launcher();
     group_.communicator().connect(group_.deadline());
-    comm::prove_reductions(group_.communicator(), group_.deadline());
+    comm::require_correct_reductions(group_.communicator(), group_.deadline());
     check_options();
     find_nodes();
     share_cores();
@@ -47,14 +47,15 @@ class Start {
     try {
       find_run();
       require_fingerprint();
-      const Id128 nonce =
-          prove_prefix(group_, {file_system_, setup_.options.persistent.path, started_.run, setup_.environment.mounts},
-                       started_.topology, started_.prefix.records.get());
+      const Id128 nonce = require_shared_prefix(
+          group_, {file_system_, setup_.options.persistent.path, started_.run, setup_.environment.mounts},
+          started_.topology, started_.prefix.records.get());
       settle_run();
       take_storage();
       announce();
       choose_store_io(group_, file_system_, setup_.options.store, *started_.node.store, setup_.log);
-      prove_stores(group_, {file_system_, started_.node.store->directory(), started_.run}, started_.topology, nonce);
+      require_separate_stores(group_, {file_system_, started_.node.store->directory(), started_.run}, started_.topology,
+                              nonce);
       begin();
     } catch (const Error&) {
       withdraw();
@@ -78,7 +79,7 @@ class Start {
   void check_options() const {
     std::optional<Failure> local = setup_.options.load_failure;
     if (!local) local = check(setup_.options);
-    enter(group_, Call::start, 0, local);
+    begin_call(group_, Call::start, 0, local);
 
     const std::vector<FieldDigest> fields = digest(setup_.options);
     std::vector<std::uint64_t> hashes;
@@ -130,7 +131,7 @@ class Start {
   void find_run() {
     known_ = engine::find_run(setup_, group_, started_.prefix.records);
     started_.run = known_.run;
-    started_.start_id = known_.starter.id;
+    started_.start_id = known_.launch_info.id;
     started_.path = known_.prefix;
     // Other nodes' processes may not have the variable.
     if (group_.is_root()) started_.job = batch_job(setup_.environment.variable);
@@ -154,20 +155,20 @@ class Start {
   /// Whose commits count, and where the stores are to lie.
   void settle_run() {
     group_.together([&] {
-      surroundings_ = {from_start(setup_.environment, setup_.options.store.path),
+      surroundings_ = {absolute_path(setup_.environment, setup_.options.store.path),
                        node_name(setup_.environment, setup_.options, group_.rank()),
                        setup_.environment.store_candidates, simulates_nodes(setup_.environment, setup_.options)};
-      const store::Root root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.place_id);
+      const store::Root root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.prefix_id);
       root_ = root.directory;
       if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) setup_.log.warning(root.warning);
-      open_tier();
+      open_prefix_storage();
     });
     warn_of_missing_roots(
         group_,
         {!surroundings_.configured.empty(), started_.topology.node.front() == group_.rank(), surroundings_.node, root_},
         setup_.log);
-    ids_ = settle_ids(setup_, group_, known_,
-                      {started_.prefix.records.get(), *started_.prefix.tier, root_, surroundings_});
+    ids_ = decide_ids(setup_, group_, known_,
+                      {started_.prefix.records.get(), *started_.prefix.prefix_storage, root_, surroundings_});
     started_.run.id = ids_.run_id;
     started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
   }
@@ -179,13 +180,13 @@ class Start {
     patient.together([&] {
       const auto not_taken = attempt([&] { take_store(); });
       // Once more: a start that began at the same time may have written down only now who it is, and hold the store.
-      if (group_.is_root()) require_succession(setup_, *started_.prefix.records, known_.starter);
+      if (group_.is_root()) require_may_continue(setup_, *started_.prefix.records, known_.launch_info);
       comm::throw_if(not_taken);
-      store::NodeRecords& records = *started_.node.records;
-      if (!records.is_owned_by(ids_.run_id, ids_.place_id)) records.write_owner(owner());
-      else records.add_names(owner());
-      if (!setup_.environment.is_drain) note_job();
-      started_.noted.in_store = records.has_commit(started_.run.id);
+      store::StoreRecords& records = *started_.node.records;
+      if (!records.is_owned_by(ids_.run_id, ids_.prefix_id)) records.write_owner(owner());
+      else records.add_prefix_paths(owner());
+      if (!setup_.environment.is_drain) record_job();
+      started_.noted.in_store = records.has_commit_marker(started_.run.id);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
     started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);
@@ -202,8 +203,8 @@ class Start {
   }
 
   /// Local.
-  void open_tier() {
-    started_.prefix.tier = std::make_unique<persist::PosixTier>(
+  void open_prefix_storage() {
+    started_.prefix.prefix_storage = std::make_unique<persist::PosixPrefixStorage>(
         setup_.environment.file_system, file_system_.canonical(setup_.options.persistent.path),
         setup_.options.persistent, started_.prefix.records.get());
   }
@@ -219,9 +220,9 @@ class Start {
     node.owner = owner();
     lock_store_left_behind();
     node.lock = lock(location.directory);
-    node.records = std::make_unique<store::NodeRecords>(environment.file_system, location, mine);
+    node.records = std::make_unique<store::StoreRecords>(environment.file_system, location, mine);
     node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);
-    node.store->take_charge_of(started_.topology.node);
+    node.store->set_ranks_on_node(started_.topology.node);
     node.store->sweep();
   }
 
@@ -243,8 +244,8 @@ class Start {
   }
 
   /// For who frees what jobs left. No job fails for it, and a store without this note stays.
-  void note_job() const {
-    (void)attempt([&] { store::note_job(file_system_, started_.node.records->directory(), started_.job); });
+  void record_job() const {
+    (void)attempt([&] { store::record_job(file_system_, started_.node.records->directory(), started_.job); });
   }
 
   void log_waiting(const std::string& holder) const {
@@ -254,13 +255,13 @@ class Start {
                 started_.run.name, setup_.options.store.lock_timeout_s, holder));
   }
 
-  [[nodiscard]] store::Owner owner_of(const RunAndPlace& ids) const {
-    return {started_.run.name, ids.run_id, ids.place_id, known_.prefix, known_.former};
+  [[nodiscard]] store::StoreOwner owner_of(const RunIds& ids) const {
+    return {started_.run.name, ids.run_id, ids.prefix_id, known_.prefix, known_.former_prefixes};
   }
 
   /// Owner of the store, for its record.
   [[nodiscard]] store::StoreRecord owner() const {
-    store::StoreRecord record{ids_.run_id, ids_.place_id, known_.prefix, {}};
+    store::StoreRecord record{ids_.run_id, ids_.prefix_id, known_.prefix, {}};
     if (known_.given != known_.prefix) record.names = {known_.given};
     return record;
   }
@@ -280,8 +281,8 @@ class Start {
   void begin() {
     group_.together([&] {
       if (!group_.is_root()) return;
-      noting([&] {
-        if (setup_.environment.is_drain) started_.prefix.records->note_drain();
+      with_full_prefix_advice([&] {
+        if (setup_.environment.is_drain) started_.prefix.records->mark_drain();
         write_identity(*started_.prefix.records, known_, ids_,
                        {fingerprint_, store_to_record(), setup_.options.open.fresh});
       });
@@ -289,13 +290,13 @@ class Start {
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
     // Lock files that stay are removed by the next start.
     if (!setup_.environment.is_drain) (void)attempt([&] { started_.node.lock->remove_older(); });
-    if (known_.former.empty()) return;
+    if (known_.former_prefixes.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
     // that it moved: a start that fails in between leaves stores that are found from both places.
     group_.together([&] { started_.node.records->write_owner(owner()); });
   }
 
-  /// Rank 0's. Others than the last ones are recorded once a commit was made or opened there (CommitNotes).
+  /// Rank 0's. Others than the last ones are recorded once a commit was made or opened there (CommitMarkers).
   [[nodiscard]] const std::string& store_to_record() {
     const bool has_older = started_.commits_exist && !setup_.options.open.fresh && !known_.store.empty();
     const std::string& own = started_.node.store->directory();
@@ -310,16 +311,16 @@ class Start {
                             started_.run.incarnation, known_.prefix, moved_from(), started_.node.store->directory(),
                             has_other_nodes() ? " and one on each other node" : "", what_was_found()));
     log_store_left_behind();
-    warn_of_copies(setup_, started_, known_.prefix);
+    warn_of_scavenged_stores(setup_, started_, known_.prefix);
     redundancy::log_choice(started_.topology, setup_.options.redundancy, setup_.log);
   }
 
   /// The store of the run that open.fresh leaves behind, if it is here.
   [[nodiscard]] std::optional<std::string> store_left_behind() const {
-    if (!setup_.options.open.fresh || known_.place_id.is_none()) return std::nullopt;
-    const RunAndPlace before{known_.run.id, known_.place_id};
+    if (!setup_.options.open.fresh || known_.prefix_id.is_none()) return std::nullopt;
+    const RunIds before{known_.run.id, known_.prefix_id};
     std::optional<std::string> directory;
-    (void)attempt([&] { directory = store::existing_store(file_system_, root_, surroundings_, owner_of(before)); });
+    (void)attempt([&] { directory = store::find_store(file_system_, root_, surroundings_, owner_of(before)); });
     return directory;
   }
 
@@ -378,10 +379,10 @@ class Start {
   const comm::Group& group_;
   fs::FileSystem& file_system_;
   KnownRun known_;
-  store::Surroundings surroundings_;
+  store::LocationOptions surroundings_;
   std::string root_;
   std::string fingerprint_;  ///< what this job gives; rank 0's
-  RunAndPlace ids_;
+  RunIds ids_;
   std::unique_ptr<store::StoreLock> left_behind_;  ///< on the store that open.fresh leaves: nobody works there any more
   bool stores_know_ = false;                       ///< a store says that commits of the run exist
   Started started_;

@@ -7,21 +7,21 @@
 #include "comm/group.hpp"
 #include "comm/topology.hpp"
 #include "commits/run_identity.hpp"
-#include "engine/commit_notes.hpp"
+#include "engine/commit_markers.hpp"
 #include "engine/setup.hpp"
+#include "persist/prefix_storage.hpp"
 #include "persist/run_records.hpp"
-#include "persist/tier.hpp"
 #include "redundancy/assignment.hpp"
-#include "store/node_records.hpp"
 #include "store/node_store.hpp"
 #include "store/store_lock.hpp"
+#include "store/store_records.hpp"
 
 namespace kedge::engine {
 
 /// The run's place on this node.
 struct NodeLocal {
   std::unique_ptr<store::StoreLock> lock;
-  std::unique_ptr<store::NodeRecords> records;
+  std::unique_ptr<store::StoreRecords> records;
   std::unique_ptr<store::NodeStore> store;
   store::StoreRecord owner;  ///< as the store's record says it
 };
@@ -29,21 +29,21 @@ struct NodeLocal {
 /// The run's place on the parallel filesystem.
 struct Prefix {
   std::unique_ptr<persist::RunRecords> records;  ///< rank 0's, null elsewhere
-  std::unique_ptr<persist::Tier> tier;
+  std::unique_ptr<persist::PrefixStorage> prefix_storage;
 };
 
 /// Results of a start. Nothing of it changes before the engine ends.
 struct Started {
   comm::Topology topology;
   unsigned copy_threads = 1;  ///< that save and load may use, the calling one included
-  redundancy::Assignment assignment;
+  redundancy::SetAssignment assignment;
   commits::RunIdentity run;  ///< run and start; the same on every rank
   Id128 start_id;            ///< id of this start; the same on every rank
   std::string path;          ///< of the prefix, canonical; likewise
   std::string job;           ///< of the batch system, by rank 0's variables; likewise
   Prefix prefix;
   NodeLocal node;
-  NotedCommits noted;
+  FoundMarkers noted;
   bool commits_exist = false;  ///< noted anywhere; the same on every rank
 };
 

@@ -157,10 +157,10 @@ void load(Reader& reader, const State& state) {
     auto failure = attempt([&] { load(reader, item); });
     if (failure) (void)reader.remember(*std::move(failure));
   }
-  reader.note_unread(state);
+  reader.record_unloaded(state);
 }
 
-Failure with_what_was_loaded(Failure why, const Failure& damage) {
+Failure failure_after_partial_load(Failure why, const Failure& damage) {
   why.message += compose(
       "; the variables still hold data loaded from a damaged checkpoint ({}): restart the program instead of "
       "continuing "

@@ -27,6 +27,6 @@ void save(Writer& writer, const State& state);
 void load(Reader& reader, const State& state);
 
 /// Local. Why a restart ends, if variables hold what was loaded before of a checkpoint that has this `damage`.
-[[nodiscard]] Failure with_what_was_loaded(Failure why, const Failure& damage);
+[[nodiscard]] Failure failure_after_partial_load(Failure why, const Failure& damage);
 
 }  // namespace kedge::engine

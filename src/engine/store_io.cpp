@@ -16,7 +16,7 @@ void choose_store_io(const comm::Group& group, fs::FileSystem& file_system, cons
     direct = chosen.direct;
   }
   group.broadcast(direct);
-  if (direct) store.write_directly();
+  if (direct) store.enable_direct_writes();
 }
 
 }  // namespace kedge::engine

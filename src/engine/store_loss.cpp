@@ -20,7 +20,7 @@ Lost what_is_lost(const Started& started, fs::FileSystem* file_system) {
   (void)attempt([&] {
     const NodeLocal& node = started.node;
     if (!node.lock->is_held()) lost = Lost::lock;
-    else if (node.store->misses_files()) lost = Lost::files;
+    else if (node.store->has_missing_files()) lost = Lost::files;
     if (lost != Lost::lock || file_system == nullptr) return;
     if (!file_system->status(node.store->directory())) lost = Lost::directory;
   });
@@ -32,10 +32,10 @@ void restore(const Parts& parts) {
   const NodeLocal& node = parts.started.node;
   fs::FileSystem& file_system = *parts.setup.environment.file_system;
   const std::string& directory = node.store->directory();
-  store::recreate(file_system, directory);
+  store::recreate_store(file_system, directory);
   if (parts.setup.options.store.durable) fs::sync_path(file_system, directory);
   node.lock->take_again(parts.clock());
-  if (!node.records->is_owned_by(node.owner.run_id, node.owner.place_id)) node.records->write_owner(node.owner);
+  if (!node.records->is_owned_by(node.owner.run_id, node.owner.prefix_id)) node.records->write_owner(node.owner);
   parts.notes.store_lost();
 }
 
@@ -60,7 +60,7 @@ std::string warning_of(const std::string& what, std::uint64_t ranks) {
 
 bool has_lost_store(const Started& started) { return what_is_lost(started, nullptr) != Lost::nothing; }
 
-void restore_lost_stores(const Parts& parts) {
+void recreate_lost_stores(const Parts& parts) {
   const Lost lost = what_is_lost(parts.started, parts.setup.environment.file_system.get());
   const std::uint64_t ranks = parts.group.sum(lost == Lost::nothing ? 0 : 1);
   if (ranks == 0) return;
@@ -68,8 +68,8 @@ void restore_lost_stores(const Parts& parts) {
   if (lost != Lost::nothing) {
     mine = compose("{} ({}, rank {})", part(lost), parts.store().directory(), parts.group.rank());
   }
-  const std::string what = parts.group.text_of_lowest(mine);
-  const auto failure = parts.group.try_together([&] {
+  const std::string what = parts.group.text_of_lowest_rank(mine);
+  const auto failure = parts.group.try_on_all_ranks([&] {
     if (lost > Lost::files) restore(parts);
   });
   if (parts.group.is_root()) parts.setup.log.warning(warning_of(what, ranks));

@@ -12,6 +12,6 @@ namespace kedge::engine {
 /// COLLECTIVE, while nothing is under way. Recreates directories and locks that are gone; a survey then finds what is
 /// left of the commits. One warning says so. Throws the same Error on all ranks: io, no_space, or busy if a later start
 /// of the run has taken over.
-void restore_lost_stores(const Parts& parts);
+void recreate_lost_stores(const Parts& parts);
 
 }  // namespace kedge::engine

@@ -13,7 +13,7 @@ void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, cons
   const auto nodes = group.sum(std::array{count(mine.counts && mine.is_given), count(mine.counts && !mine.is_given)});
   if (nodes[0] == 0 || nodes[1] == 0) return;
   const bool lacks = mine.counts && !mine.is_given;
-  const std::string where = group.text_of_lowest(
+  const std::string where = group.text_of_lowest_rank(
       lacks ? std::optional(compose("node {} (its store lies in {})", mine.node, mine.directory)) : std::nullopt);
   if (!group.is_root()) return;
   log.warning(compose(

@@ -10,9 +10,9 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/calls.hpp"
+#include "engine/describe_kept_commits.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/store_loss.hpp"
-#include "engine/what_stays.hpp"
 #include "format/attributes.hpp"
 #include "store/pin.hpp"
 
@@ -28,7 +28,7 @@ constexpr std::uint64_t kCheckEveryBytes = std::uint64_t{1} << 20U;
 void Writer::create(std::string_view tag, const Attributes& attributes, const Expected& expected) {
   const double begin_s = parts_.clock().seconds();
   pipeline::Waits& waits = parts_.pipeline.waits();
-  std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::create, {Phase::idle});
+  std::optional<Failure> local = parts_.lifecycle.check_phase(Call::create, {Phase::idle});
   if (!local) local = check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
   if (!local) local = expected.is_last ? waits.failure() : waits.wait_for_room();
@@ -41,12 +41,12 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   const bool looks = parts_.ledger.must_survey() || has_lost_store(parts_.started);
   const Before mine = looks ? survey : is_one_too_many ? skip_flushes : nothing;
   const std::string what = expected.is_output ? compose("output {}", tag) : std::string(tag);
-  const std::uint64_t before = enter(parts_.group, Call::create, hash_of(what), local, mine);
+  const std::uint64_t before = begin_call(parts_.group, Call::create, hash_of(what), local, mine);
   if (before == skip_flushes) waits.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (before == survey) {
     waits.quiesce();
-    restore_lost_stores(parts_);
+    recreate_lost_stores(parts_);
     parts_.recovery.survey_only();
     parts_.pipeline.opened_nothing(true);
   }
@@ -62,7 +62,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     // The next checkpoint may be smaller: its need shows as it is saved.
     if (failure->code != ErrorCode::no_space) throw Error(*failure);
     pattern(expected.is_output).layout.reset();
-    failure->message += what_stays();
+    failure->message += describe_kept_commits();
     throw Error(*failure);
   }
   checkpoint_->blocked_s = parts_.clock().seconds() - begin_s;
@@ -79,7 +79,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
   };
   auto failure = begin(expected.bytes);
   // Nothing older is retired as long as the checkpoint that was opened is still verified in the background.
-  if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.is_unproven()))) {
+  if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.has_unverified()))) {
     parts_.group.together([&] { comm::throw_if(parts_.pipeline.waits().wait_until_idle().failure); });
     failure = begin(expected.bytes);
   }
@@ -93,10 +93,11 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
 
 /// COLLECTIVE. Describes what else takes up the space, as rank 0 sees it: workers remove commits one rank after the
 /// other.
-std::string Writer::what_stays() const {
+std::string Writer::describe_kept_commits() const {
   std::string text;
   if (parts_.group.is_root()) {
-    text = engine::what_stays(parts_.ledger, parts_.setup.options.store.keep, parts_.pipeline.waits().pending() != 0);
+    text = engine::describe_kept_commits(parts_.ledger, parts_.setup.options.store.keep,
+                                         parts_.pipeline.waits().pending() != 0);
   }
   parts_.group.broadcast(text);
   return text;
@@ -108,7 +109,7 @@ CommitHead Writer::draw_head(std::string_view tag, bool is_output) const {
     Id128 id;
     std::int64_t time_ns = 0;
   };
-  const Drawn drawn = parts_.group.root_decides([&] { return Drawn{random_id(), parts_.clock().wall_ns()}; });
+  const Drawn drawn = parts_.group.decide_on_root([&] { return Drawn{random_id(), parts_.clock().wall_ns()}; });
   CommitHead head;
   head.run_id = parts_.started.run.id;
   head.id = drawn.id;
@@ -128,16 +129,16 @@ std::optional<Failure> Writer::begin(std::uint64_t expected_bytes) {
   const std::shared_ptr<const format::Layout>& layout = pattern().layout;
   if (layout) expected_bytes = std::max(expected_bytes, layout->file_size);
   const std::array planned{store::PlannedFile{store::FileKind::container, expected_bytes}};
-  return checkpoint.sealing.begin_together(planned, [&] {
-    checkpoint.draft = &checkpoint.sealing.begin_unsized(store::FileKind::container, {checkpoint.commit.id, {}},
-                                                         checkpoint.commit.generation, expected_bytes);
+  return checkpoint.seal_transaction.begin_on_all_ranks(planned, [&] {
+    checkpoint.draft = &checkpoint.seal_transaction.begin_unsized(
+        store::FileKind::container, {checkpoint.commit.id, {}}, checkpoint.commit.generation, expected_bytes);
     checkpoint.container =
         std::make_unique<format::ContainerWriter>(checkpoint.draft->file(), layout, parts_.started.copy_threads);
   });
 }
 
-std::optional<Failure> Writer::not_writing(std::string_view call) const {
-  return parts_.lifecycle.wrong_phase(call, Phase::writing, "create");
+std::optional<Failure> Writer::check_writing(std::string_view call) const {
+  return parts_.lifecycle.check_phase(call, Phase::writing, "create");
 }
 
 Status Writer::remember(Failure failure) {
@@ -148,12 +149,12 @@ Status Writer::remember(Failure failure) {
 }
 
 Status Writer::refuse(const Failure& failure) {
-  if (auto wrong = not_writing("save")) return *wrong;
+  if (auto wrong = check_writing("save")) return *wrong;
   return remember(failure);
 }
 
 Status Writer::save(std::string_view name, const Region& region, const Placement& placement) {
-  if (auto failure = not_writing("save")) return *failure;
+  if (auto failure = check_writing("save")) return *failure;
   const double begin_s = parts_.clock().seconds();
   double waited_s = 0;
   auto failure = attempt([&] {
@@ -172,7 +173,7 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
     const auto memory = wait_for_device(spec.name, region, bytes, waited_s);
     // While neither a rank, whose worker may need this one's, nor a device is waited for.
     const pipeline::Pause::Hold hold(parts_.pause);
-    check_present(bytes);
+    require_present(bytes);
     copy(spec, {static_cast<const std::byte*>(region.data), bytes}, memory);
   });
   const double spent_s = parts_.clock().seconds() - begin_s - waited_s;
@@ -189,8 +190,8 @@ std::optional<device::Span> Writer::wait_for_device(std::string_view name, const
                                                     double& waited_s) {
   const double begin_s = parts_.clock().seconds();
   std::optional<device::Span> memory;
-  const auto failure =
-      attempt([&] { memory = about_region(name, [&] { return memory_of(parts_.staging, region, bytes); }); });
+  const auto failure = attempt(
+      [&] { memory = with_region_name(name, [&] { return find_device_memory(parts_.staging, region, bytes); }); });
   waited_s = parts_.clock().seconds() - begin_s;
   comm::throw_if(failure);
   return memory;
@@ -204,7 +205,7 @@ void Writer::copy(const format::RegionSpec& spec, std::span<const std::byte> on_
   checkpoint_->device_bytes += on_device->size_bytes;
   const bool may_be_on_host = on_device->location.is_managed;
   if (!may_be_on_host) checkpoint_->might_have_snapshots = true;
-  about_region(spec.name, [&] {
+  with_region_name(spec.name, [&] {
     if (checkpoint_->takes_snapshots && !may_be_on_host && take_snapshot(spec, *on_device)) return;
     // The whole file is registered for it, which must be worth it.
     container.add(spec, parts_.staging, *on_device, pattern().mostly_of_devices);
@@ -212,19 +213,19 @@ void Writer::copy(const format::RegionSpec& spec, std::span<const std::byte> on_
 }
 
 /// To check the file costs a system call: once per MiB, not once per region.
-void Writer::check_present(std::uint64_t bytes) {
+void Writer::require_present(std::uint64_t bytes) {
   Checkpoint& checkpoint = *checkpoint_;
   if (checkpoint.copied_since_check.fetch_add(bytes) + bytes < kCheckEveryBytes) return;
   checkpoint.copied_since_check = 0;
-  checkpoint.draft->file().check_present();
+  checkpoint.draft->file().require_present();
 }
 
 Routed Writer::route_out(std::string_view name, std::uint64_t max_bytes) {
-  if (auto failure = not_writing("route_out")) return {{}, *failure};
+  if (auto failure = check_writing("route_out")) return {{}, *failure};
   std::string path;
   auto failure = attempt([&] {
     const std::lock_guard guard(mutex_);
-    if (const Route* other = checkpoint_->routed.in_the_way(name)) {
+    if (const Route* other = checkpoint_->routed.find_conflict(name)) {
       throw Error(ErrorCode::invalid_argument,
                   compose("'{}' cannot be routed beside '{}'; route each file once, and none in the place of a "
                           "directory",
@@ -237,15 +238,15 @@ Routed Writer::route_out(std::string_view name, std::uint64_t max_bytes) {
 }
 
 /// Local. Streams what was written to the routes into the container.
-void Writer::take_in_routed() {
+void Writer::collect_routed_files() {
   checkpoint_->routed.take_in([&](const format::RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes) {
-    check_present(bytes);
+    require_present(bytes);
     checkpoint_->container->add(spec, from, bytes);
   });
 }
 
 Writer::Committed Writer::commit(std::optional<Level> level) {
-  auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
+  auto local = parts_.lifecycle.check_phase(Call::commit, {Phase::writing});
   if (!local) local = parts_.pipeline.waits().failure();
   // The largest of all ranks counts.
   enum Snapshots : std::uint64_t { nothing_on_devices, none, none_of_new_regions, some };
@@ -255,15 +256,15 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
                          : checkpoint_->might_have_snapshots || checkpoint_->first_failure ? none
                                                                                            : nothing_on_devices;
   const std::uint64_t snapshots =
-      enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
-  if (snapshots == none_of_new_regions) log_in_commit(InCommit::structure);
-  if (snapshots == nothing_on_devices) log_in_commit(InCommit::host);
+      begin_call(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
+  if (snapshots == none_of_new_regions) log_seal_reason(SealReason::structure);
+  if (snapshots == nothing_on_devices) log_seal_reason(SealReason::host);
   const double begin_s = parts_.clock().seconds();
   const double before_s = checkpoint_->blocked_s;
   pipeline::CommitBytes bytes;
   {
     const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here, and none of them waits for its worker
-    save_the_rest();
+    save_remaining();
     if (checkpoint_->takes_snapshots) parts_.copies.drop_unused();  // of regions that have other sizes now
     // A checkpoint that is to reach a level, as the last one of a job, may turn out only after create to be the last.
     if (snapshots == some && !level && agree_on_snapshot()) return commit_snapshot(begin_s);
@@ -272,7 +273,7 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
     bytes.total = parts_.group.sum(bytes.own);
     seal();
   }
-  if (!checkpoint_->commit.is_output) parts_.notes.note_committed(checkpoint_->commit.id);
+  if (!checkpoint_->commit.is_output) parts_.notes.mark_committed(checkpoint_->commit.id);
   const auto blocked_s = [&] { return before_s + parts_.clock().seconds() - begin_s; };
   const pipeline::CommitProgress progress = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
   checkpoint_.reset();
@@ -285,7 +286,7 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
 std::span<const std::byte> Writer::committed(std::string_view name) const {
   const std::ptrdiff_t position = last_ ? last_layout_->position(name) : -1;
   if (position < 0 || parts_.pipeline.waits().wait_until_sealed()) return {};
-  const format::PlacedRegion& region = last_layout_->regions[static_cast<std::size_t>(position)];
+  const format::StoredRegion& region = last_layout_->regions[static_cast<std::size_t>(position)];
   std::span<const std::byte> bytes;
   (void)attempt([&] {
     const store::Pin file(parts_.store(), store::FileKind::container, parts_.group.logical_rank(), {*last_, {}});
@@ -303,7 +304,7 @@ void Writer::save_attributes() {
   std::string text = format::encode(checkpoint_->attributes);
   room = std::max(room, std::bit_ceil(std::max(text.size(), kAttributesRoomMin)));
   text.resize(room, ' ');
-  check_present(text.size());
+  require_present(text.size());
   checkpoint_->container->add({format::kAttributesName, DataType::opaque, Shape{text.size()}, {}, false},
                               std::as_bytes(std::span(text)));
 }
@@ -312,22 +313,22 @@ void Writer::save_attributes() {
 void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& layout) {
   const bool is_new = layout != pattern().layout;
   const arrays::NameBits names = is_new ? arrays::shared_names(layout->regions) : pattern().shared_names;
-  const auto of_all = arrays::names_if_any_changed(parts_.group, is_new, names);
+  const auto of_all = arrays::gather_names_if_changed(parts_.group, is_new, names);
   if (!of_all) return;
   const auto mine = arrays::shared_regions(layout->regions);
   const auto own = arrays::own_regions_among(*of_all, layout->regions);
   const auto homed = arrays::GlobalArrays::exchange(parts_.group, mine, own);
-  throw_given_up(checkpoint_->sealing.vote(homed.check()));
+  abort_if_failed(checkpoint_->seal_transaction.vote(homed.check()));
   pattern().shared_names = names;
 }
 
 /// Local. Adds what the application does not save itself: routed files, attributes.
-void Writer::save_the_rest() {
+void Writer::save_remaining() {
   if (checkpoint_->first_failure) return;
   auto failure = attempt([&] {
-    take_in_routed();
+    collect_routed_files();
     save_attributes();
-    checkpoint_->draft->file().check_present();
+    checkpoint_->draft->file().require_present();
   });
   if (failure) (void)remember(std::move(*failure));
 }
@@ -336,13 +337,13 @@ void Writer::save_the_rest() {
 std::shared_ptr<const format::Layout> Writer::finish_container(const Parts& parts, Checkpoint& checkpoint,
                                                                bool straight,
                                                                const std::function<void()>& between_regions) {
-  for (const OnDevice& region : checkpoint.on_device) {
+  for (const DeviceRegion& region : checkpoint.on_device) {
     between_regions();
-    about_region(region.spec.name,
-                 [&] { checkpoint.container->fill(region.spec, parts.staging, region.copy.span(), straight); });
+    with_region_name(region.spec.name,
+                     [&] { checkpoint.container->fill(region.spec, parts.staging, region.copy.span(), straight); });
   }
   checkpoint.on_device.clear();
-  checkpoint.draft->file().check_present();
+  checkpoint.draft->file().require_present();
   std::shared_ptr<const format::Layout> layout = checkpoint.container->finish();
   format::Superblock superblock;
   superblock.commit = checkpoint.commit;
@@ -358,14 +359,14 @@ void Writer::finish() {
   std::shared_ptr<const format::Layout> layout;
   if (!local)
     local = attempt([&] { layout = finish_container(parts_, checkpoint, pattern().mostly_of_devices, [] {}); });
-  throw_given_up(checkpoint.sealing.ready(local));
+  abort_if_failed(checkpoint.seal_transaction.ready(local));
   check_global_arrays(layout);
   pattern().layout = last_layout_ = std::move(layout);
 }
 
 /// COLLECTIVE. From here on it is a commit. Whoever times out here throws and leaves its seal.
 void Writer::seal() {
-  throw_given_up(checkpoint_->sealing.seal_ready());
+  abort_if_failed(checkpoint_->seal_transaction.write_seals());
   checkpoint_->draft = nullptr;
   last_ = checkpoint_->commit.id;
   pattern().mostly_of_devices = 2 * checkpoint_->device_bytes >= checkpoint_->container->container_bytes();
@@ -375,14 +376,14 @@ void Writer::seal() {
 }
 
 /// After a vote on the container: if any rank failed, all have given it up.
-void Writer::throw_given_up(const std::optional<Failure>& failure) {
+void Writer::abort_if_failed(const std::optional<Failure>& failure) {
   if (!failure) return;
   give_up();
   throw Error(*failure);
 }
 
 void Writer::abandon() {
-  enter(parts_.group, Call::abandon, 0, parts_.lifecycle.wrong_phase(Call::abandon, {Phase::writing}));
+  begin_call(parts_.group, Call::abandon, 0, parts_.lifecycle.check_phase(Call::abandon, {Phase::writing}));
   give_up();
 }
 
@@ -390,8 +391,8 @@ void Writer::abandon() {
 void Writer::give_up() {
   checkpoint_->routed.drop();
   checkpoint_->container.reset();
-  checkpoint_->sealing.give_up();
-  if (const auto& failure = checkpoint_->sealing.left_behind()) {
+  checkpoint_->seal_transaction.give_up();
+  if (const auto& failure = checkpoint_->seal_transaction.left_behind()) {
     parts_.setup.log.warning("an unfinished container could not be removed: " + to_string(*failure));
   }
   checkpoint_.reset();

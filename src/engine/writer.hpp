@@ -19,7 +19,7 @@
 #include "engine/parts.hpp"
 #include "engine/routed_files.hpp"
 #include "format/container_writer.hpp"
-#include "store/sealing.hpp"
+#include "store/seal_transaction.hpp"
 
 namespace kedge::engine {
 
@@ -63,20 +63,20 @@ class Writer {
 
  private:
   /// A region that so far is only copied on its device; its place in the container is reserved.
-  struct OnDevice {
+  struct DeviceRegion {
     format::RegionSpec spec;
-    device::Copies::Copy copy;
+    device::CopyPool::Copy copy;
   };
   /// The checkpoint that create began.
   struct Checkpoint {
     explicit Checkpoint(const Parts& parts)
-        : sealing(parts.group, parts.store(), parts.setup.options.store.durable),
+        : seal_transaction(parts.group, parts.store(), parts.setup.options.store.durable),
           routed(parts.store(), *parts.setup.environment.file_system, parts.setup.log) {}
 
     CommitHead commit;
     Attributes attributes;
-    store::Sealing sealing;
-    store::Draft* draft = nullptr;  ///< this rank's container, until it is sealed
+    store::SealTransaction seal_transaction;
+    store::UnsealedFile* draft = nullptr;  ///< this rank's container, until it is sealed
     std::unique_ptr<format::ContainerWriter> container;
     RoutedFiles routed;
     std::optional<Failure> first_failure;
@@ -86,12 +86,12 @@ class Writer {
     bool takes_snapshots = false;                    ///< of regions on devices
     std::atomic<bool> might_have_snapshots = false;  ///< regions that are on devices only, or where that is not known
     std::atomic<bool> has_new_regions = false;       ///< that the predicted layout has no place for
-    std::vector<OnDevice> on_device;
+    std::vector<DeviceRegion> on_device;
   };
   /// A checkpoint that a worker seals.
   class PendingSnapshot;
   /// Why a checkpoint with snapshots is sealed in commit. The largest of all ranks counts.
-  enum class InCommit : std::uint64_t { no, host, busy, structure, manifest, failed };
+  enum class SealReason : std::uint64_t { no, host, busy, structure, manifest, failed };
 
   /// Expected form of the next checkpoint, or output: as the last one of its kind.
   struct Pattern {
@@ -110,30 +110,30 @@ class Writer {
   [[nodiscard]] CommitHead draw_head(std::string_view tag, bool is_output) const;
   [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);
   [[nodiscard]] std::optional<Failure> begin(std::uint64_t expected_bytes);
-  [[nodiscard]] std::string what_stays() const;
+  [[nodiscard]] std::string describe_kept_commits() const;
   [[nodiscard]] std::optional<device::Span> wait_for_device(std::string_view name, const Region& region,
                                                             std::uint64_t bytes, double& waited_s);
   void copy(const format::RegionSpec& spec, std::span<const std::byte> on_host,
             const std::optional<device::Span>& on_device);
   /// Before bytes go to the container's file.
-  void check_present(std::uint64_t bytes);
-  void take_in_routed();
-  void save_the_rest();
+  void require_present(std::uint64_t bytes);
+  void collect_routed_files();
+  void save_remaining();
   void finish();
   [[nodiscard]] static std::shared_ptr<const format::Layout> finish_container(
       const Parts& parts, Checkpoint& checkpoint, bool straight, const std::function<void()>& between_regions);
   [[nodiscard]] bool permits_snapshots(const Expected& expected);
   [[nodiscard]] bool take_snapshot(const format::RegionSpec& spec, const device::Span& from);
   [[nodiscard]] bool agree_on_snapshot();
-  [[nodiscard]] InCommit why_in_commit() const;
-  void log_in_commit(InCommit why);
+  [[nodiscard]] SealReason find_seal_reason() const;
+  void log_seal_reason(SealReason why);
   [[nodiscard]] Committed commit_snapshot(double begin_s);
   void seal();
   void save_attributes();
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
-  void throw_given_up(const std::optional<Failure>& failure);
+  void abort_if_failed(const std::optional<Failure>& failure);
   void give_up();
-  [[nodiscard]] std::optional<Failure> not_writing(std::string_view call) const;
+  [[nodiscard]] std::optional<Failure> check_writing(std::string_view call) const;
 
   Parts parts_;
   std::mutex mutex_;  ///< guards what save and route_out change from several threads
@@ -143,7 +143,7 @@ class Writer {
   std::optional<Id128> last_;                          ///< the last commit, until the next create
   std::shared_ptr<const format::Layout> last_layout_;  ///< its container's
   bool said_no_memory_ = false;                        ///< for snapshots, on this rank
-  std::set<InCommit> said_in_commit_;                  ///< rank 0's
+  std::set<SealReason> said_in_commit_;                ///< rank 0's
 };
 
 }  // namespace kedge::engine

@@ -19,21 +19,21 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
 
   [[nodiscard]] std::optional<Failure> seal(const comm::Group& group) override {
     Checkpoint& checkpoint = *checkpoint_;
-    checkpoint.sealing.continue_over(group);
+    checkpoint.seal_transaction.continue_over(group);
     // No region changes the layout: it is the predicted one, for which HDF5 is not called.
     auto local = attempt([&] { (void)finish_container(parts_, checkpoint, straight_, [this] { go_on(); }); });
     if (local) {
       local->rank = group.rank();
       checkpoint.on_device.clear();  // memory is freed also if nobody waits for the result any more
     }
-    auto failure = checkpoint.sealing.ready(local);
-    if (!failure) failure = checkpoint.sealing.seal_ready();
+    auto failure = checkpoint.seal_transaction.ready(local);
+    if (!failure) failure = checkpoint.seal_transaction.write_seals();
     if (!failure) {
       parts_.ledger.commit(checkpoint.commit);
       return std::nullopt;
     }
     checkpoint.on_device.clear();
-    if (const auto& left = checkpoint.sealing.left_behind()) {
+    if (const auto& left = checkpoint.seal_transaction.left_behind()) {
       parts_.setup.log.warning("an unfinished container could not be removed: " + to_string(*left));
     }
     return failure;
@@ -56,7 +56,7 @@ bool Writer::permits_snapshots(const Expected& expected) {
   const bool is_wanted = parts_.setup.options.device.snapshot && parts_.pipeline.waits().is_in_background() &&
                          expected.may_be_snapshot && !expected.is_last && !expected.is_output &&
                          parts_.ledger.newest().has_value();
-  if (is_wanted && !parts_.pipeline.waits().is_idle()) log_in_commit(InCommit::busy);
+  if (is_wanted && !parts_.pipeline.waits().is_idle()) log_seal_reason(SealReason::busy);
   return is_wanted && parts_.pipeline.waits().is_idle();
 }
 
@@ -81,31 +81,31 @@ bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& f
 }
 
 /// Local.
-Writer::InCommit Writer::why_in_commit() const {
-  if (checkpoint_->first_failure) return InCommit::failed;
-  if (!parts_.pipeline.waits().is_idle()) return InCommit::busy;  // before what a commit under way may still change
-  if (!pattern().layout || !checkpoint_->container->is_as_predicted()) return InCommit::structure;
+Writer::SealReason Writer::find_seal_reason() const {
+  if (checkpoint_->first_failure) return SealReason::failed;
+  if (!parts_.pipeline.waits().is_idle()) return SealReason::busy;  // before what a commit under way may still change
+  if (!pattern().layout || !checkpoint_->container->is_as_predicted()) return SealReason::structure;
   if (!parts_.pipeline.snapshots().can_prepare(pattern().layout->regions, checkpoint_->attributes))
-    return InCommit::manifest;
-  return InCommit::no;
+    return SealReason::manifest;
+  return SealReason::no;
 }
 
 /// COLLECTIVE. Whether all ranks have all that they saved, and none of them needs the application's thread for more.
 bool Writer::agree_on_snapshot() {
-  const auto why = static_cast<InCommit>(parts_.group.max(static_cast<std::uint64_t>(why_in_commit())));
-  log_in_commit(why);
-  return why == InCommit::no;
+  const auto why = static_cast<SealReason>(parts_.group.max(static_cast<std::uint64_t>(find_seal_reason())));
+  log_seal_reason(why);
+  return why == SealReason::no;
 }
 
 /// Local. Each reason once: it is likely to last.
-void Writer::log_in_commit(InCommit why) {
+void Writer::log_seal_reason(SealReason why) {
   std::string_view words;
-  if (why == InCommit::host && parts_.setup.options.device.snapshot && parts_.pipeline.waits().is_in_background()) {
+  if (why == SealReason::host && parts_.setup.options.device.snapshot && parts_.pipeline.waits().is_in_background()) {
     words = "no region of it is in GPU memory (managed memory does not count)";
   }
-  if (why == InCommit::structure) words = "its regions differ from the previous checkpoint's on some rank";
-  if (why == InCommit::manifest) words = "its manifest has a new structure";
-  if (why == InCommit::busy) words = "the previous one is still being protected or flushed";
+  if (why == SealReason::structure) words = "its regions differ from the previous checkpoint's on some rank";
+  if (why == SealReason::manifest) words = "its manifest has a new structure";
+  if (why == SealReason::busy) words = "the previous one is still being protected or flushed";
   if (words.empty() || !parts_.group.is_root() || !said_in_commit_.insert(why).second) return;
   parts_.setup.log.info(
       compose("device.snapshot: {} is written to the node-local stores before commit returns, because {}",

@@ -50,10 +50,10 @@ std::optional<std::string> problem_of(const Attributes& attributes) {
 }
 
 [[noreturn]] void refuse_value(std::string_view path, std::string_view key) {
-  refuse_corrupt(path,
-                 kedge::compose("attribute '{}' is not a number, text or array of numbers as Kedge writes them; the "
-                                "file is damaged",
-                                shown(key)));
+  throw_corrupt(path,
+                kedge::compose("attribute '{}' is not a number, text or array of numbers as Kedge writes them; the "
+                               "file is damaged",
+                               shown(key)));
 }
 
 std::int64_t whole_number(const Json& value, std::string_view path, std::string_view key) {
@@ -99,12 +99,12 @@ std::string encode(const Attributes& attributes) {
 }
 
 Attributes decode_attributes(std::string_view text, std::string_view path) {
-  if (text.size() > kAttributesBytesMax) refuse_corrupt(path, "the attributes are too long; the file is damaged");
+  if (text.size() > kAttributesBytesMax) throw_corrupt(path, "the attributes are too long; the file is damaged");
   const Json object = Json::parse(text, nullptr, false);
-  if (!object.is_object()) refuse_corrupt(path, "the attributes are not a JSON object; the file is damaged");
+  if (!object.is_object()) throw_corrupt(path, "the attributes are not a JSON object; the file is damaged");
   Attributes attributes;
   for (const auto& [key, value] : object.items()) attributes.emplace(key, value_of(value, path, key));
-  if (const auto problem = problem_of(attributes)) refuse_corrupt(path, *problem + "; the file is damaged");
+  if (const auto problem = problem_of(attributes)) throw_corrupt(path, *problem + "; the file is damaged");
   return attributes;
 }
 

@@ -19,8 +19,8 @@ void report(const std::function<void(std::uint64_t)>& progress, std::uint64_t by
 
 Index read_index(fs::ByteAccess& bytes, const Superblock& superblock, const std::string& path) {
   std::vector<std::byte> stored(superblock.index_size);
-  if (bytes.copy_out(superblock.index_offset, stored, 0) != superblock.index_crc) {
-    refuse_corrupt(path, "the index's checksum is wrong; the container is damaged");
+  if (bytes.read_with_crc(superblock.index_offset, stored, 0) != superblock.index_crc) {
+    throw_corrupt(path, "the index's checksum is wrong; the container is damaged");
   }
   return decode_index(stored, superblock.extents, superblock.file_size, path);
 }
@@ -29,14 +29,14 @@ Index read_index(fs::ByteAccess& bytes, const Superblock& superblock, const std:
 
 Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
   if (file_size < kSuperblockBytes)
-    refuse_corrupt(path, kedge::compose("not a Kedge container: it has only {} bytes", file_size));
+    throw_corrupt(path, kedge::compose("not a Kedge container: it has only {} bytes", file_size));
   SuperblockBytes stored{};
   bytes.read(0, stored);
   Superblock superblock = decode(stored, path);
   if (superblock.file_size != file_size) {
-    refuse_corrupt(path,
-                   kedge::compose("the container was written with {} bytes and now has {}: {}", superblock.file_size,
-                                  file_size, file_size < superblock.file_size ? "truncated" : "bytes were appended"));
+    throw_corrupt(path,
+                  kedge::compose("the container was written with {} bytes and now has {}: {}", superblock.file_size,
+                                 file_size, file_size < superblock.file_size ? "truncated" : "bytes were appended"));
   }
   return superblock;
 }
@@ -49,18 +49,18 @@ ContainerReader::ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size,
       superblock_(read_superblock(bytes, file_size, path_)),
       index_(read_index(bytes, superblock_, path_)) {}
 
-const PlacedRegion* ContainerReader::find(std::string_view name) const noexcept {
+const StoredRegion* ContainerReader::find(std::string_view name) const noexcept {
   const std::ptrdiff_t position = index_.map.position(name);
   return position < 0 ? nullptr : &index_.map.regions[static_cast<std::size_t>(position)];
 }
 
-std::span<const std::uint32_t> ContainerReader::checksums(const PlacedRegion& region) const noexcept {
+std::span<const std::uint32_t> ContainerReader::checksums(const StoredRegion& region) const noexcept {
   if (region.size_bytes == 0) return {};
   const bool large = region.size_bytes >= kLargeRegionBytes;
   return std::span(index_.checksums).subspan(region.first_checksum, large ? extent_of(region).checksum_count : 1);
 }
 
-void ContainerReader::check_size(const PlacedRegion& region, std::uint64_t size_bytes) const {
+void ContainerReader::check_size(const StoredRegion& region, std::uint64_t size_bytes) const {
   if (size_bytes == region.size_bytes) return;
   throw Error(Failure{ErrorCode::mismatch,
                       kedge::compose("region '{}' has {} bytes, but the memory to load it into has {}",
@@ -68,25 +68,25 @@ void ContainerReader::check_size(const PlacedRegion& region, std::uint64_t size_
                       -1, path_, 0});
 }
 
-void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out) const {
+void ContainerReader::read(const StoredRegion& region, std::span<std::byte> out) const {
   check_size(region, out.size());
   check_blocks(region, 0, copy_region_out(bytes_, region.offset, out, copy_threads_));
 }
 
-void ContainerReader::read(const PlacedRegion& region, device::Staging& staging, const device::Span& out) const {
+void ContainerReader::read(const StoredRegion& region, device::Staging& staging, const device::Span& out) const {
   check_size(region, out.size_bytes);
   check_blocks(region, 0, copy_region_out(bytes_, region.offset, staging, out, copy_threads_));
 }
 
-void ContainerReader::read(const PlacedRegion& region, fs::ByteAccess& out) const {
+void ContainerReader::read(const StoredRegion& region, fs::ByteAccess& out) const {
   std::vector<std::byte> buffer(std::min(kBlockBytes, region.size_bytes));
   for (std::size_t block = 0; block * kBlockBytes < region.size_bytes; ++block) {
     const std::uint64_t begin = block * kBlockBytes;
     const auto piece = std::span(buffer).first(std::min(kBlockBytes, region.size_bytes - begin));
     std::uint32_t found = 0;
     // Long ones would be copied past the cache, where the write fetches them again.
-    fs::in_pieces(piece.size(), fs::kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
-      found = bytes_.copy_out(region.offset + begin + at, piece.subspan(at, length), found);
+    fs::for_each_piece(piece.size(), fs::kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
+      found = bytes_.read_with_crc(region.offset + begin + at, piece.subspan(at, length), found);
     });
     check_blocks(region, block, std::span(&found, 1));
     out.write(begin, piece);
@@ -94,25 +94,25 @@ void ContainerReader::read(const PlacedRegion& region, fs::ByteAccess& out) cons
 }
 
 /// `found` are the checksums of the blocks from `first` on, without padding.
-void ContainerReader::check_blocks(const PlacedRegion& region, std::size_t first,
+void ContainerReader::check_blocks(const StoredRegion& region, std::size_t first,
                                    std::span<const std::uint32_t> found) const {
   const auto stored = checksums(region);
   const bool large = region.size_bytes >= kLargeRegionBytes;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const std::size_t block = first + i;
-    const std::uint32_t crc = large ? with_padding(extent_of(region), region, block, found[i]) : found[i];
+    const std::uint32_t crc = large ? crc_with_padding(extent_of(region), region, block, found[i]) : found[i];
     if (crc != stored[block]) {
       const std::uint64_t begin = block * kBlockBytes;
       const std::uint64_t end = std::min<std::uint64_t>(begin + kBlockBytes, region.size_bytes);
-      refuse_corrupt(path_,
-                     kedge::compose("region '{}' is damaged within bytes {} to {} of the file: its checksum is wrong",
-                                    region.spec.name, region.offset + begin, region.offset + end - 1));
+      throw_corrupt(path_,
+                    kedge::compose("region '{}' is damaged within bytes {} to {} of the file: its checksum is wrong",
+                                   region.spec.name, region.offset + begin, region.offset + end - 1));
     }
   }
 }
 
 std::string ContainerReader::attributes() const {
-  const PlacedRegion* region = find(kAttributesName);
+  const StoredRegion* region = find(kAttributesName);
   if (region == nullptr) return {};
   std::string text(region->size_bytes, '\0');
   read(*region, std::as_writable_bytes(std::span(text)));
@@ -151,7 +151,7 @@ std::vector<Damage> ContainerReader::verify(const std::function<void(std::uint64
   return damages;
 }
 
-std::vector<Damage> ContainerReader::verify_rest(const WasRead& was_read) const {
+std::vector<Damage> ContainerReader::verify_unread(const WasRead& was_read) const {
   std::vector<Damage> damages;
   verify_structure(damages, {});
   for (const DataExtent& extent : index_.map.data_extents) {
@@ -162,7 +162,7 @@ std::vector<Damage> ContainerReader::verify_rest(const WasRead& was_read) const 
   return damages;
 }
 
-std::uint64_t ContainerReader::rest_bytes(const WasRead& was_read) const {
+std::uint64_t ContainerReader::unread_bytes(const WasRead& was_read) const {
   std::uint64_t bytes = 0;
   for (const DataExtent& extent : index_.map.data_extents) {
     if (!is_read(extent, was_read)) bytes += extent.length;
@@ -221,7 +221,7 @@ void ContainerReader::verify_data(const DataExtent& extent, std::vector<Damage>&
 void ContainerReader::verify_run(const DataExtent& extent, std::vector<Damage>& damages) const {
   bool found = false;
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {
-    const PlacedRegion& region = region_at(extent.first_region + i);
+    const StoredRegion& region = region_at(extent.first_region + i);
     if (bytes_.checksum(region.offset, region.size_bytes, 0) == index_.checksums[region.first_checksum]) continue;
     damages.push_back({kedge::compose("region '{}'", region.spec.name), region.offset, region.size_bytes});
     found = true;
@@ -229,11 +229,11 @@ void ContainerReader::verify_run(const DataExtent& extent, std::vector<Damage>& 
   if (!found) damages.push_back({"padding between regions", extent.offset, extent.length});
 }
 
-const PlacedRegion& ContainerReader::region_at(std::uint64_t position) const noexcept {
+const StoredRegion& ContainerReader::region_at(std::uint64_t position) const noexcept {
   return index_.map.regions[index_.map.by_offset[position]];
 }
 
-const DataExtent& ContainerReader::extent_of(const PlacedRegion& region) const noexcept {
+const DataExtent& ContainerReader::extent_of(const StoredRegion& region) const noexcept {
   const auto& extents = index_.map.data_extents;
   const auto after =
       std::upper_bound(extents.begin(), extents.end(), region.offset,

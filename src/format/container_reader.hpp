@@ -36,23 +36,23 @@ class ContainerReader {
 
   [[nodiscard]] const Superblock& superblock() const noexcept { return superblock_; }
   /// In the order in which they were saved.
-  [[nodiscard]] const std::vector<PlacedRegion>& regions() const noexcept { return index_.map.regions; }
+  [[nodiscard]] const std::vector<StoredRegion>& regions() const noexcept { return index_.map.regions; }
   /// Null if there is none.
-  [[nodiscard]] const PlacedRegion* find(std::string_view name) const noexcept;
+  [[nodiscard]] const StoredRegion* find(std::string_view name) const noexcept;
   /// The stored CRC32C of the region (small) or of each 4 MiB of it (large, the last with its padding); none for an
   /// empty one. `region` must be one of regions().
-  [[nodiscard]] std::span<const std::uint32_t> checksums(const PlacedRegion& region) const noexcept;
+  [[nodiscard]] std::span<const std::uint32_t> checksums(const StoredRegion& region) const noexcept;
 
   /// One copy into `out`, which must have the region's size. Throws Error{corrupt} naming region and path, and then
   /// the content of `out` is not to be used; Error{mismatch} if the size is another.
-  void read(const PlacedRegion& region, std::span<std::byte> out) const;
+  void read(const StoredRegion& region, std::span<std::byte> out) const;
 
   /// Reads a region to memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what
   /// `staging` does.
-  void read(const PlacedRegion& region, device::Staging& staging, const device::Span& out) const;
+  void read(const StoredRegion& region, device::Staging& staging, const device::Span& out) const;
 
   /// Reads a region to the start of `out`, a block of 4 MiB at a time, each checked before it is written.
-  void read(const PlacedRegion& region, fs::ByteAccess& out) const;
+  void read(const StoredRegion& region, fs::ByteAccess& out) const;
 
   /// The checkpoint's attributes as they lie in logical rank 0's container (attributes.hpp decodes them); empty if
   /// there are none. Throws Error{corrupt}.
@@ -67,12 +67,12 @@ class ContainerReader {
   [[nodiscard]] std::vector<Damage> verify(const std::function<void(std::uint64_t)>& on_progress = {}) const;
 
   /// Whether read() has given out all of this region, unharmed.
-  using WasRead = std::function<bool(const PlacedRegion& region)>;
+  using WasRead = std::function<bool(const StoredRegion& region)>;
   /// Verifies what `was_read` has not: with the reads that it knows of, it is every byte of the file. Empty if all is
   /// well.
-  [[nodiscard]] std::vector<Damage> verify_rest(const WasRead& was_read) const;
+  [[nodiscard]] std::vector<Damage> verify_unread(const WasRead& was_read) const;
   /// How many bytes of regions that takes.
-  [[nodiscard]] std::uint64_t rest_bytes(const WasRead& was_read) const;
+  [[nodiscard]] std::uint64_t unread_bytes(const WasRead& was_read) const;
 
  private:
   void verify_structure(std::vector<Damage>& damages, const std::function<void(std::uint64_t)>& progress) const;
@@ -80,10 +80,10 @@ class ContainerReader {
                    const std::function<void(std::uint64_t)>& progress) const;
   void verify_run(const DataExtent& extent, std::vector<Damage>& damages) const;
   [[nodiscard]] bool is_read(const DataExtent& extent, const WasRead& was_read) const;
-  void check_size(const PlacedRegion& region, std::uint64_t size_bytes) const;
-  void check_blocks(const PlacedRegion& region, std::size_t first, std::span<const std::uint32_t> found) const;
-  [[nodiscard]] const PlacedRegion& region_at(std::uint64_t position) const noexcept;
-  [[nodiscard]] const DataExtent& extent_of(const PlacedRegion& region) const noexcept;
+  void check_size(const StoredRegion& region, std::uint64_t size_bytes) const;
+  void check_blocks(const StoredRegion& region, std::size_t first, std::span<const std::uint32_t> found) const;
+  [[nodiscard]] const StoredRegion& region_at(std::uint64_t position) const noexcept;
+  [[nodiscard]] const DataExtent& extent_of(const StoredRegion& region) const noexcept;
 
   fs::ByteAccess& bytes_;
   std::string path_;

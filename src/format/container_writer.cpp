@@ -81,8 +81,8 @@ void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, cons
 }
 
 /// The references must outlive the result.
-ContainerWriter::CopyIn ContainerWriter::from_device(device::Staging& staging, const device::Span& from,
-                                                     bool straight) {
+ContainerWriter::WriteRegion ContainerWriter::from_device(device::Staging& staging, const device::Span& from,
+                                                          bool straight) {
   return [this, &staging, &from, straight](fs::ByteAccess& file, std::uint64_t offset, bool stays) {
     // Registering is slow: not for memory that is mapped anew at the next region.
     const device::HostMemory memory = straight && stays ? target_.memory() : device::HostMemory();
@@ -96,7 +96,7 @@ void ContainerWriter::add(const RegionSpec& spec, fs::ByteAccess& from, std::uin
   });
 }
 
-void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, const CopyIn& copy) {
+void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, const WriteRegion& copy) {
   Attempt attempt(*this);
   begin_adding(spec, bytes);
   if (!add_predicted(spec, copy)) {
@@ -114,9 +114,9 @@ void ContainerWriter::begin_adding(const RegionSpec& spec, std::uint64_t bytes) 
   check_bytes(spec, bytes);
 }
 
-bool ContainerWriter::add_predicted(const RegionSpec& spec, const CopyIn& copy) {
+bool ContainerWriter::add_predicted(const RegionSpec& spec, const WriteRegion& copy) {
   const std::shared_lock lock(mutex_);
-  const std::ptrdiff_t position = take_predicted(spec);
+  const std::ptrdiff_t position = claim_predicted(spec);
   if (position < 0) return false;
   const auto i = static_cast<std::size_t>(position);
   saved_[i].checksums = copy(target_.bytes(), predicted_->regions[i].offset, true);
@@ -124,7 +124,7 @@ bool ContainerWriter::add_predicted(const RegionSpec& spec, const CopyIn& copy) 
 }
 
 /// Under the lock. The region's position, which is taken from now on; -1 if it was not predicted.
-std::ptrdiff_t ContainerWriter::take_predicted(const RegionSpec& spec) {
+std::ptrdiff_t ContainerWriter::claim_predicted(const RegionSpec& spec) {
   if (layout_) throw Error(ErrorCode::bad_state, "the container is finished; no region can be added");
   if (builder_) return -1;
   const std::ptrdiff_t position = predicted_->position(spec.name);
@@ -142,8 +142,8 @@ bool ContainerWriter::promise(const RegionSpec& spec) {
   Attempt attempt(*this);
   begin_adding(spec, size_bytes(spec));
   const std::shared_lock lock(mutex_);
-  const std::ptrdiff_t position = take_predicted(spec);
-  if (position >= 0) saved_[static_cast<std::size_t>(position)].is_promised = true;
+  const std::ptrdiff_t position = claim_predicted(spec);
+  if (position >= 0) saved_[static_cast<std::size_t>(position)].is_reserved = true;
   attempt.succeeded();
   return position >= 0;
 }
@@ -165,9 +165,9 @@ void ContainerWriter::fill(const RegionSpec& spec, device::Staging& staging, con
     saved = &saved_[static_cast<std::size_t>(position)];
     offset = predicted_->regions[static_cast<std::size_t>(position)].offset;
   }
-  invariant(saved->is_promised, "a region that was promised is filled once");
+  invariant(saved->is_reserved, "a region that was promised is filled once");
   saved->checksums = from_device(staging, from, straight)(target_.bytes(), offset, !builder_);
-  saved->is_promised = false;
+  saved->is_reserved = false;
   attempt.succeeded();
 }
 
@@ -195,7 +195,7 @@ void ContainerWriter::leave_prediction() {
   std::vector<std::size_t> beyond;
   bool in_prefix = true;
   for (std::size_t i = 0; i < old.size(); ++i) {
-    const PlacedRegion& region = predicted_->regions[i];
+    const StoredRegion& region = predicted_->regions[i];
     in_prefix = in_prefix && taken_[i];
     if (!taken_[i]) continue;
     old[i].spec = region.spec;
@@ -222,7 +222,7 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
   std::vector<std::unique_ptr<std::byte[]>> copies;  // NOLINT(*-avoid-c-arrays)
   for (const std::size_t i : positions) {
     const Saved& region = saved[i];
-    if (region.is_promised) {  // there is nothing to move yet
+    if (region.is_reserved) {  // there is nothing to move yet
       copies.emplace_back();
       continue;
     }
@@ -238,7 +238,7 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
     Saved& region = saved_.emplace_back(std::move(saved[positions[k]]));
     region.offset = builder_->add(region.spec);
     reserve(region.offset + region.size_bytes);
-    if (region.is_promised) continue;
+    if (region.is_reserved) continue;
     region.checksums = copy_region_in(target_.bytes(), region.offset, {copies[k].get(), region.size_bytes});
     copies[k].reset();
   }
@@ -258,7 +258,7 @@ std::shared_ptr<const Layout> ContainerWriter::finish() {
   if (failed_)
     throw Error(ErrorCode::bad_state, "a region of this checkpoint could not be saved; abandon the checkpoint");
   if (layout_) throw Error(ErrorCode::bad_state, "the container is already finished");
-  invariant(std::ranges::none_of(saved_, &Saved::is_promised), "what was promised is filled before the end");
+  invariant(std::ranges::none_of(saved_, &Saved::is_reserved), "what was promised is filled before the end");
   if (!builder_ && !all_taken(taken_)) leave_prediction();
   std::shared_ptr<const Layout> layout = builder_ ? builder_->finish() : predicted_;
   builder_.reset();
@@ -273,7 +273,7 @@ std::shared_ptr<const Layout> ContainerWriter::finish() {
 void ContainerWriter::write_structure() {
   fs::ByteAccess& file = target_.bytes();
   for (const MetadataExtent& extent : layout_->metadata)
-    static_cast<void>(file.copy_in(extent.offset, extent.bytes, 0));
+    static_cast<void>(file.write_with_crc(extent.offset, extent.bytes, 0));
   write_padding(file, *layout_);
 
   std::vector<const BlockChecksums*> regions;
@@ -281,8 +281,9 @@ void ContainerWriter::write_structure() {
   const std::vector<std::uint32_t> checksums = extent_checksums(*layout_, regions);
   const std::vector<std::byte>& head = layout_->index_head;
   const std::uint64_t padding = layout_->index_room - layout_->index_size();
-  index_crc_ = file.copy_in(layout_->index_offset, head, 0);
-  index_crc_ = file.copy_in(layout_->index_offset + head.size(), std::as_bytes(std::span(checksums)), index_crc_);
+  index_crc_ = file.write_with_crc(layout_->index_offset, head, 0);
+  index_crc_ =
+      file.write_with_crc(layout_->index_offset + head.size(), std::as_bytes(std::span(checksums)), index_crc_);
   write_zeros(file, layout_->index_offset + layout_->index_size(), padding);
   index_extent_crc_ = crc32c_zeros(padding, index_crc_);
 }
@@ -303,7 +304,7 @@ SuperblockBytes ContainerWriter::sealed_head(Superblock identity) const {
 }
 
 void ContainerWriter::seal(const Superblock& identity) {
-  static_cast<void>(target_.bytes().copy_in(0, sealed_head(identity), 0));
+  static_cast<void>(target_.bytes().write_with_crc(0, sealed_head(identity), 0));
 }
 
 std::uint64_t ContainerWriter::container_bytes() const {

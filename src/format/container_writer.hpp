@@ -93,17 +93,17 @@ class ContainerWriter {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
     BlockChecksums checksums;
-    bool is_promised = false;  // promised, and not filled yet
+    bool is_reserved = false;  // promised, and not filled yet
   };
   class Attempt;
   /// Copies a region's bytes to this offset of the file. `stays`: the file is not going to grow, as far as is known.
-  using CopyIn = std::function<BlockChecksums(fs::ByteAccess& file, std::uint64_t offset, bool stays)>;
+  using WriteRegion = std::function<BlockChecksums(fs::ByteAccess& file, std::uint64_t offset, bool stays)>;
 
-  void add_copied(const RegionSpec& spec, std::uint64_t bytes, const CopyIn& copy);
-  [[nodiscard]] bool add_predicted(const RegionSpec& spec, const CopyIn& copy);
+  void add_copied(const RegionSpec& spec, std::uint64_t bytes, const WriteRegion& copy);
+  [[nodiscard]] bool add_predicted(const RegionSpec& spec, const WriteRegion& copy);
   void begin_adding(const RegionSpec& spec, std::uint64_t bytes) const;
-  [[nodiscard]] std::ptrdiff_t take_predicted(const RegionSpec& spec);
-  [[nodiscard]] CopyIn from_device(device::Staging& staging, const device::Span& from, bool straight);
+  [[nodiscard]] std::ptrdiff_t claim_predicted(const RegionSpec& spec);
+  [[nodiscard]] WriteRegion from_device(device::Staging& staging, const device::Span& from, bool straight);
   [[nodiscard]] Saved& place(const RegionSpec& spec);
   void leave_prediction();
   void reserve(std::uint64_t size_bytes);

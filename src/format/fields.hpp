@@ -31,7 +31,7 @@ template <class T>
 }
 
 /// Throws Error{corrupt} for the file at `path`.
-[[noreturn]] inline void refuse_corrupt(std::string_view path, std::string message) {
+[[noreturn]] inline void throw_corrupt(std::string_view path, std::string message) {
   throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, std::string(path), 0});
 }
 

@@ -31,34 +31,34 @@ extern "C" herr_t keep_description(unsigned /*n*/, const H5E_error2_t* error, vo
 // Sign, exponent and mantissa, from the top. That the greatest exponent means infinity and NaN cannot be changed.
 Hdf5Handle small_float(std::size_t exponent_bits, std::size_t mantissa_bits, std::size_t bias) {
   const std::size_t sign_at = exponent_bits + mantissa_bits;
-  Hdf5Handle type(checked(H5Tcopy(H5T_IEEE_F32LE), "copy a type"), H5Tclose);
-  checked(H5Tset_fields(type.get(), sign_at, mantissa_bits, exponent_bits, 0, mantissa_bits), "set a type's fields");
-  checked(H5Tset_size(type.get(), (sign_at + 1) / 8), "set a type's size");
-  checked(H5Tset_ebias(type.get(), bias), "set a type's exponent bias");
+  Hdf5Handle type(check_hdf5(H5Tcopy(H5T_IEEE_F32LE), "copy a type"), H5Tclose);
+  check_hdf5(H5Tset_fields(type.get(), sign_at, mantissa_bits, exponent_bits, 0, mantissa_bits), "set a type's fields");
+  check_hdf5(H5Tset_size(type.get(), (sign_at + 1) / 8), "set a type's size");
+  check_hdf5(H5Tset_ebias(type.get(), bias), "set a type's exponent bias");
   return type;
 }
 
 Hdf5Handle complex_of(hid_t part) {
   const std::size_t part_bytes = H5Tget_size(part);
-  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, 2 * part_bytes), "create a type"), H5Tclose);
-  checked(H5Tinsert(type.get(), "r", 0, part), "add to a type");
-  checked(H5Tinsert(type.get(), "i", part_bytes, part), "add to a type");
+  Hdf5Handle type(check_hdf5(H5Tcreate(H5T_COMPOUND, 2 * part_bytes), "create a type"), H5Tclose);
+  check_hdf5(H5Tinsert(type.get(), "r", 0, part), "add to a type");
+  check_hdf5(H5Tinsert(type.get(), "i", part_bytes, part), "add to a type");
   return type;
 }
 
 // As h5py writes numpy.bool_.
 Hdf5Handle boolean_type() {
-  Hdf5Handle type(checked(H5Tenum_create(H5T_STD_I8LE), "create a type"), H5Tclose);
+  Hdf5Handle type(check_hdf5(H5Tenum_create(H5T_STD_I8LE), "create a type"), H5Tclose);
   constexpr signed char kHdf5False = 0;
   constexpr signed char kHdf5True = 1;
-  checked(H5Tenum_insert(type.get(), "FALSE", &kHdf5False), "add to a type");
-  checked(H5Tenum_insert(type.get(), "TRUE", &kHdf5True), "add to a type");
+  check_hdf5(H5Tenum_insert(type.get(), "FALSE", &kHdf5False), "add to a type");
+  check_hdf5(H5Tenum_insert(type.get(), "TRUE", &kHdf5True), "add to a type");
   return type;
 }
 
 Hdf5Handle opaque_type() {
-  Hdf5Handle type(checked(H5Tcreate(H5T_OPAQUE, 1), "create a type"), H5Tclose);
-  checked(H5Tset_tag(type.get(), ""), "name a type");  // h5py reads no other
+  Hdf5Handle type(check_hdf5(H5Tcreate(H5T_OPAQUE, 1), "create a type"), H5Tclose);
+  check_hdf5(H5Tset_tag(type.get(), ""), "name a type");  // h5py reads no other
   return type;
 }
 
@@ -80,7 +80,7 @@ hid_t predefined(DataType dtype) {
 
 }  // namespace
 
-Hdf5Gate::Hdf5Gate() : lock_(process_wide().mutex) {
+Hdf5Lock::Hdf5Lock() : lock_(process_wide().mutex) {
   ++process_wide().entries;
   std::array<unsigned, 3> linked{};
   H5get_libversion(&linked[0], &linked[1], &linked[2]);
@@ -93,7 +93,7 @@ Hdf5Gate::Hdf5Gate() : lock_(process_wide().mutex) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
-Hdf5Gate::~Hdf5Gate() {
+Hdf5Lock::~Hdf5Lock() {
   if (!saved_) return;
 #ifndef H5_NO_DEPRECATED_SYMBOLS
   if (is_v2_ == 0) {
@@ -104,7 +104,7 @@ Hdf5Gate::~Hdf5Gate() {
   H5Eset_auto2(H5E_DEFAULT, auto2_, data_);
 }
 
-hid_t checked(hid_t result, const std::string& what) {
+hid_t check_hdf5(hid_t result, const std::string& what) {
   if (result >= 0) return result;
   std::string words = "no reason given";
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_description, &words);
@@ -124,26 +124,26 @@ Hdf5Handle make_file_type(DataType dtype) {
     case DataType::complex128: return complex_of(H5T_IEEE_F64LE);
     case DataType::boolean: return boolean_type();
     case DataType::opaque: return opaque_type();
-    default: return {checked(H5Tcopy(predefined(dtype)), "copy a type"), H5Tclose};
+    default: return {check_hdf5(H5Tcopy(predefined(dtype)), "copy a type"), H5Tclose};
   }
 }
 
 Hdf5Handle make_struct_type(std::string_view members, std::uint64_t size_bytes) {
-  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, size_bytes), "create a type"), H5Tclose);
+  Hdf5Handle type(check_hdf5(H5Tcreate(H5T_COMPOUND, size_bytes), "create a type"), H5Tclose);
   for (const Member& member : parse_members(members)) {
     Hdf5Handle of = make_file_type(member.dtype);
     if (member.shape.dimensions() != 0) {
       std::array<hsize_t, Shape::kMaxDimensions> extents{};
       for (std::size_t i = 0; i < member.shape.dimensions(); ++i) extents.at(i) = member.shape[i];
       const auto dimensions = static_cast<unsigned>(member.shape.dimensions());
-      of = {checked(H5Tarray_create2(of.get(), dimensions, extents.data()), "create a type"), H5Tclose};
+      of = {check_hdf5(H5Tarray_create2(of.get(), dimensions, extents.data()), "create a type"), H5Tclose};
     }
-    checked(H5Tinsert(type.get(), member.name.c_str(), member.offset, of.get()), "add to a type");
+    check_hdf5(H5Tinsert(type.get(), member.name.c_str(), member.offset, of.get()), "add to a type");
   }
   return type;
 }
 
-std::uint64_t hdf5_entries() noexcept { return process_wide().entries; }
+std::uint64_t hdf5_call_count() noexcept { return process_wide().entries; }
 
 void check_hdf5_version(const std::array<unsigned, 3>& built_with, const std::array<unsigned, 3>& linked) {
   if (built_with == linked) return;

@@ -16,12 +16,12 @@ namespace kedge::format {
 
 /// Held around every stretch of HDF5 calls: the process-wide mutex; and HDF5's habit of printing errors switched off
 /// for this thread and restored as the application had it.
-class Hdf5Gate {
+class Hdf5Lock {
  public:
-  Hdf5Gate();
-  ~Hdf5Gate();
-  Hdf5Gate(const Hdf5Gate&) = delete;
-  Hdf5Gate& operator=(const Hdf5Gate&) = delete;
+  Hdf5Lock();
+  ~Hdf5Lock();
+  Hdf5Lock(const Hdf5Lock&) = delete;
+  Hdf5Lock& operator=(const Hdf5Lock&) = delete;
 
  private:
   std::unique_lock<std::mutex> lock_;
@@ -61,7 +61,7 @@ class Hdf5Handle {
 };
 
 /// Throws Error{io} "HDF5 could not <what>: <its words>" if `result` is negative; otherwise returns it.
-hid_t checked(hid_t result, const std::string& what);
+hid_t check_hdf5(hid_t result, const std::string& what);
 
 /// The file type of a region's elements. Call it under the gate.
 [[nodiscard]] Hdf5Handle make_file_type(kedge::DataType dtype);

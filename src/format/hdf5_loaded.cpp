@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "base/loaded_objects.hpp"
+#include "base/loaded_libraries.hpp"
 #include "base/text.hpp"
 
 namespace kedge::format {
@@ -29,7 +29,7 @@ bool is_hdf5(std::string_view path) {
 /// In the object itself; a look-up by its handle also searches what it depends on.
 void* symbol_in(void* object, const std::string& path, const char* name) {
   void* const address = dlsym(object, name);
-  return address != nullptr && object_of(address) == path ? address : nullptr;
+  return address != nullptr && library_at(address) == path ? address : nullptr;
 }
 
 std::string words(const LoadedHdf5& library) {
@@ -51,10 +51,10 @@ LoadedHdf5 linked_hdf5(const std::string& program) {
 
 std::vector<LoadedHdf5> loaded_hdf5() {
   const auto* const our_open = reinterpret_cast<const void*>(&H5open);
-  const std::string ours = object_of(our_open);
+  const std::string ours = library_at(our_open);
   std::vector<LoadedHdf5> loaded;
   if (kedge::is_in_program(our_open)) loaded.push_back(linked_hdf5(ours));
-  for (const std::string& path : loaded_objects()) {
+  for (const std::string& path : loaded_libraries()) {
     if (!is_hdf5(path)) continue;
     void* const object = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (object == nullptr) continue;

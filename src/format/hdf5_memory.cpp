@@ -147,9 +147,9 @@ void SparseMemory::resize(std::uint64_t size_bytes) noexcept {
 void select_memory(hid_t access, SparseMemory& memory) {
   const H5FD_class_t of_memory = driver();
   // Registered until the last list and file that use it are closed.
-  const Hdf5Handle id(checked(H5FDregister(&of_memory), "register a file driver"), H5FDunregister);
+  const Hdf5Handle id(check_hdf5(H5FDregister(&of_memory), "register a file driver"), H5FDunregister);
   const Info info{&memory};
-  checked(H5Pset_driver(access, id.get(), &info), "select the file driver");
+  check_hdf5(H5Pset_driver(access, id.get(), &info), "select the file driver");
 }
 
 }  // namespace kedge::format

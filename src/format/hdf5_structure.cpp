@@ -14,56 +14,57 @@ constexpr const char* kName = "structure";  // of no file on any disk
 
 Hdf5Handle file_creation() {
   Hdf5Handle list = object_properties(H5P_FILE_CREATE);
-  checked(H5Pset_userblock(list.get(), kSuperblockBytes), "set the user block");
+  check_hdf5(H5Pset_userblock(list.get(), kSuperblockBytes), "set the user block");
   return list;
 }
 
 // Old enough for every reader of today, and locking off: nobody else has this file.
 Hdf5Handle file_access(SparseMemory& memory, std::uint64_t meta_block_bytes, Hdf5Versions versions,
                        H5F_libver_t oldest = H5F_LIBVER_V18) {
-  Hdf5Handle list(checked(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
+  Hdf5Handle list(check_hdf5(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
   select_memory(list.get(), memory);
   const H5F_libver_t newest = versions == Hdf5Versions::v1_8 ? H5F_LIBVER_V18 : H5F_LIBVER_V110;
-  checked(H5Pset_libver_bounds(list.get(), oldest, newest), "set the version bounds");
-  checked(H5Pset_alignment(list.get(), kLargeRegionBytes, kAlignmentBytes), "set the alignment");
-  checked(H5Pset_meta_block_size(list.get(), meta_block_bytes), "set the size of metadata blocks");
-  checked(H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG), "set how the file closes");
+  check_hdf5(H5Pset_libver_bounds(list.get(), oldest, newest), "set the version bounds");
+  check_hdf5(H5Pset_alignment(list.get(), kLargeRegionBytes, kAlignmentBytes), "set the alignment");
+  check_hdf5(H5Pset_meta_block_size(list.get(), meta_block_bytes), "set the size of metadata blocks");
+  check_hdf5(H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG), "set how the file closes");
 #if H5_VERSION_GE(1, 10, 7)
-  checked(H5Pset_file_locking(list.get(), false, true), "switch file locking off");
+  check_hdf5(H5Pset_file_locking(list.get(), false, true), "switch file locking off");
 #endif
   return list;
 }
 
 Hdf5Handle dataset_creation() {
   Hdf5Handle list = object_properties(H5P_DATASET_CREATE);
-  checked(H5Pset_layout(list.get(), H5D_CONTIGUOUS), "set the layout");
-  checked(H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY), "set the allocation time");
-  checked(H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER), "switch filling off");
+  check_hdf5(H5Pset_layout(list.get(), H5D_CONTIGUOUS), "set the layout");
+  check_hdf5(H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY), "set the allocation time");
+  check_hdf5(H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER), "switch filling off");
   return list;
 }
 
 Hdf5Handle link_creation() {
-  Hdf5Handle list(checked(H5Pcreate(H5P_LINK_CREATE), "create a property list"), H5Pclose);
-  checked(H5Pset_char_encoding(list.get(), H5T_CSET_UTF8), "set the encoding of names");
+  Hdf5Handle list(check_hdf5(H5Pcreate(H5P_LINK_CREATE), "create a property list"), H5Pclose);
+  check_hdf5(H5Pset_char_encoding(list.get(), H5T_CSET_UTF8), "set the encoding of names");
   return list;
 }
 
 Hdf5Handle create_file(const Hdf5Handle& access) {
   const Hdf5Handle creation = file_creation();
-  return {checked(H5Fcreate(kName, H5F_ACC_TRUNC, creation.get(), access.get()), "create its scratch file"), H5Fclose};
+  return {check_hdf5(H5Fcreate(kName, H5F_ACC_TRUNC, creation.get(), access.get()), "create its scratch file"),
+          H5Fclose};
 }
 
 // Makes a root group whose header has no checksum: of the two forms of object headers only the old one has none. HDF5
 // takes it for what it creates while the version bounds permit the oldest libraries: for the root group alone.
 Hdf5Handle create_with_old_root(SparseMemory& memory, std::uint64_t meta_block_bytes) {
   Hdf5Handle file = create_file(file_access(memory, meta_block_bytes, Hdf5Versions::v1_10, H5F_LIBVER_EARLIEST));
-  checked(H5Fset_libver_bounds(file.get(), H5F_LIBVER_V18, H5F_LIBVER_V110), "set the version bounds");
+  check_hdf5(H5Fset_libver_bounds(file.get(), H5F_LIBVER_V18, H5F_LIBVER_V110), "set the version bounds");
 #if H5_VERSION_GE(1, 12, 0)
   H5O_native_info_t root;
-  checked(H5Oget_native_info(file.get(), &root, H5O_NATIVE_INFO_HDR), "describe the root group");
+  check_hdf5(H5Oget_native_info(file.get(), &root, H5O_NATIVE_INFO_HDR), "describe the root group");
 #else
   H5O_info_t root;
-  checked(H5Oget_info2(file.get(), &root, H5O_INFO_HDR), "describe the root group");
+  check_hdf5(H5Oget_info2(file.get(), &root, H5O_INFO_HDR), "describe the root group");
 #endif
   if (root.hdr.version != 1) {
     throw Error(ErrorCode::io, "HDF5 made a root group whose attributes cannot be overwritten; please report this");
@@ -75,17 +76,17 @@ Hdf5Handle create_with_old_root(SparseMemory& memory, std::uint64_t meta_block_b
 
 // Times would make two files of one structure differ.
 Hdf5Handle object_properties(hid_t kind) {
-  Hdf5Handle list(checked(H5Pcreate(kind), "create a property list"), H5Pclose);
-  checked(H5Pset_obj_track_times(list.get(), false), "switch object times off");
+  Hdf5Handle list(check_hdf5(H5Pcreate(kind), "create a property list"), H5Pclose);
+  check_hdf5(H5Pset_obj_track_times(list.get(), false), "switch object times off");
   return list;
 }
 
 Hdf5Handle dataspace(const Shape& shape) {
-  if (shape.dimensions() == 0) return {checked(H5Screate(H5S_SCALAR), "create a dataspace"), H5Sclose};
+  if (shape.dimensions() == 0) return {check_hdf5(H5Screate(H5S_SCALAR), "create a dataspace"), H5Sclose};
   std::array<hsize_t, Shape::kMaxDimensions> extents{};
   for (std::size_t i = 0; i < shape.dimensions(); ++i) extents[i] = shape[i];
   const int dimensions = static_cast<int>(shape.dimensions());
-  return {checked(H5Screate_simple(dimensions, extents.data(), nullptr), "create a dataspace"), H5Sclose};
+  return {check_hdf5(H5Screate_simple(dimensions, extents.data(), nullptr), "create a dataspace"), H5Sclose};
 }
 
 const Hdf5Handle& Hdf5Scratch::Impl::type(const Elements& elements, const Shape& shape) {
@@ -106,17 +107,17 @@ Shape shape_in_file(const Elements& elements, const Shape& shape) {
 
 std::uint64_t Hdf5Scratch::Impl::create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const {
   const Hdf5Handle dataset(
-      checked(H5Dcreate2(file.get(), path.c_str(), type, space, links.get(), creation, H5P_DEFAULT),
-              "create dataset '" + path + "'"),
+      check_hdf5(H5Dcreate2(file.get(), path.c_str(), type, space, links.get(), creation, H5P_DEFAULT),
+                 "create dataset '" + path + "'"),
       H5Dclose);
   if (H5Sget_simple_extent_npoints(space) == 0) return 0;  // HDF5 answers 4095 for these, inside the user block
   const haddr_t offset = H5Dget_offset(dataset.get());
-  if (offset == HADDR_UNDEF || offset < kSuperblockBytes) checked(-1, "place dataset '" + path + "'");
+  if (offset == HADDR_UNDEF || offset < kSuperblockBytes) check_hdf5(-1, "place dataset '" + path + "'");
   return offset;
 }
 
 Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions) {
-  const Hdf5Gate gate;
+  const Hdf5Lock gate;
   auto impl = std::make_unique<Impl>(versions);  // dies before the gate if something below throws
   impl->groups = object_properties(H5P_GROUP_CREATE);
   impl->datasets = dataset_creation();
@@ -128,36 +129,36 @@ Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions) 
 
 Hdf5Scratch::~Hdf5Scratch() {
   if (!impl_) return;
-  const Hdf5Gate gate;
+  const Hdf5Lock gate;
   impl_.reset();
 }
 
 void Hdf5Scratch::create_group(const std::string& path) {
-  const Hdf5Gate gate;
+  const Hdf5Lock gate;
   const Hdf5Handle group(
-      checked(H5Gcreate2(impl_->file.get(), path.c_str(), impl_->links.get(), impl_->groups.get(), H5P_DEFAULT),
-              "create group '" + path + "'"),
+      check_hdf5(H5Gcreate2(impl_->file.get(), path.c_str(), impl_->links.get(), impl_->groups.get(), H5P_DEFAULT),
+                 "create group '" + path + "'"),
       H5Gclose);
 }
 
 std::uint64_t Hdf5Scratch::create_dataset(const std::string& path, const Elements& elements, const Shape& shape) {
-  const Hdf5Gate gate;
+  const Hdf5Lock gate;
   return impl_->create_placed(path, impl_->type(elements, shape).get(), dataspace(shape_in_file(elements, shape)).get(),
                               impl_->datasets.get());
 }
 
 void Hdf5Scratch::reopen(std::uint64_t meta_block_bytes) {
-  const Hdf5Gate gate;
-  checked(impl_->file.close(), "close its scratch file");
+  const Hdf5Lock gate;
+  check_hdf5(impl_->file.close(), "close its scratch file");
   if (impl_->memory.is_incomplete()) throw std::bad_alloc();
   const Hdf5Handle access = file_access(impl_->memory, meta_block_bytes, impl_->versions);
-  impl_->file = {checked(H5Fopen(kName, H5F_ACC_RDWR, access.get()), "reopen its scratch file"), H5Fclose};
+  impl_->file = {check_hdf5(H5Fopen(kName, H5F_ACC_RDWR, access.get()), "reopen its scratch file"), H5Fclose};
 }
 
 std::uint64_t Hdf5Scratch::close() {
   {
-    const Hdf5Gate gate;
-    checked(impl_->file.close(), "close its scratch file");
+    const Hdf5Lock gate;
+    check_hdf5(impl_->file.close(), "close its scratch file");
   }
   if (impl_->memory.is_incomplete()) throw std::bad_alloc();
   return impl_->memory.size_bytes();

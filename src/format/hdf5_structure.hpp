@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/shown_attributes.hpp"
+#include "format/hdf5_attributes.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::format {
@@ -61,7 +61,7 @@ class Hdf5Scratch {
   void create_virtual(const std::string& path, const Elements& elements, const Shape& shape, const std::string& source,
                       const std::vector<VirtualPart>& parts, std::span<const std::byte> fill);
   /// An attribute of the root group of a file for 1.10, with this value, as long as its room.
-  void create_attribute(const ShownAttribute& attribute, std::span<const std::byte> value);
+  void create_attribute(const Hdf5Attribute& attribute, std::span<const std::byte> value);
   /// A link to the object `target` of another file. Its group must exist.
   void create_external_link(const std::string& path, const std::string& file, const std::string& target);
   /// Closes the file and opens it again, to go on with larger metadata blocks.
@@ -77,7 +77,7 @@ class Hdf5Scratch {
 };
 
 /// How often this process has gone into the HDF5 library so far; for tests that hold "no HDF5 call".
-[[nodiscard]] std::uint64_t hdf5_entries() noexcept;
+[[nodiscard]] std::uint64_t hdf5_call_count() noexcept;
 
 /// Throws Error{bad_state} if the versions (major, minor, release) differ.
 void check_hdf5_version(const std::array<unsigned, 3>& built_with, const std::array<unsigned, 3>& linked);

@@ -11,7 +11,7 @@
 namespace kedge::format {
 namespace {
 
-[[noreturn]] void refuse_index(std::string_view path, const std::string& message) {
+[[noreturn]] void throw_corrupt_index(std::string_view path, const std::string& message) {
   throw Error(Failure{ErrorCode::corrupt, "the index cannot be used: " + message, -1, std::string(path), 0});
 }
 
@@ -43,7 +43,7 @@ Json to_json(const Placement& placement) {
   return Json(nullptr);
 }
 
-void put_region(std::vector<std::uint8_t>& out, const PlacedRegion& region) {
+void put_region(std::vector<std::uint8_t>& out, const StoredRegion& region) {
   const RegionSpec& spec = region.spec;
   Json fields = Json::array({spec.name, static_cast<unsigned>(spec.dtype), to_json(spec.shape), to_json(spec.placement),
                              spec.routed, region.offset, region.size_bytes});
@@ -55,7 +55,7 @@ void put_region(std::vector<std::uint8_t>& out, const PlacedRegion& region) {
 
 Shape read_shape(CborReader& reader, std::string_view path) {
   const std::uint64_t dimensions = reader.array();
-  if (dimensions > Shape::kMaxDimensions) refuse_index(path, "a shape has too many dimensions");
+  if (dimensions > Shape::kMaxDimensions) throw_corrupt_index(path, "a shape has too many dimensions");
   std::array<std::uint64_t, Shape::kMaxDimensions> extents{};
   for (std::uint64_t i = 0; i < dimensions; ++i) extents[i] = reader.number();
   return Shape(std::span(extents).first(dimensions));
@@ -64,29 +64,31 @@ Shape read_shape(CborReader& reader, std::string_view path) {
 Placement read_placement(CborReader& reader, std::string_view path) {
   if (reader.take_null()) return {};
   if (!reader.next_is_array()) {
-    if (!reader.boolean()) refuse_index(path, "a placement is malformed");
+    if (!reader.boolean()) throw_corrupt_index(path, "a placement is malformed");
     return Replicated{};
   }
   const std::uint64_t fields = reader.array();
-  if (fields != 2 && fields != 3) refuse_index(path, "a shard's placement is malformed");
+  if (fields != 2 && fields != 3) throw_corrupt_index(path, "a shard's placement is malformed");
   Shard shard;
   shard.global_shape = read_shape(reader, path);
   shard.offset = read_shape(reader, path);
-  if (fields == 3 && !(shard.holes_allowed = reader.boolean())) refuse_index(path, "a shard's placement is malformed");
+  if (fields == 3 && !(shard.holes_allowed = reader.boolean()))
+    throw_corrupt_index(path, "a shard's placement is malformed");
   return shard;
 }
 
-PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::string_view path) {
+StoredRegion read_region(CborReader& reader, std::uint64_t file_size, std::string_view path) {
   const std::uint64_t fields = reader.array();
-  if (fields != kRegionFields && fields != kRegionFields + 1) refuse_index(path, "a region is malformed");
-  PlacedRegion region;
+  if (fields != kRegionFields && fields != kRegionFields + 1) throw_corrupt_index(path, "a region is malformed");
+  StoredRegion region;
   region.spec.name = reader.text();
   const std::uint64_t dtype = reader.number();
   region.spec.dtype = dtype <= 255 ? static_cast<DataType>(dtype) : DataType{};
   if (kedge::size_bytes(region.spec.dtype) == 0) {  // later versions of Kedge may have more of them
-    refuse_index(path, kedge::compose(
-                           "region '{}' has data type {}, which this Kedge does not know; use the Kedge that wrote it",
-                           shown(region.spec.name), dtype));
+    throw_corrupt_index(
+        path,
+        kedge::compose("region '{}' has data type {}, which this Kedge does not know; use the Kedge that wrote it",
+                       shown(region.spec.name), dtype));
   }
   region.spec.shape = read_shape(reader, path);
   region.spec.placement = read_placement(reader, path);
@@ -94,13 +96,13 @@ PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   region.offset = reader.number();
   region.size_bytes = reader.number();
   if (fields > kRegionFields && (region.spec.members = reader.text()).empty())
-    refuse_index(path, "a region is malformed");
-  if (const auto problem = check(region.spec)) refuse_index(path, problem->message);
+    throw_corrupt_index(path, "a region is malformed");
+  if (const auto problem = check(region.spec)) throw_corrupt_index(path, problem->message);
   const bool empty = region.size_bytes == 0;
   const bool inside =
       region.offset >= kSuperblockBytes && region.offset <= file_size && region.size_bytes <= file_size - region.offset;
   if (region.size_bytes != size_bytes(region.spec) || (empty ? region.offset != 0 : !inside)) {
-    refuse_index(path, kedge::compose("size or offset of region '{}' is impossible", region.spec.name));
+    throw_corrupt_index(path, kedge::compose("size or offset of region '{}' is impossible", region.spec.name));
   }
   return region;
 }
@@ -114,7 +116,7 @@ void check_extents(CborReader& reader, const RegionMap& map, std::string_view pa
     same = reader.number() == derived.offset && reader.number() == derived.length &&
            reader.number() == derived.region_count;
   }
-  if (!same) refuse_index(path, "its extents do not match its regions");
+  if (!same) throw_corrupt_index(path, "its extents do not match its regions");
 }
 
 }  // namespace
@@ -122,7 +124,7 @@ void check_extents(CborReader& reader, const RegionMap& map, std::string_view pa
 std::vector<std::byte> encode_index_head(const RegionMap& map) {
   std::vector<std::uint8_t> out{0x84, kIndexVersion};
   put_head(out, kArrayHead, map.regions.size());
-  for (const PlacedRegion& region : map.regions) put_region(out, region);
+  for (const StoredRegion& region : map.regions) put_region(out, region);
   put_head(out, kArrayHead, map.data_extents.size());
   for (const DataExtent& extent : map.data_extents) {
     Json::to_cbor(Json::array({extent.offset, extent.length, extent.region_count}), out);
@@ -133,10 +135,10 @@ std::vector<std::byte> encode_index_head(const RegionMap& map) {
   return bytes;
 }
 
-std::uint64_t index_size_bound(std::span<const PlacedRegion> regions, std::uint64_t extents, std::uint64_t checksums) {
+std::uint64_t index_size_bound(std::span<const StoredRegion> regions, std::uint64_t extents, std::uint64_t checksums) {
   std::uint64_t size = kHeadsBytes + extents * kExtentEntryBytesMax + checksums * 4;
   std::vector<std::uint8_t> out;
-  for (const PlacedRegion& region : regions) {
+  for (const StoredRegion& region : regions) {
     out.clear();
     put_region(out, region);
     size += out.size();
@@ -150,11 +152,11 @@ Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> oth
   reader.array_of(4);
   const std::uint64_t version = reader.number();
   if (version != kIndexVersion) {
-    refuse_index(path,
-                 kedge::compose("index version {} is not the one this Kedge reads ({}); use the Kedge that wrote it",
-                                version, kIndexVersion));
+    throw_corrupt_index(
+        path, kedge::compose("index version {} is not the one this Kedge reads ({}); use the Kedge that wrote it",
+                             version, kIndexVersion));
   }
-  std::vector<PlacedRegion> regions;
+  std::vector<StoredRegion> regions;
   for (std::uint64_t left = reader.array(); left != 0; --left) regions.push_back(read_region(reader, file_size, path));
   Index index;
   index.map = make_region_map(std::move(regions), others, file_size, path);
@@ -162,7 +164,7 @@ Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> oth
   const auto stored = reader.bytes();
   reader.end();
   if (stored.size() % 4 != 0 || stored.size() / 4 != index.map.checksum_count) {
-    refuse_index(path, "its number of checksums does not match its regions");
+    throw_corrupt_index(path, "its number of checksums does not match its regions");
   }
   index.checksums.resize(stored.size() / 4);
   if (!stored.empty()) std::memcpy(index.checksums.data(), stored.data(), stored.size());

@@ -15,7 +15,7 @@ namespace kedge::format {
 [[nodiscard]] std::vector<std::byte> encode_index_head(const RegionMap& map);
 
 /// The most bytes an index of these regions can take with so many data extents and checksums.
-[[nodiscard]] std::uint64_t index_size_bound(std::span<const PlacedRegion> regions, std::uint64_t extents,
+[[nodiscard]] std::uint64_t index_size_bound(std::span<const StoredRegion> regions, std::uint64_t extents,
                                              std::uint64_t checksums);
 
 struct Index {

@@ -26,9 +26,9 @@ struct Piece {
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-std::vector<Piece> pieces_of(const std::vector<PlacedRegion>& regions) {
+std::vector<Piece> pieces_of(const std::vector<StoredRegion>& regions) {
   std::vector<Piece> pieces;
-  for (const PlacedRegion& region : regions) {
+  for (const StoredRegion& region : regions) {
     if (region.size_bytes != 0) pieces.push_back({region.offset, region.size_bytes, false});
   }
   return pieces;
@@ -40,7 +40,7 @@ void sort(std::vector<Piece>& pieces) {
 
 // No more data extents and checksums than this can come out, whichever gaps turn out to be padding: a run of small
 // regions ends only at a gap or a large region, and padding may need blocks of its own.
-std::uint64_t index_room_bytes(const std::vector<PlacedRegion>& regions, std::uint64_t meta_block_bytes) {
+std::uint64_t index_room_bytes(const std::vector<StoredRegion>& regions, std::uint64_t meta_block_bytes) {
   std::vector<Piece> pieces = pieces_of(regions);
   sort(pieces);
   std::uint64_t extents = 0;

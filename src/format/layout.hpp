@@ -52,7 +52,7 @@ class LayoutBuilder {
   std::uint64_t meta_block_bytes_;
   std::uint64_t metadata_estimate_bytes_ = 0;
   Hdf5Scratch scratch_;
-  std::vector<PlacedRegion> regions_;
+  std::vector<StoredRegion> regions_;
   std::unordered_set<std::string> names_;
   std::unordered_set<std::string> groups_;
 };

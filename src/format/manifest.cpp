@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "checksum/crc32c.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
@@ -38,20 +38,20 @@ std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> r
 // HDF5's metadata is the same for every commit of a layout, but for the values of its attributes.
 bool changes(const ManifestLayout& layout, const Extent& extent) {
   if (extent.kind != ExtentKind::metadata) return true;
-  return std::ranges::any_of(layout.shown_attributes, [&](const ShownAttribute& attribute) {
+  return std::ranges::any_of(layout.shown_attributes, [&](const Hdf5Attribute& attribute) {
     return attribute.offset >= extent.offset && attribute.offset - extent.offset < extent.length;
   });
 }
 
 ManifestHead read_head(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
   if (file_size < kSuperblockBytes)
-    refuse_corrupt(path, kedge::compose("not a Kedge manifest: it has only {} bytes", file_size));
+    throw_corrupt(path, kedge::compose("not a Kedge manifest: it has only {} bytes", file_size));
   SuperblockBytes stored{};
   bytes.read(0, stored);
   ManifestHead head = decode_manifest_head(stored, path);
   if (head.file_size != file_size) {
-    refuse_corrupt(path, kedge::compose("the manifest was written with {} bytes and now has {}: {}", head.file_size,
-                                        file_size, file_size < head.file_size ? "truncated" : "bytes were appended"));
+    throw_corrupt(path, kedge::compose("the manifest was written with {} bytes and now has {}: {}", head.file_size,
+                                       file_size, file_size < head.file_size ? "truncated" : "bytes were appended"));
   }
   return head;
 }
@@ -81,7 +81,7 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
 
 bool takes(const ManifestLayout& layout, const Attributes& attributes) {
   const std::size_t wanted = attributes.empty() ? 0 : encode(attributes).size();
-  return wanted <= layout.attributes_room && fit(layout.shown_attributes, attributes);
+  return wanted <= layout.attributes_room && values_fit(layout.shown_attributes, attributes);
 }
 
 std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head, std::span<const ShardRow> rows,
@@ -98,7 +98,7 @@ std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHea
   const auto room = std::span(file).subspan(layout.attributes_offset, layout.attributes_room);
   fill_table(layout, head.commit.id, rows, std::span(file).subspan(layout.table_offset, rows.size() * kShardRowBytes));
   head.attributes_size = fill_attributes(attributes, room);
-  fill_in(layout.shown_attributes, attributes, file);
+  write_values(layout.shown_attributes, attributes, file);
   head.attributes_offset = layout.attributes_offset;
   head.table_offset = layout.table_offset;
   head.file_size = file.size();
@@ -141,8 +141,8 @@ Attributes ManifestReader::attributes() const {
   if (head_.attributes_offset == 0) return {};
   const Extent& extent = extent_of(head_, ExtentKind::attributes);
   std::string text(extent.length, ' ');
-  if (bytes_.copy_out(extent.offset, std::as_writable_bytes(std::span(text)), 0) != extent.crc) {
-    refuse_corrupt(path_, "the checksum of the manifest's attributes is wrong; the manifest is damaged");
+  if (bytes_.read_with_crc(extent.offset, std::as_writable_bytes(std::span(text)), 0) != extent.crc) {
+    throw_corrupt(path_, "the checksum of the manifest's attributes is wrong; the manifest is damaged");
   }
   return decode_attributes(std::string_view(text).substr(0, head_.attributes_size), path_);
 }

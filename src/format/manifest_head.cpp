@@ -15,26 +15,26 @@ namespace {
 static_assert(sizeof(Id128) == 16 && sizeof(ExtentKind) == 4);
 
 void check_manifest_header(std::span<const std::byte> bytes, std::string_view path) {
-  if (bytes.size() < kSuperblockBytes) refuse_corrupt(path, "not a Kedge manifest: shorter than 4096 bytes");
+  if (bytes.size() < kSuperblockBytes) throw_corrupt(path, "not a Kedge manifest: shorter than 4096 bytes");
   if (is_unsealed(bytes.first(kSuperblockBytes)))
-    refuse_corrupt(path, "not a sealed Kedge manifest: it was never finished");
+    throw_corrupt(path, "not a sealed Kedge manifest: it was never finished");
   if (std::memcmp(bytes.data(), kManifestMagic.data(), kManifestMagic.size()) != 0) {
-    refuse_corrupt(path, "not a Kedge manifest: bad magic number");
+    throw_corrupt(path, "not a Kedge manifest: bad magic number");
   }
   if (crc32c(bytes.first(manifest_at::kCrc)) != get<std::uint32_t>(bytes, manifest_at::kCrc)) {
-    refuse_corrupt(path, "the checksum of the manifest's head is wrong; the manifest is damaged");
+    throw_corrupt(path, "the checksum of the manifest's head is wrong; the manifest is damaged");
   }
   const auto version = get<std::uint32_t>(bytes, manifest_at::kVersion);
   if (auto problem = version_problem("the manifest's format version", version, kManifestVersion)) {
     throw Error(Failure{ErrorCode::mismatch, std::move(*problem), -1, std::string(path), 0});
   }
   if (get<std::uint32_t>(bytes, manifest_at::kSealed) != 1) {
-    refuse_corrupt(path, "not a sealed Kedge manifest: the sealed flag is invalid");
+    throw_corrupt(path, "not a sealed Kedge manifest: the sealed flag is invalid");
   }
 }
 
-[[noreturn]] void refuse_manifest(std::string_view path, std::string_view what) {
-  refuse_corrupt(path, kedge::compose("the manifest's head is inconsistent: {}; the manifest is damaged", what));
+[[noreturn]] void throw_corrupt_manifest(std::string_view path, std::string_view what) {
+  throw_corrupt(path, kedge::compose("the manifest's head is inconsistent: {}; the manifest is damaged", what));
 }
 
 // A text in its place, zeros behind it.
@@ -42,7 +42,7 @@ std::string text_at(std::span<const std::byte> bytes, std::size_t size_at, std::
                     std::string_view path) {
   const auto size = get<std::uint32_t>(bytes, size_at);
   if (size > room || !is_unsealed(bytes.subspan(at + size, room - size))) {
-    refuse_manifest(path, "tag or run is too long for its field");
+    throw_corrupt_manifest(path, "tag or run is too long for its field");
   }
   std::string text;
   for (const std::byte letter : bytes.subspan(at, size)) text += static_cast<char>(letter);
@@ -81,7 +81,7 @@ std::optional<std::string> wrong_extents(const ManifestHead& head) {
 }
 
 std::optional<std::string> contradiction(const ManifestHead& head) {
-  if (auto what = commits::impossible(head.commit)) return what;
+  if (auto what = commits::check_head(head.commit)) return what;
   if (head.file_size < kSuperblockBytes || head.file_size > kFileBytesMax) {
     return kedge::compose("the file size {} is impossible", head.file_size);
   }
@@ -95,7 +95,7 @@ std::optional<std::string> contradiction(const ManifestHead& head) {
 // Bytes without a meaning must be zero, so that a later version may give them one.
 void check_unused_manifest_bytes(std::span<const std::byte> bytes, std::size_t extents, std::string_view path) {
   const auto unused = [&](std::size_t begin, std::size_t end) {
-    if (!is_unsealed(bytes.subspan(begin, end - begin))) refuse_manifest(path, "unused bytes are not zero");
+    if (!is_unsealed(bytes.subspan(begin, end - begin))) throw_corrupt_manifest(path, "unused bytes are not zero");
   };
   unused(manifest_at::kFieldsEnd, manifest_at::kTableSize);
   unused(manifest_at::kTableSize + 4, manifest_at::kTable);
@@ -151,7 +151,7 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   head.commit.incarnation = get<std::uint64_t>(bytes, manifest_at::kIncarnation);
   head.commit.world_size = get<std::uint32_t>(bytes, manifest_at::kWorldSize);
   const auto has_view = get<std::uint32_t>(bytes, manifest_at::kHasView);
-  if (has_view > 1) refuse_manifest(path, "the view flag is neither 0 nor 1");
+  if (has_view > 1) throw_corrupt_manifest(path, "the view flag is neither 0 nor 1");
   head.has_view = has_view == 1;
   head.commit.time_ns = get<std::int64_t>(bytes, manifest_at::kTimeNs);
   head.file_size = get<std::uint64_t>(bytes, manifest_at::kFileSize);
@@ -163,13 +163,13 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   head.run = text_at(bytes, manifest_at::kRunSize, manifest_at::kRun, kRunNameBytesMax, path);
 
   const auto is_output = get<std::uint32_t>(bytes, manifest_at::kIsOutput);
-  if (is_output > 1) refuse_manifest(path, "the output flag is neither 0 nor 1");
+  if (is_output > 1) throw_corrupt_manifest(path, "the output flag is neither 0 nor 1");
   head.commit.is_output = is_output == 1;
 
   const auto extents = get<std::uint32_t>(bytes, manifest_at::kTableSize);
-  if (extents > kTableEntriesMax) refuse_manifest(path, "too many extents");
+  if (extents > kTableEntriesMax) throw_corrupt_manifest(path, "too many extents");
   head.extents = get_extents(bytes, extents);
-  if (const auto what = contradiction(head)) refuse_manifest(path, *what);
+  if (const auto what = contradiction(head)) throw_corrupt_manifest(path, *what);
   check_unused_manifest_bytes(bytes, extents, path);
   return head;
 }

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "checksum/crc32c.hpp"
 #include "format/attributes.hpp"
 #include "format/cover.hpp"
@@ -91,7 +91,7 @@ void ManifestBuilder::add(const Attributes& attributes) {
   layout_->attributes_offset = scratch_.create_text(".kedge/attributes", layout_->attributes_room);
   layout_->shown_attributes = shown_attributes(attributes);
   for (std::size_t i = 0; i < layout_->shown_attributes.size(); ++i) {
-    const ShownAttribute& attribute = layout_->shown_attributes[i];
+    const Hdf5Attribute& attribute = layout_->shown_attributes[i];
     scratch_.create_attribute(attribute, marked_value(attribute, i));
   }
 }
@@ -211,7 +211,7 @@ void ManifestBuilder::add_name(const std::string& name) {
 std::shared_ptr<const ManifestLayout> ManifestBuilder::finish() {
   layout_->file.resize(scratch_.close());
   scratch_.read(kSuperblockBytes, std::span(layout_->file).subspan(kSuperblockBytes));
-  locate(layout_->shown_attributes, layout_->file);
+  find_values(layout_->shown_attributes, layout_->file);
   divide();
   return layout_;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "format/shown_attributes.hpp"
+#include "format/hdf5_attributes.hpp"
 #include "format/superblock.hpp"
 
 namespace kedge::format {
@@ -19,7 +19,7 @@ class ManifestLayout {
   std::uint64_t table_offset = 0;
   std::uint64_t attributes_offset = 0;
   std::uint64_t attributes_room = 0;
-  std::vector<ShownAttribute> shown_attributes;
+  std::vector<Hdf5Attribute> shown_attributes;
   bool has_view = false;
 };
 

@@ -29,13 +29,13 @@ std::optional<std::string> shard_file_problem(std::string_view file) {
   }
 }
 
-std::uint32_t row_crc(std::span<const std::byte> bytes, const RowPlace& place) {
+std::uint32_t row_crc(std::span<const std::byte> bytes, const RowIdentity& place) {
   std::uint32_t crc = crc32c(std::as_bytes(std::span(place.commit_id.bytes)));
   crc = crc32c(std::as_bytes(std::span(&place.logical_rank.value, 1)), crc);
   return crc32c(bytes.first(row_at::kRowCrc), crc);
 }
 
-void encode_row(const ShardRow& row, const RowPlace& place, std::span<std::byte> bytes) {
+void encode_row(const ShardRow& row, const RowIdentity& place, std::span<std::byte> bytes) {
   if (const auto problem = shard_file_problem(row.file)) throw Error(ErrorCode::invalid_argument, *problem);
   std::memcpy(bytes.data() + row_at::kFile, row.file.data(), row.file.size());
   put(bytes, row_at::kSizeBytes, row.size_bytes);
@@ -46,10 +46,10 @@ void encode_row(const ShardRow& row, const RowPlace& place, std::span<std::byte>
   put(bytes, row_at::kRowCrc, row_crc(bytes, place));
 }
 
-ShardRow decode_row(std::span<const std::byte> bytes, const RowPlace& place, std::string_view path) {
+ShardRow decode_row(std::span<const std::byte> bytes, const RowIdentity& place, std::string_view path) {
   const auto refuse_row = [&](std::string_view why) {
-    refuse_corrupt(path, kedge::compose("the manifest's row of rank {} {}; the manifest is damaged",
-                                        place.logical_rank.value, why));
+    throw_corrupt(path, kedge::compose("the manifest's row of rank {} {}; the manifest is damaged",
+                                       place.logical_rank.value, why));
   };
   if (row_crc(bytes, place) != get<std::uint32_t>(bytes, row_at::kRowCrc)) {
     refuse_row("has a wrong checksum");

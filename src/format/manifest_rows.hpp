@@ -24,18 +24,18 @@ namespace kedge::format {
 
 /// Whose row it is, and in which commit's manifest. A row's checksum covers this too: a CRC over bytes that each end
 /// with their own CRC does not depend on them, so the extent's would not tell exchanged rows from the right ones.
-struct RowPlace {
+struct RowIdentity {
   Id128 commit_id;
   LogicalRank logical_rank;
 };
 
 /// CRC32C of commit id, logical rank (4 bytes) and the row's first 60 bytes.
-[[nodiscard]] std::uint32_t row_crc(std::span<const std::byte> bytes, const RowPlace& place);
+[[nodiscard]] std::uint32_t row_crc(std::span<const std::byte> bytes, const RowIdentity& place);
 
 /// Into kShardRowBytes at `bytes`. Throws Error{invalid_argument} if the file's name does not fit.
-void encode_row(const ShardRow& row, const RowPlace& place, std::span<std::byte> bytes);
+void encode_row(const ShardRow& row, const RowIdentity& place, std::span<std::byte> bytes);
 
 /// The reverse. Throws Error{corrupt}.
-[[nodiscard]] ShardRow decode_row(std::span<const std::byte> bytes, const RowPlace& place, std::string_view path);
+[[nodiscard]] ShardRow decode_row(std::span<const std::byte> bytes, const RowIdentity& place, std::string_view path);
 
 }  // namespace kedge::format

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "base/invariant.hpp"
-#include "base/on_threads.hpp"
+#include "base/run_on_threads.hpp"
 #include "checksum/crc32c.hpp"
 #include "fs/pieces.hpp"
 
@@ -22,7 +22,7 @@ using Visit = std::function<void(std::uint64_t offset, std::uint64_t length)>;
 void for_each_padding(const RegionMap& map, const DataExtent& extent, const Visit& visit) {
   std::uint64_t at = extent.offset;
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {
-    const PlacedRegion& region = map.regions[map.by_offset[extent.first_region + i]];
+    const StoredRegion& region = map.regions[map.by_offset[extent.first_region + i]];
     if (region.offset > at) visit(at, region.offset - at);
     at = region.offset + region.size_bytes;
   }
@@ -62,7 +62,7 @@ BlockChecksums copy_blocks(std::uint64_t size_bytes, unsigned threads, Copy&& co
     });
   };
   // A thread costs some 20 microseconds to start, a block some 300 to copy.
-  on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, checksums.size())), work);
+  run_on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, checksums.size())), work);
   return checksums;
 }
 
@@ -83,12 +83,12 @@ void append(BlockChecksums& all, const BlockChecksums& more) { all.insert(all.en
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::span<const std::byte> bytes,
                               unsigned threads) {
   return copy_blocks(bytes.size(), threads, [&](std::uint64_t begin, std::uint64_t length) {
-    return file.copy_in(offset + begin, bytes.subspan(begin, length), 0);
+    return file.write_with_crc(offset + begin, bytes.subspan(begin, length), 0);
   });
 }
 
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                              const device::Span& from, const DeviceReach& reach, unsigned threads) {
+                              const device::Span& from, const DeviceTarget& reach, unsigned threads) {
   if (staging.reaches(from.location, reach.memory)) {
     const std::span<std::byte> memory = reach.memory.bytes;
     invariant(offset + from.size_bytes <= memory.size(), "a region lies within its file");
@@ -117,10 +117,10 @@ BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::
   std::vector<std::byte> buffer(std::min<std::uint64_t>(kStreamedBytes, size_bytes));
   return copy_blocks(size_bytes, 1, [&](std::uint64_t begin, std::uint64_t length) {
     std::uint32_t crc = 0;
-    fs::in_pieces(length, kStreamedBytes, [&](std::uint64_t at, std::uint64_t piece_bytes) {
+    fs::for_each_piece(length, kStreamedBytes, [&](std::uint64_t at, std::uint64_t piece_bytes) {
       const auto piece = std::span(buffer).first(piece_bytes);
       from.read(begin + at, piece);
-      crc = file.copy_in(offset + begin + at, piece, crc);
+      crc = file.write_with_crc(offset + begin + at, piece, crc);
     });
     return crc;
   });
@@ -129,7 +129,7 @@ BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::
 BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes,
                                unsigned threads) {
   return copy_blocks(bytes.size(), threads, [&](std::uint64_t begin, std::uint64_t length) {
-    return file.copy_out(offset + begin, bytes.subspan(begin, length), 0);
+    return file.read_with_crc(offset + begin, bytes.subspan(begin, length), 0);
   });
 }
 
@@ -142,8 +142,8 @@ BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, devic
   return checksums;
 }
 
-std::uint32_t with_padding(const DataExtent& extent, const PlacedRegion& region, std::uint64_t block,
-                           std::uint32_t crc) noexcept {
+std::uint32_t crc_with_padding(const DataExtent& extent, const StoredRegion& region, std::uint64_t block,
+                               std::uint32_t crc) noexcept {
   const std::uint64_t begin = block * kBlockBytes;
   const std::uint64_t end = std::min(begin + kBlockBytes, extent.length);
   return crc32c_zeros(end - std::clamp(region.size_bytes, begin, end), crc);
@@ -157,7 +157,7 @@ std::vector<std::uint32_t> extent_checksums(const RegionMap& map, std::span<cons
       const std::size_t i = map.by_offset[extent.first_region];
       const BlockChecksums& blocks = *regions[i];
       for (std::uint64_t block = 0; block < extent.checksum_count; ++block) {
-        all.push_back(with_padding(extent, map.regions[i], block, block < blocks.size() ? blocks[block] : 0));
+        all.push_back(crc_with_padding(extent, map.regions[i], block, block < blocks.size() ? blocks[block] : 0));
       }
       continue;
     }
@@ -167,7 +167,7 @@ std::vector<std::uint32_t> extent_checksums(const RegionMap& map, std::span<cons
     std::uint64_t at = extent.offset;
     for (std::uint64_t k = 0; k < extent.region_count; ++k) {
       const std::size_t i = map.by_offset[extent.first_region + k];
-      const PlacedRegion& region = map.regions[i];
+      const StoredRegion& region = map.regions[i];
       const std::uint32_t own = regions[i]->front();
       crc = crc32c_combine(crc32c_zeros(region.offset - at, crc), own, region.size_bytes);
       all.push_back(own);
@@ -182,7 +182,7 @@ void write_zeros(fs::ByteAccess& file, std::uint64_t offset, std::uint64_t lengt
   static constexpr std::array<std::byte, 65536> kZeros{};
   while (length != 0) {
     const auto piece = std::span(kZeros).first(std::min<std::uint64_t>(length, kZeros.size()));
-    static_cast<void>(file.copy_in(offset, piece, 0));
+    static_cast<void>(file.write_with_crc(offset, piece, 0));
     offset += piece.size();
     length -= piece.size();
   }

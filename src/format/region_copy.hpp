@@ -20,14 +20,14 @@ using BlockChecksums = std::vector<std::uint32_t>;
                                             std::span<const std::byte> bytes, unsigned threads = 1);
 
 /// How devices reach a whole file by themselves, if they do: as memory, or on a disk. Both may be empty.
-struct DeviceReach {
+struct DeviceTarget {
   device::HostMemory memory;
   device::FileTarget file;
 };
 
 /// Copies a region in from memory on a device, through buffers unless devices reach the file.
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                                            const device::Span& from, const DeviceReach& reach, unsigned threads = 1);
+                                            const device::Span& from, const DeviceTarget& reach, unsigned threads = 1);
 
 /// Copies a region in from the start of another file, a block at a time: never more than one is in memory.
 [[nodiscard]] BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,
@@ -46,8 +46,8 @@ struct DeviceReach {
                                                           std::span<const BlockChecksums* const> regions);
 
 /// Checksum of block `block` of a large region's extent, if `crc` is that of the region's part of it.
-[[nodiscard]] std::uint32_t with_padding(const DataExtent& extent, const PlacedRegion& region, std::uint64_t block,
-                                         std::uint32_t crc) noexcept;
+[[nodiscard]] std::uint32_t crc_with_padding(const DataExtent& extent, const StoredRegion& region, std::uint64_t block,
+                                             std::uint32_t crc) noexcept;
 
 /// Writes `length` zero bytes.
 void write_zeros(fs::ByteAccess& file, std::uint64_t offset, std::uint64_t length);

@@ -19,7 +19,7 @@ void order(RegionMap& map, std::string_view path) {
     return regions[a].spec.name == regions[b].spec.name;
   });
   if (twice != map.by_name.end()) {
-    refuse_corrupt(path, kedge::compose("two regions have the name '{}'", regions[*twice].spec.name));
+    throw_corrupt(path, kedge::compose("two regions have the name '{}'", regions[*twice].spec.name));
   }
   for (std::size_t i = 0; i < regions.size(); ++i) {
     if (regions[i].size_bytes != 0) map.by_offset.push_back(i);
@@ -31,17 +31,17 @@ void order(RegionMap& map, std::string_view path) {
 // The data extents between two other extents: [begin, end) must start with a region, unless it is empty.
 // `next` is the position in by_offset of the first region not yet placed, and moves on.
 void divide(RegionMap& map, std::uint64_t begin, std::uint64_t end, std::size_t& next, std::string_view path) {
-  const auto region = [&](std::size_t i) -> PlacedRegion& { return map.regions[map.by_offset[i]]; };
+  const auto region = [&](std::size_t i) -> StoredRegion& { return map.regions[map.by_offset[i]]; };
   const auto more = [&] { return next < map.by_offset.size() && region(next).offset < end; };
   std::uint64_t at = begin;
   while (more()) {
     if (region(next).offset != at)
-      refuse_corrupt(path, kedge::compose("region '{}' overlaps other regions", region(next).spec.name));
+      throw_corrupt(path, kedge::compose("region '{}' overlaps other regions", region(next).spec.name));
     DataExtent extent{at, 0, next, 0, map.checksum_count, 0, region(next).size_bytes >= kLargeRegionBytes};
     do {
-      PlacedRegion& placed = region(next);
+      StoredRegion& placed = region(next);
       if (placed.offset < at || placed.size_bytes > end - placed.offset) {
-        refuse_corrupt(path, kedge::compose("region '{}' overlaps other regions", placed.spec.name));
+        throw_corrupt(path, kedge::compose("region '{}' overlaps other regions", placed.spec.name));
       }
       at = placed.offset + placed.size_bytes;
       ++extent.region_count;
@@ -50,14 +50,14 @@ void divide(RegionMap& map, std::uint64_t begin, std::uint64_t end, std::size_t&
     } while (!extent.large && more() && region(next).size_bytes < kLargeRegionBytes);
     const std::uint64_t extent_end = more() ? region(next).offset : end;
     if (extent_end < at)
-      refuse_corrupt(path, kedge::compose("region '{}' overlaps other regions", region(next).spec.name));
+      throw_corrupt(path, kedge::compose("region '{}' overlaps other regions", region(next).spec.name));
     at = extent_end;
     extent.length = at - extent.offset;
     extent.checksum_count = extent.large ? (extent.length - 1) / kBlockBytes + 1 : 1 + extent.region_count;
     map.checksum_count += extent.checksum_count;
     map.data_extents.push_back(extent);
   }
-  if (at != end) refuse_corrupt(path, kedge::compose("bytes {} to {} belong to no extent", at, end));
+  if (at != end) throw_corrupt(path, kedge::compose("bytes {} to {} belong to no extent", at, end));
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ std::ptrdiff_t RegionMap::position(std::string_view name) const noexcept {
   return static_cast<std::ptrdiff_t>(*found);
 }
 
-RegionMap make_region_map(std::vector<PlacedRegion> regions, std::span<const Extent> others, std::uint64_t file_size,
+RegionMap make_region_map(std::vector<StoredRegion> regions, std::span<const Extent> others, std::uint64_t file_size,
                           std::string_view path) {
   RegionMap map;
   map.regions = std::move(regions);
@@ -78,15 +78,15 @@ RegionMap make_region_map(std::vector<PlacedRegion> regions, std::span<const Ext
   std::uint64_t at = kSuperblockBytes;
   std::size_t next = 0;
   for (const Extent& other : others) {
-    if (other.offset < at) refuse_corrupt(path, "extents overlap");
+    if (other.offset < at) throw_corrupt(path, "extents overlap");
     divide(map, at, other.offset, next, path);
     at = other.offset + other.length;
   }
-  if (at > file_size) refuse_corrupt(path, "an extent reaches beyond the end of the file");
+  if (at > file_size) throw_corrupt(path, "an extent reaches beyond the end of the file");
   divide(map, at, file_size, next, path);
   if (next != map.by_offset.size()) {
-    refuse_corrupt(path,
-                   kedge::compose("region '{}' lies outside the file", map.regions[map.by_offset[next]].spec.name));
+    throw_corrupt(path,
+                  kedge::compose("region '{}' lies outside the file", map.regions[map.by_offset[next]].spec.name));
   }
   return map;
 }

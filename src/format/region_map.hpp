@@ -13,7 +13,7 @@
 
 namespace kedge::format {
 
-struct PlacedRegion {
+struct StoredRegion {
   RegionSpec spec;
   std::uint64_t offset = 0;  ///< from the start of the file; 0 if the region has no bytes
   std::uint64_t size_bytes = 0;
@@ -33,7 +33,7 @@ struct DataExtent {
 };
 
 struct RegionMap {
-  std::vector<PlacedRegion> regions;     ///< in the order in which they were added
+  std::vector<StoredRegion> regions;     ///< in the order in which they were added
   std::vector<std::size_t> by_name;      ///< positions in `regions`
   std::vector<std::size_t> by_offset;    ///< positions in `regions` of those that have bytes
   std::vector<DataExtent> data_extents;  ///< by offset
@@ -45,7 +45,7 @@ struct RegionMap {
 
 /// Derives everything from the places of the regions and of the other extents (sorted). Throws Error{corrupt} with
 /// `path` unless all of them together cover [4096, file_size) once: a region overlaps something or leaves a hole.
-[[nodiscard]] RegionMap make_region_map(std::vector<PlacedRegion> regions, std::span<const Extent> others,
+[[nodiscard]] RegionMap make_region_map(std::vector<StoredRegion> regions, std::span<const Extent> others,
                                         std::uint64_t file_size, std::string_view path);
 
 }  // namespace kedge::format

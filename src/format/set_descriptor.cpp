@@ -25,21 +25,21 @@ static_assert(kSetMemberBytes == sizeof(LogicalRank) + sizeof(SetMember::crc) + 
 
 void check_set_header(std::span<const std::byte> bytes, std::string_view path) {
   if (bytes.size() < kSuperblockBytes)
-    refuse_corrupt(path, "neither parity nor set descriptor: shorter than 4096 bytes");
+    throw_corrupt(path, "neither parity nor set descriptor: shorter than 4096 bytes");
   if (is_unsealed(bytes.first(kSuperblockBytes))) {
-    refuse_corrupt(path, "not sealed: this parity file or set descriptor was retired or never finished");
+    throw_corrupt(path, "not sealed: this parity file or set descriptor was retired or never finished");
   }
   if (std::memcmp(bytes.data(), kSetMagic.data(), kSetMagic.size()) != 0) {
-    refuse_corrupt(path, "neither parity nor set descriptor: bad magic number");
+    throw_corrupt(path, "neither parity nor set descriptor: bad magic number");
   }
   if (crc32c(bytes.first(set_at::kCrc)) != get<std::uint32_t>(bytes, set_at::kCrc)) {
-    refuse_corrupt(path, "the checksum of the set's description is wrong; the file is damaged");
+    throw_corrupt(path, "the checksum of the set's description is wrong; the file is damaged");
   }
   const auto version = get<std::uint32_t>(bytes, set_at::kVersion);
   if (const auto problem = version_problem("the set's format version", version, kSetVersion))
-    refuse_corrupt(path, *problem);
+    throw_corrupt(path, *problem);
   if (get<std::uint32_t>(bytes, set_at::kSealed) != 1) {
-    refuse_corrupt(path, "not sealed: the sealed flag of the set's description is invalid");
+    throw_corrupt(path, "not sealed: the sealed flag of the set's description is invalid");
   }
 }
 
@@ -86,8 +86,8 @@ std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
   return wrong_members(descriptor);
 }
 
-[[noreturn]] void refuse_set(std::string_view path, std::string_view what) {
-  refuse_corrupt(path, kedge::compose("the set's description is inconsistent: {}; the file is damaged", what));
+[[noreturn]] void throw_corrupt_set(std::string_view path, std::string_view what) {
+  throw_corrupt(path, kedge::compose("the set's description is inconsistent: {}; the file is damaged", what));
 }
 
 Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
@@ -95,7 +95,7 @@ Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_, Scheme::rs}) {
     if (number == static_cast<std::uint32_t>(scheme)) return scheme;
   }
-  refuse_set(path, kedge::compose("scheme {} is not partner, xor or rs", number));
+  throw_corrupt_set(path, kedge::compose("scheme {} is not partner, xor or rs", number));
 }
 
 // How many parities, which only rs writes down, with what they are made by.
@@ -103,14 +103,15 @@ std::uint32_t parities_of(std::span<const std::byte> bytes, Scheme scheme, std::
   const auto parities = get<std::uint32_t>(bytes, set_at::kParities);
   const auto coefficients = get<std::uint32_t>(bytes, set_at::kCoefficients);
   if (scheme != Scheme::rs) {
-    if (parities != 0 || coefficients != 0) refuse_set(path, "unused bytes are not zero");
+    if (parities != 0 || coefficients != 0) throw_corrupt_set(path, "unused bytes are not zero");
     return 1;
   }
   if (parities < kParitiesMin || parities > kParitiesMax) {
-    refuse_set(path, kedge::compose("parity {} is not in the range {} to {}", parities, kParitiesMin, kParitiesMax));
+    throw_corrupt_set(path,
+                      kedge::compose("parity {} is not in the range {} to {}", parities, kParitiesMin, kParitiesMax));
   }
   if (coefficients != kCauchyCoefficients) {
-    refuse_set(path, kedge::compose("unknown coefficients {}", coefficients));
+    throw_corrupt_set(path, kedge::compose("unknown coefficients {}", coefficients));
   }
   return parities;
 }
@@ -120,7 +121,7 @@ void check_unused_set_bytes(std::span<const std::byte> bytes, std::size_t member
   const std::size_t end = set_at::kTable + members * kSetMemberBytes;
   if (!is_unsealed(bytes.subspan(set_at::kFieldsEnd, set_at::kTable - set_at::kFieldsEnd)) ||
       !is_unsealed(bytes.subspan(end, set_at::kCrc - end))) {
-    refuse_set(path, "unused bytes are not zero");
+    throw_corrupt_set(path, "unused bytes are not zero");
   }
 }
 
@@ -183,14 +184,15 @@ SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path
 
   const auto members = get<std::uint32_t>(bytes, set_at::kMembers);
   if (members < 2 || members > kSetMembersMax) {
-    refuse_set(path, kedge::compose("the number of members, {}, is not in the range 2 to {}", members, kSetMembersMax));
+    throw_corrupt_set(
+        path, kedge::compose("the number of members, {}, is not in the range 2 to {}", members, kSetMembersMax));
   }
   for (std::size_t i = 0; i < members; ++i) {
     const std::size_t place = set_at::kTable + i * kSetMemberBytes;
     descriptor.members.push_back({LogicalRank{get<std::uint32_t>(bytes, place)}, get<std::uint32_t>(bytes, place + 4),
                                   get<std::uint64_t>(bytes, place + 8)});
   }
-  if (const auto what = contradiction(descriptor)) refuse_set(path, *what);
+  if (const auto what = contradiction(descriptor)) throw_corrupt_set(path, *what);
   check_unused_set_bytes(bytes, members, path);
   return descriptor;
 }

@@ -22,32 +22,32 @@ void check_table(const Superblock& superblock, std::string_view path) {
     const bool known = extent.kind == ExtentKind::metadata || extent.kind == ExtentKind::index;
     if (!known || extent.length == 0 || extent.offset < end || extent.offset > superblock.file_size ||
         extent.length > superblock.file_size - extent.offset) {
-      refuse_corrupt(path, "the superblock's table of extents is inconsistent; the container is damaged");
+      throw_corrupt(path, "the superblock's table of extents is inconsistent; the container is damaged");
     }
     end = extent.offset + extent.length;
     if (extent.kind != ExtentKind::index) continue;
     ++indexes;
     if (extent.offset != superblock.index_offset || superblock.index_size > extent.length ||
         superblock.index_size > kIndexBytesMax) {
-      refuse_corrupt(path, "the superblock's offset of the index is inconsistent; the container is damaged");
+      throw_corrupt(path, "the superblock's offset of the index is inconsistent; the container is damaged");
     }
   }
-  if (indexes != 1) refuse_corrupt(path, "the superblock does not name exactly one index; the container is damaged");
+  if (indexes != 1) throw_corrupt(path, "the superblock does not name exactly one index; the container is damaged");
 }
 
 void check_superblock_header(std::span<const std::byte> bytes, std::string_view path) {
-  if (bytes.size() < kSuperblockBytes) refuse_corrupt(path, "not a Kedge container: shorter than its superblock");
-  if (is_unsealed(bytes)) refuse_corrupt(path, "not a sealed Kedge container: it was retired or never finished");
+  if (bytes.size() < kSuperblockBytes) throw_corrupt(path, "not a Kedge container: shorter than its superblock");
+  if (is_unsealed(bytes)) throw_corrupt(path, "not a sealed Kedge container: it was retired or never finished");
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    refuse_corrupt(path, "not a Kedge container: bad magic number");
+    throw_corrupt(path, "not a Kedge container: bad magic number");
   }
   if (crc32c(bytes.first(at::kCrc)) != get<std::uint32_t>(bytes, at::kCrc)) {
-    refuse_corrupt(path, "the superblock's checksum is wrong; the container is damaged");
+    throw_corrupt(path, "the superblock's checksum is wrong; the container is damaged");
   }
   const auto version = get<std::uint32_t>(bytes, at::kVersion);
-  if (const auto problem = version_problem("format version", version, kFormatVersion)) refuse_corrupt(path, *problem);
+  if (const auto problem = version_problem("format version", version, kFormatVersion)) throw_corrupt(path, *problem);
   if (get<std::uint32_t>(bytes, at::kSealed) != 1) {
-    refuse_corrupt(path, "not a sealed Kedge container: the sealed flag is invalid");
+    throw_corrupt(path, "not a sealed Kedge container: the sealed flag is invalid");
   }
 }
 
@@ -132,11 +132,11 @@ Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
   const auto tag_size = get<std::uint32_t>(bytes, at::kTagSize);
   const auto table_size = get<std::uint32_t>(bytes, at::kTableSize);
   if (tag_size > kTagBytesMax || is_output > 1 || table_size > kTableEntriesMax) {
-    refuse_corrupt(path, "the superblock's fields are invalid; the container is damaged");
+    throw_corrupt(path, "the superblock's fields are invalid; the container is damaged");
   }
   for (const std::byte letter : bytes.subspan(at::kTag, tag_size)) superblock.commit.tag += static_cast<char>(letter);
-  if (const auto what = commits::impossible(superblock.commit)) {
-    refuse_corrupt(path, kedge::compose("the superblock's fields are invalid: {}; the container is damaged", *what));
+  if (const auto what = commits::check_head(superblock.commit)) {
+    throw_corrupt(path, kedge::compose("the superblock's fields are invalid: {}; the container is damaged", *what));
   }
   superblock.extents = get_extents(bytes, table_size);
   check_table(superblock, path);

@@ -6,7 +6,7 @@ namespace kedge::fs {
 void FileSystem::append(const std::string& path, std::span<const std::byte> bytes, std::uint32_t mode) {
   std::unique_ptr<File> file = create(path, mode);
   if (!file) file = open(path, Access::read_write);
-  file->copy_in(file->status().size_bytes, bytes, 0);
+  file->write_with_crc(file->status().size_bytes, bytes, 0);
 }
 
 }  // namespace kedge::fs

@@ -6,12 +6,12 @@
 
 namespace kedge::fs {
 
-std::uint32_t ByteAccess::xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
-                                 std::uint32_t crc) {
+std::uint32_t ByteAccess::write_xor(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                                    std::uint32_t crc) {
   const std::uint64_t size = from.front().size();
   std::vector<std::byte> sum(std::min<std::uint64_t>(size, kCachedPieceBytes));
   std::vector<std::span<const std::byte>> parts(from.size());
-  in_pieces(size, kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
+  for_each_piece(size, kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
     std::ranges::transform(from, parts.begin(), [&](const auto& source) { return source.subspan(at, length); });
     const auto piece = std::span(sum).first(length);
     crc = xor_in_caches_with_checksum(piece, parts, crc);

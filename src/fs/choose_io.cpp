@@ -14,7 +14,7 @@ std::string rate(double bytes_per_s) { return human_bytes(static_cast<std::uint6
 
 }  // namespace
 
-ChosenIo choose_io(FileSystem& file_system, Io io, const ProbePlace& place) {
+ChosenIo choose_io(FileSystem& file_system, Io io, const ProbeTarget& place) {
   if (io == Io::buffered) return {false, "large writes go through the page cache"};
   WriteProbe probe;
   const auto failure = attempt([&] { probe = file_system.probe_writes(place); });

@@ -15,6 +15,6 @@ struct ChosenIo {
 
 /// Local. For what is synced after it was written. Measures (FileSystem::probe_writes), unless `io` says buffered; that
 /// nothing can be measured is no error.
-[[nodiscard]] ChosenIo choose_io(FileSystem& file_system, Io io, const ProbePlace& place);
+[[nodiscard]] ChosenIo choose_io(FileSystem& file_system, Io io, const ProbeTarget& place);
 
 }  // namespace kedge::fs

@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kCopyPieceBytes = std::uint64_t{4} << 20U;
 inline std::uint32_t copy(std::span<const std::byte> bytes, ByteAccess& to) {
   std::uint32_t crc = 0;
   for (std::uint64_t at = 0; at < bytes.size(); at += kCopyPieceBytes) {
-    crc = to.copy_in(at, bytes.subspan(at, std::min<std::uint64_t>(kCopyPieceBytes, bytes.size() - at)), crc);
+    crc = to.write_with_crc(at, bytes.subspan(at, std::min<std::uint64_t>(kCopyPieceBytes, bytes.size() - at)), crc);
   }
   return crc;
 }
@@ -29,7 +29,7 @@ inline std::uint32_t copy(std::span<const std::byte> bytes, ByteAccess& to) {
 template <class Take>
 void read_in_pieces(ByteAccess& from, std::uint64_t size_bytes, std::uint64_t piece_bytes, Take&& take) {
   std::vector<std::byte> piece(std::min(piece_bytes, size_bytes));
-  in_pieces(size_bytes, piece_bytes, [&](std::uint64_t at, std::uint64_t length) {
+  for_each_piece(size_bytes, piece_bytes, [&](std::uint64_t at, std::uint64_t length) {
     const auto part = std::span(piece).first(length);
     from.read(at, part);
     take(at, part);
@@ -40,7 +40,8 @@ void read_in_pieces(ByteAccess& from, std::uint64_t size_bytes, std::uint64_t pi
 inline std::uint32_t copy(ByteAccess& from, ByteAccess& to, std::uint64_t size_bytes,
                           std::uint64_t piece_bytes = kCopyPieceBytes) {
   std::uint32_t crc = 0;
-  read_in_pieces(from, size_bytes, piece_bytes, [&](std::uint64_t at, auto part) { crc = to.copy_in(at, part, crc); });
+  read_in_pieces(from, size_bytes, piece_bytes,
+                 [&](std::uint64_t at, auto part) { crc = to.write_with_crc(at, part, crc); });
   return crc;
 }
 

@@ -116,7 +116,7 @@ class DirectWriter::Flight {
   };
 
   Reaped reap() noexcept {
-    const IoQueue::Done done = lease_.unit().queue().wait();
+    const IoQueue::Completion done = lease_.unit().queue().wait();
     lost_ = done.lost || done.slot >= kDepth;
     if (lost_) return {0, {}, done.result};
     --under_way_;

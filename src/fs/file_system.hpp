@@ -26,7 +26,7 @@ struct FileStatus {
 };
 
 /// Space that one of several limits still allows.
-struct Room {
+struct SpaceLimit {
   std::uint64_t free_bytes = 0;
   std::string limit;     ///< its name for messages
   std::uint64_t id = 0;  ///< id of the limit: the same in every process of this node, and no other one's
@@ -39,9 +39,9 @@ struct Space {
   std::uint64_t free_inodes = 0;
   bool memory_backed = false;
   std::string limit;
-  std::vector<Room> rooms = {};    ///< all of them, for callers that add up what several processes need
-  std::uint64_t total_bytes = 0;   ///< of the filesystem, free or not; 0: not known
-  std::uint64_t memory_bytes = 0;  ///< the machine's memory, where that backs it; 0: not known
+  std::vector<SpaceLimit> space_limits = {};  ///< all of them, for callers that add up what several processes need
+  std::uint64_t total_bytes = 0;              ///< of the filesystem, free or not; 0: not known
+  std::uint64_t memory_bytes = 0;             ///< the machine's memory, where that backs it; 0: not known
 };
 
 /// Random access to the bytes of one file. Calls with a `crc` take the CRC32C of what passes on the way: each continues
@@ -55,18 +55,21 @@ class ByteAccess {
   virtual ~ByteAccess() = default;
 
   /// Copies `bytes` to `offset`.
-  virtual std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) = 0;
-  /// Copies `bytes` to `offset` without a checksum: bytes that were checked where they came from. Calls copy_in unless
-  /// overridden.
-  virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) { copy_in(offset, bytes, 0); }
+  virtual std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) = 0;
+  /// Copies `bytes` to `offset` without a checksum: bytes that were checked where they came from. Calls write_with_crc
+  /// unless overridden.
+  virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) { write_with_crc(offset, bytes, 0); }
   /// Writes the XOR of these bytes, all of one length, to `offset`. Unless overridden, a piece at a time by write.
-  virtual std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
-                               std::uint32_t crc);
+  virtual std::uint32_t write_xor(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                                  std::uint32_t crc);
   /// Fills `bytes` from `offset`.
-  [[nodiscard]] virtual std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) = 0;
+  [[nodiscard]] virtual std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
+                                                    std::uint32_t crc) = 0;
   /// Fills `bytes` from `offset` without a checksum: for bytes that are checked by whoever takes them next, or that
-  /// contain a checksum of their own. Calls copy_out unless overridden.
-  virtual void read(std::uint64_t offset, std::span<std::byte> bytes) { static_cast<void>(copy_out(offset, bytes, 0)); }
+  /// contain a checksum of their own. Calls read_with_crc unless overridden.
+  virtual void read(std::uint64_t offset, std::span<std::byte> bytes) {
+    static_cast<void>(read_with_crc(offset, bytes, 0));
+  }
   /// CRC32C of stored bytes, without handing them out.
   [[nodiscard]] virtual std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) = 0;
 };
@@ -79,11 +82,11 @@ class Mapping : public ByteAccess {
   /// False after a page could not be had: what bytes() gives has zeros instead from there on, and what was written
   /// there does not reach the file. Those who use bytes() or memory() ask afterwards.
   [[nodiscard]] virtual bool is_intact() const noexcept { return true; }
-  /// The file's bytes to write to, for others than copy_in; empty if the mapping is read-only.
+  /// The file's bytes to write to, for others than write_with_crc; empty if the mapping is read-only.
   [[nodiscard]] virtual std::span<std::byte> memory() noexcept { return {}; }
   /// Has the system clear and enter all pages now, so that the first copy into them need not wait for that. False where
   /// it cannot: then the first copy does.
-  virtual bool enter_all() noexcept { return false; }
+  virtual bool prefault() noexcept { return false; }
 };
 
 /// An open regular file. Its ByteAccess goes by pread and pwrite.
@@ -103,14 +106,14 @@ class File : public ByteAccess {
   }
   virtual void truncate(std::uint64_t size_bytes) = 0;
   /// From now on large writes may go past the page cache; nothing else changes. False if there is no such way here.
-  virtual bool write_directly() { return false; }
+  virtual bool enable_direct_writes() { return false; }
   /// A descriptor of the same file for who writes storage that is reserved past the page cache, by whole pages and not
   /// by this interface. Open as long as this is; -1 if there is none. For one thread at a time.
   [[nodiscard]] virtual int direct_descriptor() { return -1; }
   /// The page cache has nothing of these whole pages, nor of what it keeps together with them, when it returns; what
   /// was dirty is written. For before and after writes past it: nothing older is written over them, or read in their
   /// place.
-  virtual void leave_cache(std::uint64_t offset, std::uint64_t length) {
+  virtual void drop_cached_pages(std::uint64_t offset, std::uint64_t length) {
     (void)offset;
     (void)length;
   }
@@ -130,7 +133,7 @@ class Lock {
 };
 
 /// Where writes are measured, and which: of storage that is written again and again, or of new storage.
-struct ProbePlace {
+struct ProbeTarget {
   enum class Storage : std::uint8_t { recycled, fresh };
   std::string directory;
   std::string name;  ///< of a file, which is removed
@@ -176,9 +179,9 @@ class FileSystem {
   /// Names in the directory are on stable storage when it returns.
   virtual void sync_directory(const std::string& path) = 0;
   [[nodiscard]] virtual Space space(const std::string& path) = 0;
-  /// Writes and syncs up to 40 MiB, for about half a second at most, through the page cache and by File::write_directly
-  /// in turns. Throws Error{io | no_space}.
-  [[nodiscard]] virtual WriteProbe probe_writes(const ProbePlace& place) {
+  /// Writes and syncs up to 40 MiB, for about half a second at most, through the page cache and by
+  /// File::enable_direct_writes in turns. Throws Error{io | no_space}.
+  [[nodiscard]] virtual WriteProbe probe_writes(const ProbeTarget& place) {
     (void)place;
     return {0, 0, "this file system supports only one way of writing"};
   }

@@ -66,7 +66,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   if (!is_done && !previous.call(signal, info, context)) {
     // Ignored is only what was sent: an access would be tried for ever.
     const bool is_sent = info->si_code <= 0 || info->si_code == BUS_MCEERR_AO;
-    if (!is_sent || is_default(previous.action) || is_handler(previous.action)) be_killed_by(signal);
+    if (!is_sent || is_default(previous.action) || is_handler(previous.action)) raise_with_default_action(signal);
   }
   errno = error;
 }

@@ -60,8 +60,8 @@ std::uint64_t collapse(int descriptor, std::byte* data, std::uint64_t first, std
     const auto refused = [&] { return ::madvise(data + (at - first), length, kCollapse) != 0; };
     if (refused() && (errno != EAGAIN || refused())) return at;
     at += length;
-    const bool pays =
-        huge_pages_pay(at - first, seconds(CLOCK_THREAD_CPUTIME_ID) - busy_s, seconds(CLOCK_MONOTONIC) - begun_s);
+    const bool pays = are_huge_pages_cheaper(at - first, seconds(CLOCK_THREAD_CPUTIME_ID) - busy_s,
+                                             seconds(CLOCK_MONOTONIC) - begun_s);
     if (!pays) return at;
     step_bytes = std::min(2 * step_bytes, kStepBytesMax);
   }
@@ -85,7 +85,7 @@ bool gives_huge_pages_on_advice(std::string_view mountinfo, unsigned major, unsi
   return false;
 }
 
-bool huge_pages_pay(std::uint64_t taken_bytes, double busy_s, double passed_s) noexcept {
+bool are_huge_pages_cheaper(std::uint64_t taken_bytes, double busy_s, double passed_s) noexcept {
   constexpr double kOddStepSeconds = 0.001;                    // an interrupt in the midst of it is no reason to stop
   constexpr double kWorthSecondsPerByte = 0.15 / (1U << 30U);  // two fifths of what small pages take
   const double worth_s = kOddStepSeconds + kWorthSecondsPerByte * static_cast<double>(taken_bytes);
@@ -116,7 +116,7 @@ void* map_aligned(int descriptor, int protection, std::uint64_t begin, std::size
   return mapped;
 }
 
-std::uint64_t take_huge_pages(int descriptor, std::uint64_t begin, std::uint64_t end) noexcept {
+std::uint64_t allocate_huge_pages(int descriptor, std::uint64_t begin, std::uint64_t end) noexcept {
   const std::uint64_t first = (begin + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   const std::uint64_t last = end / kHugePageBytes * kHugePageBytes;
   if (last <= first) return begin;

@@ -13,7 +13,7 @@ namespace kedge::fs {
 
 /// Whether huge pages cost less than small ones, after `taken_bytes` of them took `busy_s` of processor time and
 /// `passed_s` in all. They do not where the kernel has to move other memory for them, or to wait.
-[[nodiscard]] bool huge_pages_pay(std::uint64_t taken_bytes, double busy_s, double passed_s) noexcept;
+[[nodiscard]] bool are_huge_pages_cheaper(std::uint64_t taken_bytes, double busy_s, double passed_s) noexcept;
 
 /// mmap of bytes [begin, begin + size_bytes) of a file, shared, at an address at which its huge pages can be used as
 /// such if `begin` is a multiple of 2 MiB. MAP_FAILED and errno as mmap.
@@ -22,6 +22,6 @@ namespace kedge::fs {
 /// Gives bytes [begin, end) of a file in memory, which must be a hole, storage in huge pages of zeros, from the first
 /// whole one on, as far as they are to be had for less than small ones. Returns up to where they go; `begin` if there
 /// are none. May leave the file larger and with holes, up to `end`: what is to be had for sure is reserved after it.
-[[nodiscard]] std::uint64_t take_huge_pages(int descriptor, std::uint64_t begin, std::uint64_t end) noexcept;
+[[nodiscard]] std::uint64_t allocate_huge_pages(int descriptor, std::uint64_t begin, std::uint64_t end) noexcept;
 
 }  // namespace kedge::fs

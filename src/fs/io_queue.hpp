@@ -11,7 +11,7 @@ namespace kedge::fs {
 /// Up to `depth` writes at once, each with the number of its slot. One thread at a time.
 class IoQueue {
  public:
-  struct Done {
+  struct Completion {
     unsigned slot = 0;
     int result = 0;     ///< bytes written, which may be fewer than asked, or a negative errno
     bool lost = false;  ///< the queue itself failed with `result`: what is under way cannot be known any more
@@ -26,7 +26,7 @@ class IoQueue {
   [[nodiscard]] virtual int start(unsigned slot, int descriptor, const std::byte* data, std::size_t length,
                                   std::uint64_t offset) noexcept = 0;
   /// Waits for one that was started.
-  [[nodiscard]] virtual Done wait() noexcept = 0;
+  [[nodiscard]] virtual Completion wait() noexcept = 0;
 };
 
 /// Makes a queue: null where the system refuses one, errno tells why.

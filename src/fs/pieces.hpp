@@ -12,7 +12,7 @@ inline constexpr std::size_t kCachedPieceBytes = std::size_t{256} << 10U;
 
 /// Calls step(offset, length) for consecutive pieces of at most `piece_bytes`.
 template <class Step>
-void in_pieces(std::uint64_t length, std::uint64_t piece_bytes, Step&& step) {
+void for_each_piece(std::uint64_t length, std::uint64_t piece_bytes, Step&& step) {
   for (std::uint64_t done = 0; done < length; done += piece_bytes) step(done, std::min(piece_bytes, length - done));
 }
 

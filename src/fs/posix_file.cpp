@@ -34,13 +34,13 @@ class PosixFile final : public File {
         access_(access),
         direct_writer_(std::move(direct_writer)) {}
 
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     const FileSizeSignalBlocked no_signal;
     if (is_direct(bytes.size())) return write_past_cache(offset, bytes, crc);
     return write_through_cache(offset, bytes, crc);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    in_pieces(bytes.size(), kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    for_each_piece(bytes.size(), kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
       const auto chunk = bytes.subspan(at, length);
       read_at(offset + at, chunk);
       crc = crc32c(chunk, crc);
@@ -56,8 +56,8 @@ class PosixFile final : public File {
   void read(std::uint64_t offset, std::span<std::byte> bytes) override { read_at(offset, bytes); }
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     std::vector<std::byte> buffer(std::min<std::uint64_t>(length, kCachedPieceBytes));
-    in_pieces(length, kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t size) {
-      crc = copy_out(offset + at, std::span(buffer).first(size), crc);
+    for_each_piece(length, kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t size) {
+      crc = read_with_crc(offset + at, std::span(buffer).first(size), crc);
     });
     return crc;
   }
@@ -70,9 +70,9 @@ class PosixFile final : public File {
     const FileSizeSignalBlocked no_signal;
     set_size(size_bytes);
   }
-  bool write_directly() override;
+  bool enable_direct_writes() override;
   int direct_descriptor() override;
-  void leave_cache(std::uint64_t offset, std::uint64_t length) override;
+  void drop_cached_pages(std::uint64_t offset, std::uint64_t length) override;
   void sync() override {
     if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) {
       throw_system_error("sync the file", path_, errno);
@@ -99,13 +99,13 @@ class PosixFile final : public File {
   std::string path_;
   Access access_;
   std::shared_ptr<DirectWriter> direct_writer_;
-  Descriptor direct_;      // of the same file, past the page cache; valid after write_directly() where that works
+  Descriptor direct_;      // of the same file, past the page cache; valid after enable_direct_writes() where that works
   Descriptor for_others_;  // past the page cache, for direct_descriptor(); this file's own writes stay as they are
 };
 
 std::uint32_t PosixFile::write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes,
                                              std::uint32_t crc) {
-  in_pieces(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
+  for_each_piece(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
     const auto chunk = bytes.subspan(at, length);
     crc = crc32c(chunk, crc);
     write_at(offset + at, chunk);
@@ -130,7 +130,7 @@ std::uint32_t PosixFile::write_past_cache(std::uint64_t offset, std::span<const 
 }
 
 /// A second description of the same file, not of the same name. tmpfs and others refuse it: then all stays as it is.
-bool PosixFile::write_directly() {
+bool PosixFile::enable_direct_writes() {
   if (access_ != Access::read_write) return false;
   if (!direct_.valid()) direct_ = open_past_cache();
   return direct_.valid();
@@ -149,7 +149,7 @@ int PosixFile::direct_descriptor() {
 
 /// A direct write of the kernel's does both by itself. Paths that others bring along need not. Only whole folios of the
 /// cache are dropped, which are of 2 MiB at most and aligned.
-void PosixFile::leave_cache(std::uint64_t offset, std::uint64_t length) {
+void PosixFile::drop_cached_pages(std::uint64_t offset, std::uint64_t length) {
   const std::uint64_t begin = offset / kFolioBytesMax * kFolioBytesMax;
   const std::uint64_t end = (offset + length + kFolioBytesMax - 1) / kFolioBytesMax * kFolioBytesMax;
   const auto at = static_cast<off_t>(begin);
@@ -203,8 +203,8 @@ int PosixFile::allocate(std::uint64_t begin, std::uint64_t end) {
 
 void PosixFile::write_zeros(std::uint64_t begin, std::uint64_t end) {
   const std::vector<std::byte> zeros(std::min<std::uint64_t>(end - begin, kTransferBytes));
-  in_pieces(end - begin, kTransferBytes,
-            [&](std::uint64_t at, std::uint64_t length) { write_at(begin + at, std::span(zeros).first(length)); });
+  for_each_piece(end - begin, kTransferBytes,
+                 [&](std::uint64_t at, std::uint64_t length) { write_at(begin + at, std::span(zeros).first(length)); });
 }
 
 std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
@@ -217,7 +217,7 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
       static_cast<std::uint64_t>(info.st_blocks) * 512 == (old_size + kPageBytes - 1) / kPageBytes * kPageBytes;
   const bool memory = in_memory();
   std::uint64_t cleared_bytes = std::min(old_size, size_bytes);
-  if (memory && size_bytes > old_size) cleared_bytes = take_huge_pages(descriptor_.get(), old_size, size_bytes);
+  if (memory && size_bytes > old_size) cleared_bytes = allocate_huge_pages(descriptor_.get(), old_size, size_bytes);
   int error = allocate(memory && no_holes ? old_size : 0, size_bytes);
   if (error == ENOSYS || error == EINVAL) error = EOPNOTSUPP;  // sandboxes, and filesystems in user space
   try {
@@ -238,7 +238,7 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
 
 std::uint64_t PosixFile::reserve_huge_pages(std::uint64_t size_bytes) {
   const FileSizeSignalBlocked no_signal;
-  return in_memory() ? take_huge_pages(descriptor_.get(), 0, size_bytes) : 0;
+  return in_memory() ? allocate_huge_pages(descriptor_.get(), 0, size_bytes) : 0;
 }
 
 /// On memory a hole is a signal waiting for a full store.

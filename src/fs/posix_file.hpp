@@ -37,7 +37,7 @@ class Descriptor {
 [[nodiscard]] struct stat stat_of(const Descriptor& descriptor, const std::string& path);
 
 /// Takes over the descriptor of a regular file.
-/// `direct_writer` is for write_directly().
+/// `direct_writer` is for enable_direct_writes().
 [[nodiscard]] std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access,
                                                     std::shared_ptr<DirectWriter> direct_writer);
 

@@ -143,7 +143,7 @@ class PosixFileSystem final : public FileSystem {
 
   Space space(const std::string& path) override { return posix_space(path); }
 
-  WriteProbe probe_writes(const ProbePlace& place) override { return fs::probe_writes(*this, place, *direct_writer_); }
+  WriteProbe probe_writes(const ProbeTarget& place) override { return fs::probe_writes(*this, place, *direct_writer_); }
 
   std::string canonical(const std::string& path) override {
     boost::system::error_code error;

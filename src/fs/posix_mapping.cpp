@@ -45,7 +45,7 @@ class PosixMapping final : public Mapping {
     if (access_ != Access::read_write) return {};
     return {data_, size_bytes_};
   }
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
     require_within(path_, offset, bytes.size(), size_bytes_);
     enter(offset, bytes.size());
@@ -53,8 +53,8 @@ class PosixMapping final : public Mapping {
     require_written();
     return crc;
   }
-  std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
-                       std::uint32_t crc) override {
+  std::uint32_t write_xor(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                          std::uint32_t crc) override {
     if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
     const std::size_t size = from.front().size();
     require_within(path_, offset, size, size_bytes_);
@@ -63,9 +63,9 @@ class PosixMapping final : public Mapping {
     require_written();
     return crc;
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     require_within(path_, offset, bytes.size(), size_bytes_);
-    in_pieces(bytes.size(), kChunkBytes, [&](std::uint64_t at, std::uint64_t length) {
+    for_each_piece(bytes.size(), kChunkBytes, [&](std::uint64_t at, std::uint64_t length) {
       const std::span<const std::byte> from = touched(offset + at, length);
       const auto to = bytes.subspan(at, length);
       crc =
@@ -76,21 +76,22 @@ class PosixMapping final : public Mapping {
   }
   void read(std::uint64_t offset, std::span<std::byte> bytes) override {
     require_within(path_, offset, bytes.size(), size_bytes_);
-    in_pieces(bytes.size(), kChunkBytes, [&](std::uint64_t at, std::uint64_t length) {
+    for_each_piece(bytes.size(), kChunkBytes, [&](std::uint64_t at, std::uint64_t length) {
       std::memcpy(bytes.data() + at, touched(offset + at, length).data(), length);
     });
     require_read();
   }
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     require_within(path_, offset, length, size_bytes_);
-    in_pieces(length, kChunkBytes,
-              [&](std::uint64_t at, std::uint64_t size) { crc = crc32c_from_memory(touched(offset + at, size), crc); });
+    for_each_piece(length, kChunkBytes, [&](std::uint64_t at, std::uint64_t size) {
+      crc = crc32c_from_memory(touched(offset + at, size), crc);
+    });
     require_read();
     return crc;
   }
   std::span<const std::byte> bytes() const noexcept override { return {data_, size_bytes_}; }
   bool is_intact() const noexcept override { return guard_->is_intact(); }
-  bool enter_all() noexcept override {
+  bool prefault() noexcept override {
     if (access_ != Access::read_write || ::madvise(data_, size_bytes_, kPopulateWrite) != 0) return false;
     for (auto& chunk : entered_) chunk.store(true, std::memory_order_relaxed);
     return true;

@@ -103,7 +103,7 @@ std::uint64_t id_of(const std::string& directory) {
   return fnv1a(compose("{}:{}", info.st_dev, info.st_ino));
 }
 
-std::optional<Room> room_of_one(const std::string& directory, const Version& version) {
+std::optional<SpaceLimit> room_of_one(const std::string& directory, const Version& version) {
   // In this order: what is dropped in between is still counted as used, and not as free twice.
   const std::string stat = text_of(join(directory, "memory.stat"));
   const auto used = leading_number(text_of(join(directory, version.used)));
@@ -111,15 +111,16 @@ std::optional<Room> room_of_one(const std::string& directory, const Version& ver
   if (!used || limit.bytes >= kNoLimit) return std::nullopt;
   const std::uint64_t droppable = minus(sum_of(stat, version.file_pages), sum_of(stat, version.unwritten));
   const std::uint64_t left = minus(limit.bytes, minus(*used, droppable));
-  return Room{left - left / kPagesPerHeldBack, compose("memory cgroup ({}: {})", limit.name, human_bytes(limit.bytes)),
-              id_of(directory)};
+  return SpaceLimit{left - left / kPagesPerHeldBack,
+                    compose("memory cgroup ({}: {})", limit.name, human_bytes(limit.bytes)), id_of(directory)};
 }
 
 /// From `group` up to the root. Directories that are not there are skipped: in a container the membership may be
 /// written as the host sees it, while only the container's own group is mounted.
-void add_rooms_up_from(std::string group, const std::string& mount, const Version& version, std::vector<Room>& rooms) {
+void add_rooms_up_from(std::string group, const std::string& mount, const Version& version,
+                       std::vector<SpaceLimit>& space_limits) {
   while (true) {
-    if (auto room = room_of_one(mount + group, version)) rooms.push_back(*std::move(room));
+    if (auto room = room_of_one(mount + group, version)) space_limits.push_back(*std::move(room));
     if (group.empty() || group == "/") return;
     group.resize(group.find_last_of('/') == std::string::npos ? 0 : group.find_last_of('/'));
   }
@@ -131,8 +132,8 @@ bool lists_memory(std::string_view controllers) {
 
 }  // namespace
 
-std::vector<Room> cgroup_rooms(std::string_view membership, const std::string& mount) {
-  std::vector<Room> rooms;
+std::vector<SpaceLimit> cgroup_limits(std::string_view membership, const std::string& mount) {
+  std::vector<SpaceLimit> space_limits;
   while (!membership.empty()) {  // lines "number:controllers:/group"
     const auto line = membership.substr(0, membership.find('\n'));
     membership.remove_prefix(std::min(membership.size(), line.size() + 1));
@@ -141,19 +142,19 @@ std::vector<Room> cgroup_rooms(std::string_view membership, const std::string& m
     if (second == std::string_view::npos) continue;
     const auto controllers = line.substr(first + 1, second - first - 1);
     const std::string group(line.substr(second + 1));
-    if (lists_memory(controllers)) add_rooms_up_from(group, join(mount, "memory"), kVersion1, rooms);
+    if (lists_memory(controllers)) add_rooms_up_from(group, join(mount, "memory"), kVersion1, space_limits);
     if (controllers.empty()) {
-      add_rooms_up_from(group, mount, kVersion2, rooms);
-      add_rooms_up_from(group, join(mount, "unified"), kVersion2, rooms);
+      add_rooms_up_from(group, mount, kVersion2, space_limits);
+      add_rooms_up_from(group, join(mount, "unified"), kVersion2, space_limits);
     }
   }
-  return rooms;
+  return space_limits;
 }
 
-std::optional<Room> machine_room(std::string_view meminfo) {
+std::optional<SpaceLimit> machine_limit(std::string_view meminfo) {
   const auto available_kib = number_of(meminfo, "MemAvailable");
   if (!available_kib) return std::nullopt;
-  return Room{*available_kib * 1024, "the machine's available memory (MemAvailable)", kMachineId};
+  return SpaceLimit{*available_kib * 1024, "the machine's available memory (MemAvailable)", kMachineId};
 }
 
 Space posix_space(const std::string& path) {
@@ -175,16 +176,16 @@ Space posix_space(const std::string& path) {
   space.free_inodes = volume.f_files == 0 ? kUnlimited : static_cast<std::uint64_t>(volume.f_favail);
   struct stat info {};
   const bool is_known = ::stat(path.c_str(), &info) == 0;
-  space.rooms.push_back({free_bytes, "filesystem", fnv1a(is_known ? compose("{}", info.st_dev) : path)});
+  space.space_limits.push_back({free_bytes, "filesystem", fnv1a(is_known ? compose("{}", info.st_dev) : path)});
   space.total_bytes = static_cast<std::uint64_t>(volume.f_blocks) * volume.f_frsize;
   if (space.memory_backed) {
     const std::string meminfo = text_of("/proc/meminfo");
     space.memory_bytes = number_of(meminfo, "MemTotal").value_or(0) * 1024;
-    for (Room& room : cgroup_rooms(text_of("/proc/self/cgroup"), "/sys/fs/cgroup"))
-      space.rooms.push_back(std::move(room));
-    if (auto room = machine_room(meminfo)) space.rooms.push_back(*std::move(room));
+    for (SpaceLimit& room : cgroup_limits(text_of("/proc/self/cgroup"), "/sys/fs/cgroup"))
+      space.space_limits.push_back(std::move(room));
+    if (auto room = machine_limit(meminfo)) space.space_limits.push_back(*std::move(room));
   }
-  const Room& tightest = *std::ranges::min_element(space.rooms, {}, &Room::free_bytes);
+  const SpaceLimit& tightest = *std::ranges::min_element(space.space_limits, {}, &SpaceLimit::free_bytes);
   space.free_bytes = tightest.free_bytes;
   space.limit = tightest.limit;
   return space;

@@ -45,7 +45,7 @@ ErrorCode code_of(int system_errno) noexcept {
   }
 }
 
-bool is_out_of_reach(int system_errno) noexcept {
+bool is_access_error(int system_errno) noexcept {
   return system_errno == EACCES || system_errno == EPERM || system_errno == ENOTDIR;
 }
 

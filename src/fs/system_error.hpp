@@ -13,7 +13,7 @@ namespace kedge::fs {
 [[nodiscard]] ErrorCode code_of(int system_errno) noexcept;
 
 /// Pure. Whether the error is about permission or the path (EACCES, EPERM, ENOTDIR), and not about the storage.
-[[nodiscard]] bool is_out_of_reach(int system_errno) noexcept;
+[[nodiscard]] bool is_access_error(int system_errno) noexcept;
 
 /// Throws Error "cannot <action>: <what to do>" with path and errno.
 [[noreturn]] void throw_system_error(std::string_view action, const std::string& path, int system_errno);

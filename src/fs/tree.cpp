@@ -35,7 +35,7 @@ void add_empty_below(FileSystem& file_system, const std::string& directory, cons
 }
 
 /// False if there was enough before it came to the end.
-bool remove_all_of(FileSystem& file_system, const std::string& path, const Enough& enough,
+bool remove_all_of(FileSystem& file_system, const std::string& path, const ShouldStop& enough,
                    std::optional<Failure>& first) {
   const auto note = [&](std::optional<Failure> failure) {
     if (failure && !first) first = std::move(failure);
@@ -69,7 +69,7 @@ std::vector<std::string> empty_directories_below(FileSystem& file_system, const 
   return names;
 }
 
-bool remove_tree(FileSystem& file_system, const std::string& path, const Enough& enough) {
+bool remove_tree(FileSystem& file_system, const std::string& path, const ShouldStop& enough) {
   std::optional<Failure> first;
   const bool is_done = remove_all_of(file_system, path, enough, first);
   if (first) throw Error(*std::move(first));

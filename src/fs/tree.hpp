@@ -24,12 +24,12 @@ struct TreeFile {
 [[nodiscard]] std::vector<std::string> empty_directories_below(FileSystem& file_system, const std::string& directory);
 
 /// Asked before each of several steps: whether those that were done are enough for now.
-using Enough = std::function<bool()>;
+using ShouldStop = std::function<bool()>;
 
 /// Local. Removes `path` and, if it is a directory, all below it; a name that does not exist is fine. What can be
 /// removed is removed, until there is `enough`; then the first failure is thrown: Error{io}. False if something is left
 /// for which there was no time.
-bool remove_tree(FileSystem& file_system, const std::string& path, const Enough& enough = {});
+bool remove_tree(FileSystem& file_system, const std::string& path, const ShouldStop& enough = {});
 
 /// Local. Makes `path` and its missing parents. A parent may be a link to a directory: the user arranged it so. The
 /// caller checks what the last component is. Throws Error{io | no_space}.

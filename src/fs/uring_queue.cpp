@@ -27,7 +27,7 @@ class UringQueue final : public IoQueue {
     return 0;
   }
 
-  Done wait() noexcept override {
+  Completion wait() noexcept override {
     io_uring_cqe* entry = nullptr;
     int error = 0;
     do {
@@ -35,7 +35,7 @@ class UringQueue final : public IoQueue {
       error = ::io_uring_wait_cqe(&ring_, &entry);
     } while (error == -EINTR || error == -EAGAIN);
     if (error != 0) return {0, error, true};
-    const Done done{static_cast<unsigned>(::io_uring_cqe_get_data64(entry)), entry->res, false};
+    const Completion done{static_cast<unsigned>(::io_uring_cqe_get_data64(entry)), entry->res, false};
     ::io_uring_cqe_seen(&ring_, entry);
     return done;
   }

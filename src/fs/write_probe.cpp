@@ -18,7 +18,7 @@ double seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 /// Seconds to write and to sync.
 double time_step(File& file, std::uint64_t step, std::span<const std::byte> bytes) {
   const double begin_s = seconds();
-  (void)file.copy_in(step * kStepBytes, bytes, 0);
+  (void)file.write_with_crc(step * kStepBytes, bytes, 0);
   file.sync();
   return seconds() - begin_s;
 }
@@ -27,15 +27,15 @@ std::string words_of(int system_errno) { return "io_uring: " + std::generic_cate
 
 }  // namespace
 
-WriteProbe probe_writes(FileSystem& file_system, const ProbePlace& place, const DirectWriter& writer) {
+WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const DirectWriter& writer) {
   const std::string path = join(place.directory, place.name);
-  const bool is_fresh = place.storage == ProbePlace::Storage::fresh;
+  const bool is_fresh = place.storage == ProbeTarget::Storage::fresh;
   file_system.remove(path);  // of a start that died here
   const auto buffered = file_system.create(path);
   if (!buffered) return {0, 0, "the file to measure with already exists"};
   const auto direct = file_system.open(path, Access::read_write);
   file_system.remove(path);
-  if (!direct->write_directly()) return {0, 0, "this filesystem does not support direct writes (O_DIRECT)"};
+  if (!direct->enable_direct_writes()) return {0, 0, "this filesystem does not support direct writes (O_DIRECT)"};
   if (is_fresh) buffered->truncate(2 * (kSteps + 1) * kStepBytes);
   else buffered->reserve(2 * kStepBytes);
   const std::vector<std::byte> bytes(kStepBytes, std::byte{0x6b});

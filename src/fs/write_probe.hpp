@@ -8,7 +8,7 @@
 
 namespace kedge::fs {
 
-/// FileSystem::probe_writes, with files whose File::write_directly uses `writer`.
-[[nodiscard]] WriteProbe probe_writes(FileSystem& file_system, const ProbePlace& place, const DirectWriter& writer);
+/// FileSystem::probe_writes, with files whose File::enable_direct_writes uses `writer`.
+[[nodiscard]] WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const DirectWriter& writer);
 
 }  // namespace kedge::fs

@@ -50,7 +50,8 @@ std::vector<format::ShardRow> rows_of(const std::vector<comm::Addressed<RowRecor
 
 }  // namespace
 
-Manifest ManifestBuilder::build(const comm::Group& group, const format::ContainerReader& container, Layouts layouts) {
+Manifest ManifestBuilder::build(const comm::Group& group, const format::ContainerReader& container,
+                                LayoutPolicy layouts) {
   Structure structure;
   bool mine = false;
   group.together([&] {
@@ -62,7 +63,7 @@ Manifest ManifestBuilder::build(const comm::Group& group, const format::Containe
     mine = needs_layout(group, structure);
   });
   if (group.any(mine)) {
-    if (layouts == Layouts::known) {
+    if (layouts == LayoutPolicy::known) {
       throw Error(ErrorCode::mismatch,
                   "its manifest has a new structure, which cannot be written in the background; the next checkpoint is "
                   "flushed instead");
@@ -75,13 +76,13 @@ Manifest ManifestBuilder::build(const comm::Group& group, const format::Containe
   return manifest;
 }
 
-ManifestBuilder::Structure ManifestBuilder::structure_of(std::span<const format::PlacedRegion> regions) {
-  return {arrays::structure_hash(regions, arrays::Viewed::shared),
-          arrays::structure_hash(regions, arrays::Viewed::all),
+ManifestBuilder::Structure ManifestBuilder::structure_of(std::span<const format::StoredRegion> regions) {
+  return {arrays::structure_hash(regions, arrays::ViewedRegions::shared),
+          arrays::structure_hash(regions, arrays::ViewedRegions::all),
           {}};
 }
 
-bool ManifestBuilder::knows(const comm::Group& group, std::span<const format::PlacedRegion> regions,
+bool ManifestBuilder::knows(const comm::Group& group, std::span<const format::StoredRegion> regions,
                             const Attributes& attributes) const {
   Structure structure = structure_of(regions);
   structure.attributes = attributes;

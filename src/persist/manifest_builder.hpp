@@ -33,15 +33,15 @@ class ManifestBuilder {
       : run_(std::move(run)), view_limit_(view_limit), log_(log) {}
 
   /// Whether build() may make a layout, and call HDF5 for it.
-  enum class Layouts : std::uint8_t { any, known };
+  enum class LayoutPolicy : std::uint8_t { any, known };
 
   /// COLLECTIVE. Each rank gives its container of the commit. Throws the same Error on every rank, and can be called
   /// again then: mismatch if a layout is needed that is not known and may not be made.
   [[nodiscard]] Manifest build(const comm::Group& group, const format::ContainerReader& container,
-                               Layouts layouts = Layouts::any);
+                               LayoutPolicy layouts = LayoutPolicy::any);
   /// Local. Whether the layout of a container with these regions is known, as far as this rank sees; `attributes` are
   /// rank 0's.
-  [[nodiscard]] bool knows(const comm::Group& group, std::span<const format::PlacedRegion> regions,
+  [[nodiscard]] bool knows(const comm::Group& group, std::span<const format::StoredRegion> regions,
                            const Attributes& attributes) const;
 
  private:
@@ -51,7 +51,7 @@ class ManifestBuilder {
     Attributes attributes;  ///< rank 0's
   };
 
-  [[nodiscard]] static Structure structure_of(std::span<const format::PlacedRegion> regions);
+  [[nodiscard]] static Structure structure_of(std::span<const format::StoredRegion> regions);
   [[nodiscard]] bool needs_layout(const comm::Group& group, const Structure& structure) const;
   void make_layout(const comm::Group& group, const format::ContainerReader& container, const Structure& structure);
   [[nodiscard]] TagEntry entry_of(const comm::Group& group, const format::ContainerReader& container) const;

@@ -12,7 +12,7 @@ std::uint32_t mode_bits(const std::string& octal) noexcept {
   return bits;
 }
 
-void refuse_taken(const std::string& path) {
+void throw_name_taken(const std::string& path) {
   throw Error(Failure{ErrorCode::io,
                       "file already exists: another program writes to this directory; end it or remove the file", -1,
                       path, 0});

@@ -13,6 +13,6 @@ inline constexpr std::uint32_t kFileBits = 0666;
 [[nodiscard]] std::uint32_t mode_bits(const std::string& octal) noexcept;
 
 /// Throws Error{io}: a name below a tag directory of this start is somebody else's.
-[[noreturn]] void refuse_taken(const std::string& path);
+[[noreturn]] void throw_name_taken(const std::string& path);
 
 }  // namespace kedge::persist

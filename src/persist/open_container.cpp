@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "persist/tag_directory.hpp"
 
 namespace kedge::persist {
@@ -14,13 +14,13 @@ namespace {
 using Problem = ContainerProblem::Kind;
 using FileKind = fs::FileStatus::Kind;
 
-[[noreturn]] void refuse_container(ContainerProblem problem, ErrorCode code, std::string message,
-                                   const std::string& path) {
+[[noreturn]] void throw_container_error(ContainerProblem problem, ErrorCode code, std::string message,
+                                        const std::string& path) {
   throw ContainerError(std::move(problem), Failure{code, std::move(message), -1, path, 0});
 }
 
-[[noreturn]] void refuse_container(Problem kind, std::string message, const std::string& path) {
-  refuse_container({.kind = kind}, ErrorCode::corrupt, std::move(message), path);
+[[noreturn]] void throw_container_error(Problem kind, std::string message, const std::string& path) {
+  throw_container_error({.kind = kind}, ErrorCode::corrupt, std::move(message), path);
 }
 
 // Opening refuses a link in the file's own place; the directories on the way are checked here.
@@ -30,12 +30,12 @@ void require_directories(fs::FileSystem& file_system, const std::string& tag_dir
     const std::string where = file.substr(0, slash);
     const auto status = file_system.status(fs::join(tag_directory, where));
     if (!status) {
-      refuse_container({.kind = Problem::missing_directory, .where = where}, ErrorCode::not_found,
-                       compose("the container is missing, and so is its directory {}", where), shown);
+      throw_container_error({.kind = Problem::missing_directory, .where = where}, ErrorCode::not_found,
+                            compose("the container is missing, and so is its directory {}", where), shown);
     }
     if (status->kind == FileKind::directory) continue;
     const bool is_link = status->kind == FileKind::link;
-    refuse_container(
+    throw_container_error(
         {.kind = is_link ? Problem::link : Problem::not_a_directory, .where = where}, ErrorCode::io,
         compose("{} is {}", where,
                 is_link ? "a symbolic link, which is not followed" : "not a directory, and the container is missing"),
@@ -64,7 +64,7 @@ auto readable(Step&& step) {
 void require_identity(const format::Superblock& superblock, const format::ManifestHead& head, LogicalRank logical_rank,
                       const std::string& path) {
   if (superblock.commit == head.commit && superblock.logical_rank == logical_rank) return;
-  refuse_container(
+  throw_container_error(
       {.kind = Problem::identity, .found = superblock}, ErrorCode::corrupt,
       compose("it is the container of rank {} of {} (generation {}, commit {})", superblock.logical_rank.value,
               superblock.commit.tag, superblock.commit.generation, to_string(superblock.commit.id).substr(0, 8)),
@@ -101,17 +101,18 @@ OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPath& place) 
   return opened;
 }
 
-OpenedContainer judge_container(std::unique_ptr<fs::ByteAccess> bytes, std::uint64_t size_bytes,
-                                const std::string& path, const format::ManifestHead& head, const format::ShardRow& row,
-                                LogicalRank logical_rank) {
+OpenedContainer open_checked_container(std::unique_ptr<fs::ByteAccess> bytes, std::uint64_t size_bytes,
+                                       const std::string& path, const format::ManifestHead& head,
+                                       const format::ShardRow& row, LogicalRank logical_rank) {
   const std::vector<std::byte> first = first_bytes(*bytes, size_bytes);
   const bool whole = first.size() == format::kSuperblockBytes;
-  if (whole && format::is_unsealed(first)) refuse_container(Problem::unsealed, "its first bytes are zeros", path);
+  if (whole && format::is_unsealed(first)) throw_container_error(Problem::unsealed, "its first bytes are zeros", path);
   // Whose it is says more than its size: two swapped ranks often differ in both.
   if (whole) require_identity(readable([&] { return format::decode(first, path); }), head, logical_rank, path);
   if (size_bytes != row.size_bytes) {
-    refuse_container({.kind = Problem::size, .size_bytes = size_bytes}, ErrorCode::corrupt,
-                     compose("the container has {} bytes, but the manifest says {}", size_bytes, row.size_bytes), path);
+    throw_container_error({.kind = Problem::size, .size_bytes = size_bytes}, ErrorCode::corrupt,
+                          compose("the container has {} bytes, but the manifest says {}", size_bytes, row.size_bytes),
+                          path);
   }
   OpenedContainer container{row, path, std::move(bytes), nullptr};
   container.reader =
@@ -120,25 +121,25 @@ OpenedContainer judge_container(std::unique_ptr<fs::ByteAccess> bytes, std::uint
   const bool same_index = superblock.index_offset == row.index_offset && superblock.index_size == row.index_size &&
                           superblock.index_crc == row.index_crc;
   if (same_index && container.reader->file_crc() == row.crc) return container;
-  refuse_container(Problem::content, "it is intact, but not the container that the manifest lists", path);
+  throw_container_error(Problem::content, "it is intact, but not the container that the manifest lists", path);
 }
 
 OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& place, const format::ManifestHead& head,
                                const format::ShardRow& row, LogicalRank logical_rank) {
   const std::string shown = fs::join(place.for_messages(), row.file);
   if (row.file != container_file(logical_rank)) {  // no name that leads out of the directory is ever opened
-    refuse_container(
+    throw_container_error(
         Problem::file_name,
         compose("the manifest gives an unexpected file name for the container of rank {}", logical_rank.value), shown);
   }
   require_directories(file_system, place.directory, row.file, shown);
   const std::string path = fs::join(place.directory, row.file);
   if (!file_system.status(path)) {
-    refuse_container({.kind = Problem::missing}, ErrorCode::not_found, "the container is missing", shown);
+    throw_container_error({.kind = Problem::missing}, ErrorCode::not_found, "the container is missing", shown);
   }
   auto file = file_system.open(path, fs::Access::read);
   const std::uint64_t size_bytes = file->status().size_bytes;
-  return judge_container(std::move(file), size_bytes, shown, head, row, logical_rank);
+  return open_checked_container(std::move(file), size_bytes, shown, head, row, logical_rank);
 }
 
 OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& place, const CommitHead& commit,

@@ -60,9 +60,9 @@ class ContainerError : public Error {
 /// Local. Judges what was opened: by its superblock it is the container of that rank of just the commit that the
 /// manifest's head describes; size, index and CRC32C of the whole file, as far as superblock and index determine it,
 /// are those of the manifest's row. Reads superblock and index. Throws ContainerError; io.
-[[nodiscard]] OpenedContainer judge_container(std::unique_ptr<fs::ByteAccess> bytes, std::uint64_t size_bytes,
-                                              const std::string& path, const format::ManifestHead& head,
-                                              const format::ShardRow& row, LogicalRank logical_rank);
+[[nodiscard]] OpenedContainer open_checked_container(std::unique_ptr<fs::ByteAccess> bytes, std::uint64_t size_bytes,
+                                                     const std::string& path, const format::ManifestHead& head,
+                                                     const format::ShardRow& row, LogicalRank logical_rank);
 
 /// A tag directory of a POSIX filesystem.
 struct TagPath {

@@ -44,7 +44,7 @@ void PlainDirectory::put(LogicalRank logical_rank, const std::string& name,
   if (!name.ends_with('/')) {
     file_system_.remove(path);  // of an attempt that failed
     const auto file = file_system_.create(path, mode_bits(options_.mode) & kFileBits);
-    if (!file) refuse_taken(path);
+    if (!file) throw_name_taken(path);
     write(*file);
     file->sync();
   }
@@ -60,7 +60,7 @@ void PlainDirectory::sync(std::uint32_t world_size) const {
   file_system_.sync_directory(files);
 }
 
-bool PlainDirectory::remove(LogicalRank logical_rank, const fs::Enough& enough) const {
+bool PlainDirectory::remove(LogicalRank logical_rank, const fs::ShouldStop& enough) const {
   const std::string mine = fs::join(tag_directory_, plain_directory(logical_rank));
   if (!is_directory(fs::join(tag_directory_, kPlainDirectory)) || !is_directory(parent_of(mine))) return true;
   return !is_directory(mine) || fs::remove_tree(file_system_, mine, enough);

@@ -13,7 +13,7 @@
 
 namespace kedge::persist {
 
-/// PosixTier's part for Tier::put_plain. All calls are local; links on the way are never followed.
+/// PosixPrefixStorage's part for Tier::write_plain_file. All calls are local; links on the way are never followed.
 class PlainDirectory {
  public:
   /// `tag_directory` is that of a commit of this user's.
@@ -29,7 +29,7 @@ class PlainDirectory {
   /// Brings to stable storage what make() made, and the names in it. Fine if nothing was made.
   void sync(std::uint32_t world_size) const;
   /// Removes the files of a rank; fine if there are none. False if `enough` ended it before that.
-  [[nodiscard]] bool remove(LogicalRank logical_rank, const fs::Enough& enough) const;
+  [[nodiscard]] bool remove(LogicalRank logical_rank, const fs::ShouldStop& enough) const;
   /// Removes those of all ranks, and the directories. What is not Kedge's stays and keeps its directory.
   void clear() const;
 

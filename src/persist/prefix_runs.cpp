@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/attempt.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
 #include "persist/run_records.hpp"

@@ -10,8 +10,8 @@
 #include "base/attempt.hpp"
 #include "base/json.hpp"
 #include "base/random.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "checksum/crc32c.hpp"
 #include "fs/durable_path.hpp"
 #include "fs/file_mode.hpp"
@@ -74,12 +74,12 @@ std::optional<RunRecord> parse_record(Json content) {
   RunRecord record;
   record.run_id = *id;
   record.prefix = bytes_in(content, "prefix");
-  record.place_id = parse_id(text_in(content, "place_id").value_or("")).value_or(Id128{});
+  record.prefix_id = parse_id(text_in(content, "place_id").value_or("")).value_or(Id128{});
   if (content.contains("fingerprint")) record.fingerprint = bytes_of(content["fingerprint"]);
   record.store = bytes_in(content, "store");
   if (content.contains("former_prefixes") && content["former_prefixes"].is_array()) {
     for (const Json& path : content["former_prefixes"]) {
-      if (auto text = bytes_of(path)) record.former.push_back(*std::move(text));
+      if (auto text = bytes_of(path)) record.former_prefixes.push_back(*std::move(text));
     }
   }
   if (content.contains("given_up") && content["given_up"].is_array()) {
@@ -106,11 +106,11 @@ FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& dire
   return found;
 }
 
-std::optional<RunRecord> read_record_of_starts(fs::FileSystem& file_system, const std::string& directory) {
-  std::vector<std::uint64_t> starts = numbers_of_notes(file_system, directory, kBegunNote);
+std::optional<RunRecord> read_record_of_newest_start(fs::FileSystem& file_system, const std::string& directory) {
+  std::vector<std::uint64_t> starts = marker_numbers(file_system, directory, kBegunMarker);
   std::ranges::sort(starts, std::greater<>());
   for (const std::uint64_t number : starts) {
-    const std::string path = fs::join(directory, compose("{}{}", kBegunNote, number));
+    const std::string path = fs::join(directory, compose("{}{}", kBegunMarker, number));
     std::optional<RunRecord> found;
     (void)attempt([&] { found = parse_record(to_json(read_text(file_system, path))); });
     if (found) return found;
@@ -119,9 +119,9 @@ std::optional<RunRecord> read_record_of_starts(fs::FileSystem& file_system, cons
 }
 
 std::uint64_t newest_job_start(fs::FileSystem& file_system, const std::string& directory) {
-  const std::vector<std::uint64_t> drains = numbers_of_notes(file_system, directory, kDrainNote);
+  const std::vector<std::uint64_t> drains = marker_numbers(file_system, directory, kDrainMarker);
   std::uint64_t newest = 0;
-  for (const std::uint64_t start : numbers_of_notes(file_system, directory, kBegunNote)) {
+  for (const std::uint64_t start : marker_numbers(file_system, directory, kBegunMarker)) {
     if (std::ranges::find(drains, start) == drains.end()) newest = std::max(newest, start);
   }
   return newest;
@@ -155,21 +155,20 @@ RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::s
 
 std::uint64_t RunRecords::newest(std::string_view kind) {
   std::uint64_t newest = 0;
-  for (const std::uint64_t number : numbers_of_notes(*file_system_, directory_, kind))
-    newest = std::max(newest, number);
+  for (const std::uint64_t number : marker_numbers(*file_system_, directory_, kind)) newest = std::max(newest, number);
   return newest;
 }
 
-std::uint64_t RunRecords::take_incarnation(Starter starter) {
-  starter_ = std::move(starter);
-  const std::string note = note_of(starter_);
-  const std::uint64_t seen = std::max(newest(kTakenNote), newest(kBegunNote));
+std::uint64_t RunRecords::take_incarnation(LaunchInfo launch_info) {
+  launch_info_ = std::move(launch_info);
+  const std::string note = taken_marker_text(launch_info_);
+  const std::uint64_t seen = std::max(newest(kTakenMarker), newest(kBegunMarker));
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
-    const auto file = file_system_->create(record(compose("{}{}", kTakenNote, number)), 0644);
+    const auto file = file_system_->create(record(compose("{}{}", kTakenMarker, number)), 0644);
     if (!file) continue;
     incarnation_ = number;
-    file->copy_in(0, std::as_bytes(std::span(note)), 0);
+    file->write_with_crc(0, std::as_bytes(std::span(note)), 0);
     file->sync();
     file_system_->sync_directory(directory_);
     return number;
@@ -182,11 +181,11 @@ std::uint64_t RunRecords::take_incarnation(Starter starter) {
 void RunRecords::begin_incarnation(const RunRecord& content) {
   begun_ = text_of(content);
   run_id_ = content.run_id;
-  write_once(record(compose("{}{}", kBegunNote, incarnation_)), begun_);
+  write_once(record(compose("{}{}", kBegunMarker, incarnation_)), begun_);
   require_newest_incarnation();
 }
 
-void RunRecords::note_drain() { write_once(record(compose("{}{}", kDrainNote, incarnation_)), "\n"); }
+void RunRecords::mark_drain() { write_once(record(compose("{}{}", kDrainMarker, incarnation_)), "\n"); }
 
 void RunRecords::require_newest_incarnation() {
   if (is_newest_incarnation()) return;
@@ -221,30 +220,30 @@ bool RunRecords::is_newest_incarnation() {
 /// Numbers begin at 1 again where the records were removed: then this start's own note is gone, or another's.
 bool RunRecords::seems_newest() {
   if (!begun_.empty() && !file_system_->status(directory_)) return false;
-  if (newest(kBegunNote) > incarnation_) return false;
+  if (newest(kBegunMarker) > incarnation_) return false;
   if (begun_.empty()) return true;
-  const std::string path = record(compose("{}{}", kBegunNote, incarnation_));
+  const std::string path = record(compose("{}{}", kBegunMarker, incarnation_));
   return file_system_->status(path) && read_text(*file_system_, path) == begun_;
 }
 
 void RunRecords::withdraw_incarnation() {
   if (incarnation_ == 0) return;
   file_system_->remove(record(nonce_name(incarnation_)));
-  file_system_->remove(record(compose("{}{}", kBegunNote, incarnation_)));
-  file_system_->remove(record(compose("{}{}", kDrainNote, incarnation_)));  // else a job of this number is none
+  file_system_->remove(record(compose("{}{}", kBegunMarker, incarnation_)));
+  file_system_->remove(record(compose("{}{}", kDrainMarker, incarnation_)));  // else a job of this number is none
   // The number may be taken again: under it no container was touched and nothing was written here.
-  if (newest(kTakenNote) == incarnation_) {
-    file_system_->remove(record(compose("{}{}", kTakenNote, incarnation_)));
+  if (newest(kTakenMarker) == incarnation_) {
+    file_system_->remove(record(compose("{}{}", kTakenMarker, incarnation_)));
   } else {
-    write_once(record(compose("{}{}", kWithdrawnNote, incarnation_)), "\n");
+    write_once(record(compose("{}{}", kWithdrawnMarker, incarnation_)), "\n");
   }
   begun_.clear();
   incarnation_ = 0;
 }
 
 void RunRecords::remove_all() {
-  const std::string taken = compose("{}{}", kTakenNote, incarnation_);
-  const std::string begun = compose("{}{}", kBegunNote, incarnation_);
+  const std::string taken = compose("{}{}", kTakenMarker, incarnation_);
+  const std::string begun = compose("{}{}", kBegunMarker, incarnation_);
   for (const std::string& name : file_system_->list(directory_)) {
     if (name != taken && name != begun) (void)fs::remove_tree(*file_system_, record(name));
   }
@@ -262,11 +261,11 @@ void RunRecords::write_nonce(const Id128& nonce) {
     refuse(ErrorCode::io, "file already exists: another program writes to this directory; end it or remove the file",
            path);
   const std::string text = to_string(nonce) + "\n";
-  file->copy_in(0, std::as_bytes(std::span(text)), 0);
+  file->write_with_crc(0, std::as_bytes(std::span(text)), 0);
 }
 
 void RunRecords::remove_nonces() {
-  for (const std::uint64_t number : numbers_of_notes(*file_system_, directory_, kNoncePrefix)) {
+  for (const std::uint64_t number : marker_numbers(*file_system_, directory_, kNoncePrefix)) {
     if (number <= incarnation_) file_system_->remove(record(nonce_name(number)));
   }
 }
@@ -275,10 +274,10 @@ std::string RunRecords::text_of(const RunRecord& content) const {
   Json json = {{"format", 1},
                {"run", run_},
                {"run_id", to_string(content.run_id)},
-               {"place_id", to_string(content.place_id)},
+               {"place_id", to_string(content.prefix_id)},
                {"prefix", bytes_json(content.prefix)},
                {"former_prefixes", Json::array()}};
-  for (const std::string& path : content.former) json["former_prefixes"].push_back(bytes_json(path));
+  for (const std::string& path : content.former_prefixes) json["former_prefixes"].push_back(bytes_json(path));
   if (content.fingerprint) json["fingerprint"] = bytes_json(*content.fingerprint);
   if (!content.store.empty()) json["store"] = bytes_json(content.store);
   if (!content.given_up.empty()) {
@@ -299,13 +298,13 @@ void RunRecords::record_store(const std::string& store) {
   write_record(*record);
 }
 
-bool RunRecords::lies_also_in(const std::string& directory) {
+bool RunRecords::is_same_directory(const std::string& directory) {
   const std::string name = compose("{}{}", kProbePrefix, to_string(random_id()));
   if (!file_system_->create(record(name), 0644)) return false;
   bool seen = false;
   const auto failure = attempt([&] { seen = file_system_->status(fs::join(directory, name)).has_value(); });
   file_system_->remove(record(name));
-  if (failure && !fs::is_out_of_reach(failure->system_errno)) throw Error(*failure);
+  if (failure && !fs::is_access_error(failure->system_errno)) throw Error(*failure);
   return seen;
 }
 
@@ -315,7 +314,7 @@ void RunRecords::note(std::string_view name, const Id128& commit_id) {
 }
 
 /// A note that cannot be read may be this run's.
-bool RunRecords::has_note(std::string_view name, const Id128& run_id) {
+bool RunRecords::has_marker(std::string_view name, const Id128& run_id) {
   if (!file_system_->status(record(name))) return false;
   std::optional<Id128> whose;
   (void)attempt([&] {
@@ -325,36 +324,36 @@ bool RunRecords::has_note(std::string_view name, const Id128& run_id) {
   return !whose || run_id.is_none() || whose->is_none() || *whose == run_id;
 }
 
-void RunRecords::forget_notes_of_others(const Id128& run_id) {
+void RunRecords::remove_markers_of_others(const Id128& run_id) {
   for (const std::string_view name : {kFirstCommit, kFirstManifest}) {
-    if (file_system_->status(record(name)) && !has_note(name, run_id)) file_system_->remove(record(name));
+    if (file_system_->status(record(name)) && !has_marker(name, run_id)) file_system_->remove(record(name));
   }
 }
 
-bool RunRecords::has_first_commit(const Id128& run_id) { return has_note(kFirstCommit, run_id); }
+bool RunRecords::has_first_commit(const Id128& run_id) { return has_marker(kFirstCommit, run_id); }
 
-void RunRecords::note_first_commit(const Id128& commit_id) {
+void RunRecords::mark_first_commit(const Id128& commit_id) {
   require_newest_incarnation();
   note(kFirstCommit, commit_id);
 }
 
-void RunRecords::forget_commits() {
+void RunRecords::remove_commit_markers() {
   require_newest_incarnation();
   file_system_->remove(record(kFirstCommit));
   file_system_->sync_directory(directory_);
 }
 
-bool RunRecords::has_first_manifest(const Id128& run_id) { return has_note(kFirstManifest, run_id); }
+bool RunRecords::has_first_manifest(const Id128& run_id) { return has_marker(kFirstManifest, run_id); }
 
-void RunRecords::note_first_manifest(const Id128& commit_id) { note(kFirstManifest, commit_id); }
+void RunRecords::mark_first_manifest(const Id128& commit_id) { note(kFirstManifest, commit_id); }
 
 // Records are called unfinished-<incarnation>-<directory>: several starts may have one for the same directory.
-void RunRecords::note_unfinished(std::string_view directory) {
+void RunRecords::mark_unfinished(std::string_view directory) {
   require_newest_incarnation();
   write_once(record(compose("{}{}-{}", kUnfinishedPrefix, incarnation_, directory)), "\n");
 }
 
-void RunRecords::forget_unfinished(std::string_view directory) {
+void RunRecords::unmark_unfinished(std::string_view directory) {
   for (const std::string& name : file_system_->list(directory_)) {
     const auto found = parse_unfinished(name);
     if (found && found->incarnation <= incarnation_ && found->directory == directory)
@@ -380,7 +379,7 @@ void RunRecords::discard(const Id128& commit_id) { write_once(record("discarded-
 
 void RunRecords::write_once(const std::string& path, std::string_view text) {
   auto file = file_system_->create(path, 0644);
-  if (file) file->copy_in(0, std::as_bytes(std::span(text)), 0);
+  if (file) file->write_with_crc(0, std::as_bytes(std::span(text)), 0);
   // A name that is taken may be what an earlier try left before it failed: not yet on stable storage.
   else file = file_system_->open(path, fs::Access::read_write);
   file->sync();

@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "kedge/error.hpp"
-#include "persist/posix_tier.hpp"
+#include "persist/posix_prefix_storage.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tags.hpp"
 
@@ -20,7 +20,7 @@ RunOnPrefix find_on_prefix(fs::FileSystem& file_system, const std::string& prefi
     const auto status = file_system.status(fs::join(prefix, entry.directory));
     if (entry.run == run && status && status->owner == file_system.user()) found.entries.push_back(entry);
   }
-  for (const Unusable& one : list.unusable) {
+  for (const UnusableTag& one : list.unusable) {
     if (one.committed) found.unreadable.push_back(one.directory);
   }
   return found;
@@ -32,15 +32,15 @@ RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const
   (void)records.take_incarnation();
   records.begin_incarnation(records.read_record().record.value_or(RunRecord{}));
   RunOnPrefix removed;
-  PosixTier tier(file_system, prefix, {}, &records);
+  PosixPrefixStorage prefix_storage(file_system, prefix, {}, &records);
   // Again until there is none: a job may have been about to publish when it was overtaken.
   for (int tries = 0; tries < kTriesMax; ++tries) {
     const RunOnPrefix found = find_on_prefix(*file_system, prefix, run);
-    for (const TagEntry& entry : found.entries) tier.remove(entry);
+    for (const TagEntry& entry : found.entries) prefix_storage.remove(entry);
     removed.entries.insert(removed.entries.end(), found.entries.begin(), found.entries.end());
     removed.unreadable = found.unreadable;
     if (tries > 0 && found.entries.empty()) break;
-    if (const std::vector<std::string> problems = tier.sweep({}); !problems.empty()) {
+    if (const std::vector<std::string> problems = prefix_storage.sweep({}); !problems.empty()) {
       throw Error(Failure{ErrorCode::io, compose("not all of it could be removed; try again: {}", problems.front()), -1,
                           prefix, 0});
     }

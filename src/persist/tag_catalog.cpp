@@ -91,7 +91,7 @@ class Ledger {
     }
   }
 
-  [[nodiscard]] std::vector<TagEntry> living() && {
+  [[nodiscard]] std::vector<TagEntry> live() && {
     std::vector<TagEntry> entries;
     entries.reserve(places_.size());
     for (auto& entry : entries_) {
@@ -102,7 +102,7 @@ class Ledger {
 
  private:
   void add(TagEntry entry) {
-    if (commits::impossible(entry.commit)) return;
+    if (commits::check_head(entry.commit)) return;
     remove(entry.directory);
     places_[entry.directory] = entries_.size();
     entries_.emplace_back(std::move(entry));
@@ -137,18 +137,18 @@ void TagCatalog::remove(const std::string& directory) {
   append(removed_line(directory));
   if (removals_until_look_ && --*removals_until_look_ > 0) return;
   const Content now = content();
-  const std::size_t living = now.living.size();
-  const std::size_t dead_permitted = 2 * living + kDeadLinesMin;
-  const bool crowded = now.lines - living > dead_permitted;
-  if (crowded) rewrite(now.living);
+  const std::size_t live = now.live.size();
+  const std::size_t dead_permitted = 2 * live + kDeadLinesMin;
+  const bool crowded = now.lines - live > dead_permitted;
+  if (crowded) rewrite(now.live);
   // A removal makes two dead lines of one living.
-  const std::size_t dead = crowded ? 0 : now.lines - living;
+  const std::size_t dead = crowded ? 0 : now.lines - live;
   removals_until_look_ = (dead_permitted - dead) / 4 + 1;
 }
 
 void TagCatalog::complete(const std::vector<TagEntry>& entries) {
   std::set<std::string> known;
-  for (const TagEntry& entry : content().living) known.insert(entry.directory);
+  for (const TagEntry& entry : content().live) known.insert(entry.directory);
   std::string lines;
   for (const TagEntry& entry : entries) {
     if (!known.contains(entry.directory)) lines += added_line(entry);
@@ -156,7 +156,7 @@ void TagCatalog::complete(const std::vector<TagEntry>& entries) {
   if (!lines.empty()) append(lines);
 }
 
-std::vector<TagEntry> TagCatalog::read() { return content().living; }
+std::vector<TagEntry> TagCatalog::read() { return content().live; }
 
 TagCatalog::Content TagCatalog::content() {
   if (!file_system_.status(path_)) return {};
@@ -169,14 +169,14 @@ TagCatalog::Content TagCatalog::content() {
     ++lines;
     begin = end + 1;
   }
-  return {std::move(ledger).living(), lines};
+  return {std::move(ledger).live(), lines};
 }
 
 void TagCatalog::append(std::string_view line) {
   auto file = file_system_.create(path_, 0644);
   if (!file) file = file_system_.open(path_, fs::Access::read_write);
   if (file->status().links > 1) {  // a backup by hard links must not change with it
-    rewrite(content().living);
+    rewrite(content().live);
     file = file_system_.open(path_, fs::Access::read_write);
   }
   const std::uint64_t end = file->status().size_bytes;
@@ -187,7 +187,7 @@ void TagCatalog::append(std::string_view line) {
     if (last != std::byte{'\n'}) text = "\n";  // what a crash tore must not spoil this line
   }
   text += line;
-  file->copy_in(end, text_bytes(text), 0);
+  file->write_with_crc(end, text_bytes(text), 0);
   file->sync();
   if (name_is_durable_) return;
   file_system_.sync_directory(directory_);  // sync also if an earlier start made the file: it may have died before this
@@ -201,7 +201,7 @@ void TagCatalog::rewrite(const std::vector<TagEntry>& entries) {
   if (!file) throw Error(Failure{ErrorCode::io, "file already exists; remove it", -1, temporary, 0});
   std::string text;
   for (const TagEntry& entry : entries) text += added_line(entry);
-  file->copy_in(0, text_bytes(text), 0);
+  file->write_with_crc(0, text_bytes(text), 0);
   file->sync();
   file_system_.rename(temporary, path_);
   file_system_.sync_directory(directory_);

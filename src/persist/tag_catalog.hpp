@@ -37,7 +37,7 @@ class TagCatalog {
 
  private:
   struct Content {
-    std::vector<TagEntry> living;
+    std::vector<TagEntry> live;
     std::size_t lines = 0;
   };
   [[nodiscard]] Content content();

@@ -25,7 +25,7 @@ struct TagEntry {
 [[nodiscard]] format::ManifestHead head_of(const TagEntry& entry);
 
 /// A tag directory that is no usable commit.
-struct Unusable {
+struct UnusableTag {
   std::string directory;
   bool committed = false;  ///< a manifest is there and cannot be used; false: none is, a flush or removal is in
                            ///< progress or was cut short
@@ -35,7 +35,7 @@ struct Unusable {
 
 struct TagList {
   std::vector<TagEntry> entries;  ///< newest first
-  std::vector<Unusable> unusable;
+  std::vector<UnusableTag> unusable;
 };
 
 }  // namespace kedge::persist

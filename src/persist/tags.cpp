@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "base/attempt.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "format/manifest.hpp"
 #include "fs/file_mode.hpp"
 #include "persist/prefix_runs.hpp"
@@ -18,11 +18,11 @@ namespace {
 using Kind = fs::FileStatus::Kind;
 
 // A catalog's statement, and whose it is.
-struct Claim {
+struct CatalogEntry {
   TagEntry entry;
   std::uint32_t owner = 0;
 };
-using Claims = std::unordered_map<std::string, Claim>;
+using Claims = std::unordered_map<std::string, CatalogEntry>;
 
 bool is_kind(const std::optional<fs::FileStatus>& status, Kind kind) { return status && status->kind == kind; }
 
@@ -38,7 +38,7 @@ void add_claims(fs::FileSystem& file_system, const std::string& records, const s
   for (TagEntry& entry : TagCatalog(file_system, directory).read()) {
     if (entry.run != run) continue;  // nobody speaks for another run
     std::string name = entry.directory;
-    claims.insert_or_assign(std::move(name), Claim{std::move(entry), status->owner});
+    claims.insert_or_assign(std::move(name), CatalogEntry{std::move(entry), status->owner});
   }
 }
 
@@ -115,8 +115,8 @@ TagEntry look_up(fs::FileSystem& file_system, const std::string& prefix, const s
   return entry;
 }
 
-Unusable unusable(const std::string& directory, const Failure& failure) {
-  Unusable result;
+UnusableTag unusable(const std::string& directory, const Failure& failure) {
+  UnusableTag result;
   result.directory = directory;
   result.committed = failure.code != ErrorCode::not_found;
   result.reason = failure.message;

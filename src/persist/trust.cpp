@@ -1,6 +1,6 @@
 // Whose files on a prefix are trusted.
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "fs/file_mode.hpp"
 #include "kedge/error.hpp"
 #include "persist/tags.hpp"

@@ -32,7 +32,7 @@ Id128 AfterOpen::plan(const Execution& execution, const CommitHead& opened, Unre
   runner_.retire(execution);
   const bool is_current = !found.current.is_none();
   const bool is_protected = is_current || !found.sound.is_none();
-  if (!is_protected) ledger_.unprotect(opened.id);
+  if (!is_protected) ledger_.set_unprotected(opened.id);
   const bool is_due = !is_current && is_scheduled();
   // Without the former copies, what is left of a protection that was asked for once may protect nothing.
   const bool may_drop = is_protected || found.best.is_none() || !protect_.is_possible();
@@ -53,7 +53,7 @@ Protections AfterOpen::find_protections(const comm::Group& group, const CommitHe
   const Protections found = protect_.find(group, commit.id);
   if (!found.current.is_none()) ledger_.protect(commit.id, found.current);
   else if (!found.sound.is_none()) ledger_.protect(commit.id, found.sound);
-  else ledger_.prefer(commit.id, found.best);
+  else ledger_.prefer_protection(commit.id, found.best);
   return found;
 }
 
@@ -119,7 +119,8 @@ void AfterOpen::read(Execution& execution) {
       return execution.gives_way();
     });
   }
-  const comm::Ballot ballot = patient.vote_and_ask(read.first_failure(), read.some_left && !execution.is_given_up());
+  const comm::VoteResult ballot =
+      patient.vote_with_request(read.first_failure(), read.some_left && !execution.is_given_up());
   if (ballot.asked && !ballot.failure) return;
   // Its parity may be damaged all the same. First: protecting it again needs the room.
   if (what.is_container && group.all(is_known && !read.some_left && !read.containers)) {
@@ -139,8 +140,8 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, co
   const comm::Group& group = execution.group();
   const bool is_opened = commit.id == left_.opened.id;
   if (is_opened && group.any(read.containers)) return handle_damaged_container(execution, commit, first);
-  ledger_.unprotect(commit.id);
-  if (!is_opened) ledger_.look_again();
+  ledger_.set_unprotected(commit.id);
+  if (!is_opened) ledger_.require_survey();
   observers_.tell(&CommitObserver::damaged, commit, first);
   const std::uint64_t files = group.sum(read.damaged.size());
   std::string so = compose(
@@ -173,7 +174,7 @@ void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead&
     give_up(commit, first);
     execution.opened_is_protected();
   }
-  ledger_.look_again();
+  ledger_.require_survey();
   observers_.tell(&CommitObserver::damaged, commit, first);
   if (!execution.group().is_root()) return;
   log_.warning(compose(
@@ -221,7 +222,7 @@ void AfterOpen::give_up(const CommitHead& commit, const Failure& failure) {
 /// Whether any rank dropped something.
 bool AfterOpen::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
   std::size_t dropped = 0;
-  const auto failure = attempt([&] { dropped = store_.drop_adopted(commit.id); });
+  const auto failure = attempt([&] { dropped = store_.remove_adopted(commit.id); });
   if (failure) log_.debug(compose("former copies of {} could not be removed: {}", commit.tag, to_string(*failure)));
   return group.any(dropped != 0);
 }

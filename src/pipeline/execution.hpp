@@ -27,7 +27,7 @@ class Execution {
   /// COLLECTIVE. The group, with time for sending so many bytes where that is slowed down on purpose.
   [[nodiscard]] virtual comm::Group with_time_for(std::uint64_t /*sent_bytes*/) const { return group_; }
   /// Which files may be retired meanwhile.
-  [[nodiscard]] virtual store::Reach may_retire() const noexcept = 0;
+  [[nodiscard]] virtual store::RetireScope may_retire() const noexcept = 0;
   /// COLLECTIVE. After a stage that succeeded: tidies up, or leaves that until nobody waits for the commit.
   [[nodiscard]] virtual std::optional<Failure> tidy(Stage& stage) const = 0;
   /// Whether a call of the application waits for the work.
@@ -55,7 +55,7 @@ class Execution {
 class InCall final : public Execution {
  public:
   explicit InCall(const comm::Group& group) : Execution(group) {}
-  [[nodiscard]] store::Reach may_retire() const noexcept override { return store::Reach::all; }
+  [[nodiscard]] store::RetireScope may_retire() const noexcept override { return store::RetireScope::all; }
   [[nodiscard]] std::optional<Failure> tidy(Stage& stage) const override { return stage.tidy(group()); }
 };
 

@@ -13,7 +13,7 @@ void FlushRecord::failed(const CommitProgress& progress, const StageProgress& st
   if (there_ && there_->generation > commit.generation) return;  // a wait for an older one
   const store::FailedFlush now{commit.id,        commit.generation, commit.tag,
                                clock_.wall_ns(), stage.tries,       to_string(*stage.failure)};
-  const auto not_written = attempt([&] { records_->note_failed_flush(now); });
+  const auto not_written = attempt([&] { records_->record_failed_flush(now); });
   if (not_written) log_.debug("could not record the failed flush in the store: " + to_string(*not_written));
   else there_ = now;
 }
@@ -41,7 +41,7 @@ void FlushRecord::look() {
 
 void FlushRecord::remove() {
   there_.reset();
-  const auto failure = attempt([&] { records_->forget_failed_flush(); });
+  const auto failure = attempt([&] { records_->remove_failed_flush(); });
   if (failure) log_.debug("the record of a flush that failed could not be removed: " + to_string(*failure));
 }
 

@@ -10,7 +10,7 @@
 #include "commits/ledger.hpp"
 #include "pipeline/progress.hpp"
 #include "store/failed_flush.hpp"
-#include "store/node_records.hpp"
+#include "store/store_records.hpp"
 
 namespace kedge::pipeline {
 
@@ -19,7 +19,7 @@ namespace kedge::pipeline {
 class FlushRecord final : public CommitObserver {
  public:
   /// `records` is null on the other ranks; all that is referred to must outlive it.
-  FlushRecord(store::NodeRecords* records, const commits::Ledger& ledger, Clock& clock, const Log& log)
+  FlushRecord(store::StoreRecords* records, const commits::Ledger& ledger, Clock& clock, const Log& log)
       : records_(records), ledger_(ledger), clock_(clock), log_(log) {}
 
   void failed(const CommitProgress& progress, const StageProgress& stage) override;
@@ -31,7 +31,7 @@ class FlushRecord final : public CommitObserver {
   void look();
   void remove();
 
-  store::NodeRecords* records_;
+  store::StoreRecords* records_;
   const commits::Ledger& ledger_;
   Clock& clock_;
   const Log& log_;

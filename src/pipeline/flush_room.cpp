@@ -47,7 +47,7 @@ void FlushStage::publish_in_room(const comm::Group& group, const Upload& upload)
 /// whole: this flush may fail. Removes nothing if that could not be enough. Returns whether something was removed.
 bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep) {
   std::vector<persist::TagEntry> candidates;
-  const auto not_listed = group.try_together([&] {
+  const auto not_listed = group.try_on_all_ranks([&] {
     if (!group.is_root()) return;
     candidates = history();
     std::erase_if(candidates, [&](const persist::TagEntry& entry) {
@@ -56,16 +56,16 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
     });
   });
   if (not_listed) return false;
-  NewestWhole whole = find_newest_whole(group, tier_, candidates);
+  NewestWhole whole = find_newest_whole(group, prefix_storage_, candidates);
   if (!whole.commit_id) return false;
-  persist::TierRetention retention{
+  persist::PrefixRetention retention{
       settings_.run.id, keep, {*whole.commit_id, ledger_.parent_id()}, std::move(whole.broken)};
   retention.unrecoverable.merge(ledger_.excluded());
   if (keep < settings_.persistent.keep && !is_enough(group, upload, retention)) return false;
   std::size_t removed = 0;
   const double give_up_at = clock_.seconds() + kRoomBudget_s;
   while (true) {
-    const Piece piece = retain(group, retention);
+    const Piece piece = retract_old_commits(group, retention);
     const std::size_t cleared = removal_.step(group, kRoomStep_s);
     removed += piece.retracted + cleared;
     const bool is_stuck = piece.retracted + cleared == 0;
@@ -80,11 +80,12 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
 }
 
 /// COLLECTIVE. Whether what may be removed is as much as is seen to be missing.
-bool FlushStage::is_enough(const comm::Group& group, const Upload& upload, const persist::TierRetention& retention) {
+bool FlushStage::is_enough(const comm::Group& group, const Upload& upload, const persist::PrefixRetention& retention) {
   bool is_enough = false;
-  const auto failure = group.try_root_decides(is_enough, [&] {
-    const std::uint64_t missing = tier_.missing_bytes(upload.manifest.entry, 0, {});  // containers against containers
-    return persist::removable_bytes(tier_, *records_, history_, retention) >= missing;
+  const auto failure = group.try_decide_on_root(is_enough, [&] {
+    const std::uint64_t missing =
+        prefix_storage_.missing_bytes(upload.manifest.entry, 0, {});  // containers against containers
+    return persist::removable_bytes(prefix_storage_, *records_, history_, retention) >= missing;
   });
   return !failure && is_enough;
 }

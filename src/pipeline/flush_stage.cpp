@@ -12,7 +12,7 @@
 #include "comm/channels.hpp"
 #include "pipeline/flush_news.hpp"
 #include "pipeline/timeout_factor.hpp"
-#include "store/sealing.hpp"
+#include "store/seal_transaction.hpp"
 
 namespace kedge::pipeline {
 namespace {
@@ -68,8 +68,8 @@ std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles
   return failure_of([&] {
     std::unique_ptr<format::ContainerReader> container;
     group.together([&] { container = reader_of(files); });
-    using Layouts = persist::ManifestBuilder::Layouts;
-    files.manifest = builder_.build(group, *container, files.in_background ? Layouts::known : Layouts::any);
+    using LayoutPolicy = persist::ManifestBuilder::LayoutPolicy;
+    files.manifest = builder_.build(group, *container, files.in_background ? LayoutPolicy::known : LayoutPolicy::any);
   });
 }
 
@@ -137,20 +137,20 @@ bool FlushStage::is_worth_measuring(std::uint64_t total_bytes) const {
 void FlushStage::choose_io(const comm::Group& group) {
   bool direct = false;
   if (group.is_root()) {
-    const fs::ChosenIo chosen = tier_.choose_io();
-    log_.info(compose("prefix {}: {}", tier_.where(), chosen.why));
+    const fs::ChosenIo chosen = prefix_storage_.choose_io();
+    log_.info(compose("prefix {}: {}", prefix_storage_.where(), chosen.why));
     direct = chosen.direct;
   }
   group.broadcast(direct);
-  if (direct) tier_.write_directly();
+  if (direct) prefix_storage_.enable_direct_writes();
   io_is_chosen_ = true;
 }
 
 /// COLLECTIVE. Before the first flush, and after one that failed.
 void FlushStage::sweep(const comm::Group& group) {
   persist::Leftovers left;
-  const auto failure = group.try_together([&] {
-    if (group.is_root()) left = tier_.leftovers(settings_.run.id);
+  const auto failure = group.try_on_all_ranks([&] {
+    if (group.is_root()) left = prefix_storage_.leftovers(settings_.run.id);
   });
   for (const std::string& one : left.problems) {
     log_.warning("leftovers of an unfinished flush could not be removed from the prefix: " + one);
@@ -165,13 +165,14 @@ void FlushStage::sweep(const comm::Group& group) {
 void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& manifest) const {
   std::vector<std::byte> received;
   if (settings_.second_root) received = manifest_on(*settings_.second_root, group, manifest.bytes);
-  store::Sealing copies(group, store_, settings_.durable);
+  store::SealTransaction copies(group, store_, settings_.durable);
   const auto failure = copies.seal(attempt([&] {
     const std::span<const std::byte> whole = group.is_root() ? manifest.bytes : received;
     if (whole.empty()) return;
     const CommitHead& commit = manifest.entry.commit;
-    store::Draft& draft = copies.begin(store::FileKind::manifest, {commit.id, {}}, commit.generation, whole.size());
-    (void)draft.copy_in(0, whole, 0);
+    store::UnsealedFile& draft =
+        copies.begin(store::FileKind::manifest, {commit.id, {}}, commit.generation, whole.size());
+    (void)draft.write_with_crc(0, whole, 0);
   }));
   if (failure && group.is_root()) log_.debug("the stores keep no copy of the manifest: " + to_string(*failure));
 }
@@ -180,7 +181,7 @@ void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& 
 persist::PlainFiles FlushStage::plain_files(const format::ContainerReader& container) const {
   if (!settings_.persistent.plain_routed) return {};
   persist::PlainFiles mine;
-  for (const format::PlacedRegion& region : container.regions()) {
+  for (const format::StoredRegion& region : container.regions()) {
     if (!region.spec.routed) continue;
     ++mine.files;
     mine.bytes += region.size_bytes;
@@ -196,15 +197,15 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
   std::string left_out;
   removal_.forget(entry.directory);
   try {
-    const bool is_complete = group.root_decides([&] {
-      if (tier_.is_complete(entry)) return true;
-      tier_.begin(entry, manifest.bytes.size(), upload.plain);
+    const bool is_complete = group.decide_on_root([&] {
+      if (prefix_storage_.is_complete(entry)) return true;
+      prefix_storage_.begin(entry, manifest.bytes.size(), upload.plain);
       return false;
     });
     if (is_complete) return;
     group.together([&] { put(group.logical_rank(), upload); });
     group.together([&] {
-      if (group.is_root()) left_out = tier_.publish(entry, manifest.bytes);
+      if (group.is_root()) left_out = prefix_storage_.publish(entry, manifest.bytes);
     });
   } catch (const Error& error) {
     // An old start that was overtaken removes nothing any more; nor does one that does not know what the others did.
@@ -219,15 +220,17 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
 /// COLLECTIVE. Each rank takes back what it put. What cannot be removed, or not soon, is left to the next sweep.
 void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entry) const {
   bool is_published = true;
-  const auto unknown = group.try_root_decides(is_published, [&] { return tier_.is_published(entry.directory); });
+  const auto unknown =
+      group.try_decide_on_root(is_published, [&] { return prefix_storage_.is_published(entry.directory); });
   if (unknown || is_published) return;
   bool is_gone = true;
   const double give_up_at = clock_.seconds() + kPieces * kPieceBudget_s;
   const auto enough = [&] { return clock_.seconds() >= give_up_at; };
-  (void)group.try_together([&] { is_gone = tier_.remove_container(entry.directory, group.logical_rank(), enough); });
+  (void)group.try_on_all_ranks(
+      [&] { is_gone = prefix_storage_.remove_container(entry.directory, group.logical_rank(), enough); });
   const bool some_left = group.any(!is_gone);
-  (void)group.try_together([&] {
-    if (group.is_root() && !some_left) tier_.discard(entry);
+  (void)group.try_on_all_ranks([&] {
+    if (group.is_root() && !some_left) prefix_storage_.discard(entry);
   });
 }
 
@@ -235,12 +238,12 @@ void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entr
 void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   store::StoreFile& file = *upload.files.container;
   const persist::TagEntry& entry = upload.manifest.entry;
-  fs::Pace* const pace = pace_ ? &*pace_ : nullptr;
+  fs::RateLimiter* const pace = pace_ ? &*pace_ : nullptr;
   std::uint32_t crc = 0;
   auto failure = attempt([&] {
-    crc = tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
+    crc = prefix_storage_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
   });
-  file.check_present();  // it was read where it lies: then the prefix is not to blame
+  file.require_present();  // it was read where it lies: then the prefix is not to blame
   comm::throw_if(failure);
   if (crc != upload.crc) {
     throw Error(
@@ -249,12 +252,12 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
                 -1, file.path(), 0});
   }
   if (!settings_.persistent.plain_routed) return;
-  for (const format::PlacedRegion& region : upload.container.regions()) {
+  for (const format::StoredRegion& region : upload.container.regions()) {
     if (!region.spec.routed) continue;
     const std::string name = region.spec.name + (format::is_empty_directory(region.spec) ? "/" : "");
-    tier_.put_plain(entry, logical_rank, name, [&](fs::ByteAccess& to) {
+    prefix_storage_.write_plain_file(entry, logical_rank, name, [&](fs::ByteAccess& to) {
       if (pace == nullptr) return upload.container.read(region, to);
-      fs::Paced paced(to, *pace);
+      fs::RateLimitedAccess paced(to, *pace);
       upload.container.read(region, paced);
     });
   }
@@ -268,8 +271,8 @@ void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
   for (int piece = 0; piece < kPieces; ++piece) {
     Piece now;
     if (settings_.persistent.keep > 0) {
-      now = retain(group,
-                   {settings_.run.id, settings_.persistent.keep, {flushed, ledger_.parent_id()}, ledger_.excluded()});
+      now = retract_old_commits(
+          group, {settings_.run.id, settings_.persistent.keep, {flushed, ledger_.parent_id()}, ledger_.excluded()});
     }
     all = {all.retracted + now.retracted, now.left, std::move(now.failure)};
     cleared += removal_.step(group, kPieceBudget_s);
@@ -289,24 +292,25 @@ void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
 
 /// Rank 0.
 const std::vector<persist::TagEntry>& FlushStage::history() {
-  const std::uint64_t changes = ledger_.tier_changes();
+  const std::uint64_t changes = ledger_.prefix_changes();
   if (std::exchange(history_as_of_, changes) != changes) history_.forget();
-  return history_.of_run(tier_, settings_.run.id);
+  return history_.of_run(prefix_storage_, settings_.run.id);
 }
 
 /// COLLECTIVE. Only a later start is an error.
-FlushStage::Piece FlushStage::retain(const comm::Group& group, const persist::TierRetention& retention) {
+FlushStage::Piece FlushStage::retract_old_commits(const comm::Group& group, const persist::PrefixRetention& retention) {
   Piece piece;
   std::vector<Id128> removed;
-  std::vector<persist::Remains> remains;
-  piece.failure = group.try_together([&] {
+  std::vector<persist::Leftover> remains;
+  piece.failure = group.try_on_all_ranks([&] {
     if (!group.is_root()) return;
     (void)history();
     const double give_up_at = clock_.seconds() + kPieceBudget_s;
     std::size_t begun = 0;
     // At least one each time, but a history that suddenly may go does not go in one flush.
     const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
-    const persist::Retained retained = persist::retain(tier_, *records_, history_, retention, enough);
+    const persist::Retained retained =
+        persist::retract_old_commits(prefix_storage_, *records_, history_, retention, enough);
     for (const persist::TagEntry& entry : retained.removed) {
       removed.push_back(entry.commit.id);
       remains.push_back({entry.directory, entry.commit.world_size});

@@ -19,9 +19,9 @@
 #include "format/container_reader.hpp"
 #include "kedge/options.hpp"
 #include "persist/manifest_builder.hpp"
+#include "persist/prefix_retention.hpp"
+#include "persist/prefix_storage.hpp"
 #include "persist/run_records.hpp"
-#include "persist/tier.hpp"
-#include "persist/tier_retention.hpp"
 #include "pipeline/removal.hpp"
 #include "pipeline/stage.hpp"
 #include "store/node_store.hpp"
@@ -42,17 +42,17 @@ struct FlushSettings {
 class FlushStage final : public Stage {
  public:
   /// `records` are rank 0's, null elsewhere.
-  FlushStage(store::NodeStore& store, commits::Ledger& ledger, persist::Tier& tier, persist::RunRecords* records,
-             FlushSettings settings, Clock& clock, const Log& log)
+  FlushStage(store::NodeStore& store, commits::Ledger& ledger, persist::PrefixStorage& prefix_storage,
+             persist::RunRecords* records, FlushSettings settings, Clock& clock, const Log& log)
       : store_(store),
         ledger_(ledger),
-        tier_(tier),
+        prefix_storage_(prefix_storage),
         records_(records),
         builder_(settings.run.name, settings.persistent.view_limit, log),
         settings_(std::move(settings)),
         clock_(clock),
         log_(log),
-        removal_(tier, clock, log) {
+        removal_(prefix_storage, clock, log) {
     const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
     const auto sharers = static_cast<double>(std::max<std::size_t>(store.ranks_on_node().size(), 1));
     const double rate = limit > 0 ? limit / sharers : std::numeric_limits<double>::infinity();
@@ -68,7 +68,7 @@ class FlushStage final : public Stage {
                                     std::uint64_t tries) const override;
   /// COLLECTIVE. Makes the manifest, with HDF5 if the structure is new.
   [[nodiscard]] std::optional<Failure> prepare(const comm::Group& group, CommitFiles& files) override;
-  [[nodiscard]] bool needs_application(const comm::Group& group, std::span<const format::PlacedRegion> regions,
+  [[nodiscard]] bool needs_application(const comm::Group& group, std::span<const format::StoredRegion> regions,
                                        const Attributes& attributes) const override {
     return !builder_.knows(group, regions, attributes);
   }
@@ -98,7 +98,8 @@ class FlushStage final : public Stage {
   void publish(const comm::Group& group, const Upload& upload);
   void publish_in_room(const comm::Group& group, const Upload& upload);
   [[nodiscard]] bool make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep);
-  [[nodiscard]] bool is_enough(const comm::Group& group, const Upload& upload, const persist::TierRetention& retention);
+  [[nodiscard]] bool is_enough(const comm::Group& group, const Upload& upload,
+                               const persist::PrefixRetention& retention);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
   void put(LogicalRank logical_rank, const Upload& upload);
   /// What a piece of a flush's removals came to.
@@ -108,21 +109,21 @@ class FlushStage final : public Stage {
     std::optional<Failure> failure;
   };
   void tidy_prefix(const comm::Group& group, const Id128& flushed);
-  [[nodiscard]] Piece retain(const comm::Group& group, const persist::TierRetention& retention);
+  [[nodiscard]] Piece retract_old_commits(const comm::Group& group, const persist::PrefixRetention& retention);
   [[nodiscard]] const std::vector<persist::TagEntry>& history();
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;
-  persist::Tier& tier_;
+  persist::PrefixStorage& prefix_storage_;
   persist::RunRecords* records_;
   persist::ManifestBuilder builder_;  ///< used by no two threads at once: see Waits::wait_until_sealed
   FlushSettings settings_;
   Clock& clock_;
   Log log_;
-  persist::TierHistory history_;     ///< rank 0's
-  std::uint64_t history_as_of_ = 0;  ///< the ledger's changes of what lies there that it knows
+  persist::PrefixCommitList history_;  ///< rank 0's
+  std::uint64_t history_as_of_ = 0;    ///< the ledger's changes of what lies there that it knows
   Removal removal_;
-  std::optional<fs::Pace> pace_;  ///< none: nothing holds writes up
+  std::optional<fs::RateLimiter> pace_;  ///< none: nothing holds writes up
   bool io_is_chosen_ = false;
   bool said_slow_ = false;
   bool must_sweep_ = true;         ///< the same on every rank: something may lie half published or half removed

@@ -6,25 +6,25 @@
 
 #include "base/cores.hpp"
 #include "base/text.hpp"
-#include "comm/gentle_communicator.hpp"
-#include "fs/paced.hpp"
+#include "comm/throttled_communicator.hpp"
+#include "fs/rate_limiter.hpp"
 #include "pipeline/worker.hpp"
 
 namespace kedge::pipeline {
 namespace {
 
-std::shared_ptr<fs::Pace> make_pace(const ExecutorSettings& settings, std::size_t ranks_on_node, Pause& pause,
-                                    Clock& clock) {
+std::shared_ptr<fs::RateLimiter> make_pace(const ExecutorSettings& settings, std::size_t ranks_on_node, Pause& pause,
+                                           Clock& clock) {
   if (settings.sent_bytes_per_s == 0) return nullptr;
   const auto sharers = static_cast<double>(std::max<std::size_t>(ranks_on_node, 1));
   const double rate = static_cast<double>(settings.sent_bytes_per_s) / sharers;
-  return std::make_shared<fs::Pace>(
+  return std::make_shared<fs::RateLimiter>(
       clock, rate, [] {}, [&pause] { return pause.is_ended(); });
 }
 
 std::function<void()> choose_cores(const std::string& cores, const Log& log) {
   return [cores, log] {
-    if (cores.empty() || keep_to_cores(parse_cores(cores).value_or(std::vector<unsigned>()))) return;
+    if (cores.empty() || bind_to_cores(parse_cores(cores).value_or(std::vector<unsigned>()))) return;
     log.warning(
         compose("pipeline.cores = \"{}\": none of these cores is available to this process; background work runs on "
                 "the application's",
@@ -40,13 +40,13 @@ std::unique_ptr<Executor> make_executor(const comm::Group& group, const Executor
   OpenChannel channel;
   if (settings.channel.mode != PipelineMode::inline_) channel = open_channel(group, settings.channel, log);
   if (!channel.messages) return std::make_unique<InCalls>(group, duties);
-  const std::shared_ptr<fs::Pace> pace = make_pace(settings, ranks_on_node, pause, clock);
+  const std::shared_ptr<fs::RateLimiter> pace = make_pace(settings, ranks_on_node, pause, clock);
   pause.tell_by(channel.messages->signal());
   const auto before_sending = [&pause, pace](std::uint64_t sent_bytes) {
     pause.pass();
     if (pace && sent_bytes != 0) pace->pass(sent_bytes);
   };
-  const comm::Group gentle(std::make_shared<comm::GentleCommunicator>(std::move(channel.messages), before_sending),
+  const comm::Group gentle(std::make_shared<comm::ThrottledCommunicator>(std::move(channel.messages), before_sending),
                            group.timeout());
   try {
     return std::make_unique<Worker>(group, Channel{gentle, channel.is_own, pace}, choose_cores(settings.cores, log),

@@ -19,7 +19,7 @@ std::unique_ptr<Communicator> connect_over_tcp(const comm::Group& group, const C
     alone->connect(group.deadline());
     return alone;
   }
-  comm::Joined joined = comm::join_over_sockets(group, settings.interface);
+  comm::JoinResult joined = comm::join_over_sockets(group, settings.interface);
   if (group.is_root() && joined.communicator) {
     log.info(compose("background work sends over TCP, on {} ({})", joined.network,
                      settings.messages == Messages::tcp

@@ -20,14 +20,14 @@ OwedFlushes::OwedFlushes(comm::Group group, commits::Ledger& ledger, OwedOutputs
       flush_(stages.number_of(Level::persistent)) {}
 
 /// Those that no worker has in hand.
-std::vector<CommitHead> OwedFlushes::owed_outputs() const {
+std::vector<CommitHead> OwedFlushes::unflushed_outputs() const {
   return outputs_.list(group_, [&](const Id128& commit_id) { return executor_.backlog().may_have(commit_id); });
 }
 
 void OwedFlushes::flush_outputs() {
   if (!group_.any(!ledger_.outputs_to_flush().empty())) return;
   InCall execution(group_);
-  for (const CommitHead& output : owed_outputs()) {
+  for (const CommitHead& output : unflushed_outputs()) {
     const auto failure = runner_.run_now(execution, flush_, output, Reason::owed);
     if (!failure) continue;
     if (failure->code != ErrorCode::not_found) return;
@@ -36,7 +36,7 @@ void OwedFlushes::flush_outputs() {
 }
 
 void OwedFlushes::hand_over_output() {
-  const std::vector<CommitHead> owed = owed_outputs();
+  const std::vector<CommitHead> owed = unflushed_outputs();
   if (owed.empty()) return;
   if (!hand_over(owed.front())) outputs_.set_out_of_reach(owed.front().id);
   if (owed.size() > 1) outputs_.note();
@@ -78,7 +78,7 @@ std::vector<CommitHead> OwedFlushes::owed() const {
   const std::optional<commits::Entry> newest = ledger_.newest();
   const bool is_flushed_at_end = at_end_ && stages_.is_scheduled(Level::persistent);
   if (is_flushed_at_end && newest && !newest->persistent && !ledger_.is_lost()) owed.push_back(newest->commit);
-  std::ranges::copy(owed_outputs(), std::back_inserter(owed));
+  std::ranges::copy(unflushed_outputs(), std::back_inserter(owed));
   return owed;
 }
 

@@ -42,7 +42,7 @@ class OwedFlushes {
   [[nodiscard]] Finished finish(std::optional<Deadline> deadline);
 
  private:
-  [[nodiscard]] std::vector<CommitHead> owed_outputs() const;
+  [[nodiscard]] std::vector<CommitHead> unflushed_outputs() const;
   [[nodiscard]] std::vector<CommitHead> owed() const;
   void flush(const std::vector<CommitHead>& owed);
   [[nodiscard]] bool hand_over(const CommitHead& commit);

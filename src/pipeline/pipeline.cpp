@@ -34,7 +34,7 @@ std::vector<CommitObserver*> with(std::vector<CommitObserver*> observers, std::v
 }  // namespace
 
 Observers::Observers(const comm::Group& group, const commits::Ledger& ledger, const StageList& stages, Scheme scheme,
-                     const std::string& run, Completions::IsUnderWay is_under_way, store::NodeRecords* flush_records,
+                     const std::string& run, Completions::IsUnderWay is_under_way, store::StoreRecords* flush_records,
                      std::vector<CommitObserver*> others, Clock& clock, const Log& own_log)
     : flush_record(flush_records, ledger, clock, own_log),
       log(group.is_root(), ledger, stages, scheme, run, own_log),
@@ -43,7 +43,7 @@ Observers::Observers(const comm::Group& group, const commits::Ledger& ledger, co
 
 Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, Stages stages,
                    const PipelineSettings& settings, Pause& pause, Clock& clock, const Log& log,
-                   std::vector<CommitObserver*> observers, store::NodeRecords* flush_records)
+                   std::vector<CommitObserver*> observers, store::StoreRecords* flush_records)
     : group_(std::move(group)),
       ledger_(ledger),
       stages_(std::move(stages.list)),
@@ -59,7 +59,7 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       executor_(make_executor(group_, settings.executor, store.ranks_on_node().size(), duties(), pause, clock, log)),
       waits_(group_, ledger, *executor_, stages_, snapshots_, outputs_, observers_.all, pause, settings.waits),
       owed_(group_, ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
-  if (executor_->is_in_background()) store.spare(store::FileKind::container, settings.waits.max_pending);
+  if (executor_->is_in_background()) store.set_idle_files(store::FileKind::container, settings.waits.max_pending);
 }
 
 Duties Pipeline::duties() {

@@ -57,7 +57,7 @@ struct CommitCost {
 /// flushes.
 struct Observers {
   Observers(const comm::Group& group, const commits::Ledger& ledger, const StageList& stages, Scheme scheme,
-            const std::string& run, Completions::IsUnderWay is_under_way, store::NodeRecords* flush_records,
+            const std::string& run, Completions::IsUnderWay is_under_way, store::StoreRecords* flush_records,
             std::vector<CommitObserver*> others, Clock& clock, const Log& log);
 
   FlushRecord flush_record;
@@ -74,7 +74,7 @@ class Pipeline {
   /// COLLECTIVE. All that is referred to must outlive it. `flush_records`: rank 0's, null elsewhere.
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, Stages stages,
            const PipelineSettings& settings, Pause& pause, Clock& clock, const Log& log,
-           std::vector<CommitObserver*> observers, store::NodeRecords* flush_records);
+           std::vector<CommitObserver*> observers, store::StoreRecords* flush_records);
 
   /// A commit that was just sealed: takes it as far as its turn says, or to `level` if that is given. What failed is
   /// tried again with a later one. In the background nothing has become of it when this returns, except that a flush

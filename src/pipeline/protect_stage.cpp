@@ -12,15 +12,15 @@
 namespace kedge::pipeline {
 
 std::optional<Failure> ProtectStage::run(const comm::Group& group, const CommitFiles& files) {
-  redundancy::Subject subject;
-  if (auto failure = group.try_root_decides(subject.protection_id, random_id)) return failure;
+  redundancy::ProtectRequest subject;
+  if (auto failure = group.try_decide_on_root(subject.protection_id, random_id)) return failure;
   subject.commit = files.commit;
   subject.logical_rank = group.logical_rank();
   subject.container = &*files.container;
   subject.scheme = settings_.assignment.scheme;
   subject.parities = settings_.assignment.parities;
   subject.set_number = settings_.assignment.set_number;
-  const redundancy::Traffic traffic{redundancy::Route::direct, settings_.pieces};
+  const redundancy::ExchangeSettings traffic{redundancy::Route::direct, settings_.pieces};
   const auto protection =
       redundancy::protect(group, store_, subject, settings_.assignment.membership, settings_.durable, traffic);
   if (protection.failure) return protection.failure;
@@ -34,7 +34,7 @@ std::string ProtectStage::warning(const CommitHead& commit, const Failure& failu
 
 /// Local. It is the set that this rank would get today.
 bool ProtectStage::is_current(const format::SetDescriptor& set) const {
-  const redundancy::Assignment& now = settings_.assignment;
+  const redundancy::SetAssignment& now = settings_.assignment;
   if (set.scheme != now.scheme || set.parities != now.parities) return false;
   return std::ranges::equal(set.members, now.membership.ranks, [](const format::SetMember& member, int rank) {
     return member.logical_rank.value == static_cast<std::uint32_t>(rank);
@@ -53,7 +53,7 @@ Protections ProtectStage::find(const comm::Group& group, const Id128& commit_id)
   Protections found;
   std::uint64_t most = 0;
   std::vector<Id128> mine = store_.own_protections(commit_id);
-  while (const std::optional<int> speaker = group.lowest_with(!mine.empty())) {
+  while (const std::optional<int> speaker = group.lowest_rank_with(!mine.empty())) {
     Id128 id = mine.empty() ? Id128{} : mine.front();
     group.broadcast(id, *speaker);
     std::erase(mine, id);

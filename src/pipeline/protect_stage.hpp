@@ -21,7 +21,7 @@ struct Protections {
 };
 
 struct ProtectSettings {
-  redundancy::Assignment assignment;
+  redundancy::SetAssignment assignment;
   redundancy::PieceSettings pieces;
   bool durable = false;
 };

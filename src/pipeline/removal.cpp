@@ -12,17 +12,17 @@
 namespace kedge::pipeline {
 namespace {
 
-std::vector<std::byte> packed(const std::vector<persist::Remains>& remains) {
+std::vector<std::byte> packed(const std::vector<persist::Leftover>& remains) {
   comm::Packer packer;
-  for (const persist::Remains& one : remains) {
+  for (const persist::Leftover& one : remains) {
     packer.put(std::string_view(one.name));
     packer.put(one.ranks);
   }
   return packer.take();
 }
 
-std::vector<persist::Remains> unpacked(std::span<const std::byte> message) {
-  std::vector<persist::Remains> remains;
+std::vector<persist::Leftover> unpacked(std::span<const std::byte> message) {
+  std::vector<persist::Leftover> remains;
   for (comm::Unpacker unpacker(message); !unpacker.empty();) {
     std::string name = unpacker.get_text();
     remains.push_back({std::move(name), unpacker.get<std::uint32_t>()});
@@ -32,11 +32,11 @@ std::vector<persist::Remains> unpacked(std::span<const std::byte> message) {
 
 }  // namespace
 
-void Removal::add(const comm::Group& group, const std::vector<persist::Remains>& remains) {
+void Removal::add(const comm::Group& group, const std::vector<persist::Leftover>& remains) {
   std::vector<std::byte> message;
   if (group.is_root()) message = packed(remains);
   group.broadcast(message);
-  for (persist::Remains& one : unpacked(message)) {
+  for (persist::Leftover& one : unpacked(message)) {
     forget(one.name);
     queue_.push_back({std::move(one), static_cast<std::uint64_t>(group.rank())});
   }
@@ -52,7 +52,7 @@ std::size_t Removal::step(const comm::Group& group, double budget_s) {
   const std::uint64_t mine = remove_share(group, give_up_at);
   const std::uint64_t finished = group.min(mine);
   std::uint64_t cleared = 0;
-  const auto failure = group.try_root_decides(cleared, [&] { return clear(finished, give_up_at); });
+  const auto failure = group.try_decide_on_root(cleared, [&] { return clear(finished, give_up_at); });
   comm::throw_if(failure);
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(cleared));
   return cleared;
@@ -76,7 +76,8 @@ std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at)
       if (begun && clock_.seconds() >= give_up_at) return finished;
       bool is_gone = true;
       const LogicalRank rank{static_cast<std::uint32_t>(item.next)};
-      const auto failure = attempt([&] { is_gone = tier_.remove_container(item.remains.name, rank, enough); });
+      const auto failure =
+          attempt([&] { is_gone = prefix_storage_.remove_container(item.remains.name, rank, enough); });
       if (failure) warn_once(to_string(*failure));
       if (!is_gone) return finished;
       begun = true;
@@ -90,7 +91,7 @@ std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at)
 std::uint64_t Removal::clear(std::uint64_t finished, double give_up_at) {
   std::uint64_t cleared = 0;
   while (cleared < finished && (cleared == 0 || clock_.seconds() < give_up_at)) {
-    const auto failure = attempt([&] { tier_.clear(queue_[cleared].remains.name); });
+    const auto failure = attempt([&] { prefix_storage_.clear(queue_[cleared].remains.name); });
     if (failure && failure->code == ErrorCode::busy) throw Error(*failure);
     if (failure) warn_once(to_string(*failure));
     ++cleared;

@@ -10,7 +10,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "comm/group.hpp"
-#include "persist/tier.hpp"
+#include "persist/prefix_storage.hpp"
 
 namespace kedge::pipeline {
 
@@ -18,10 +18,11 @@ namespace kedge::pipeline {
 class Removal {
  public:
   /// All that is referred to must outlive it.
-  Removal(persist::Tier& tier, Clock& clock, Log log) : tier_(tier), clock_(clock), log_(std::move(log)) {}
+  Removal(persist::PrefixStorage& prefix_storage, Clock& clock, Log log)
+      : prefix_storage_(prefix_storage), clock_(clock), log_(std::move(log)) {}
 
   /// COLLECTIVE. Queues rank 0's `remains`.
-  void add(const comm::Group& group, const std::vector<persist::Remains>& remains);
+  void add(const comm::Group& group, const std::vector<persist::Leftover>& remains);
   /// Local, on every rank alike. What is to be written again is not removed.
   void forget(const std::string& name);
   /// COLLECTIVE. Each rank removes files of its share, the oldest queued first, for about as long as said and at least
@@ -35,7 +36,7 @@ class Removal {
 
  private:
   struct Item {
-    persist::Remains remains;
+    persist::Leftover remains;
     std::uint64_t next = 0;  ///< the lowest rank of this process's share whose container may be there
   };
 
@@ -43,7 +44,7 @@ class Removal {
   [[nodiscard]] std::uint64_t clear(std::uint64_t finished, double give_up_at);
   void warn_once(const std::string& text);
 
-  persist::Tier& tier_;
+  persist::PrefixStorage& prefix_storage_;
   Clock& clock_;
   Log log_;
   std::deque<Item> queue_;

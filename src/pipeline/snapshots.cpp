@@ -19,7 +19,7 @@ Snapshots::Snapshots(comm::Group group, commits::Ledger& ledger, StageList& stag
       may_exist_(may_exist),
       lost_(ledger) {}
 
-bool Snapshots::can_prepare(std::span<const format::PlacedRegion> regions, const Attributes& attributes) {
+bool Snapshots::can_prepare(std::span<const format::StoredRegion> regions, const Attributes& attributes) {
   return std::ranges::none_of(stages_.all(), [&](const ScheduledStage& one) {
     return one.turns->may_be_due_next() && one.stage->needs_application(group_, regions, attributes);
   });

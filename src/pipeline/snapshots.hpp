@@ -27,7 +27,7 @@ class Snapshots {
             const CommitObservers& observers, Pause& pause, StageTimer& timer, bool may_exist);
 
   /// Local. Whether a commit of these regions can be sealed in the background as far as its manifest is concerned.
-  [[nodiscard]] bool can_prepare(std::span<const format::PlacedRegion> regions, const Attributes& attributes);
+  [[nodiscard]] bool can_prepare(std::span<const format::StoredRegion> regions, const Attributes& attributes);
   /// Whether this run makes any.
   [[nodiscard]] bool may_exist() const noexcept { return may_exist_; }
   /// Local. One is about to be submitted.

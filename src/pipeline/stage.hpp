@@ -63,7 +63,7 @@ class Stage {
   }
   /// Local. Whether prepare() needs the application's thread for a commit of these regions, as far as this rank sees.
   [[nodiscard]] virtual bool needs_application(const comm::Group& /*group*/,
-                                               std::span<const format::PlacedRegion> /*regions*/,
+                                               std::span<const format::StoredRegion> /*regions*/,
                                                const Attributes& /*attributes*/) const {
     return false;
   }

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
-#include "base/recent.hpp"
+#include "base/recent_values.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::pipeline {
@@ -46,9 +46,9 @@ class StageTimer {
  private:
   Clock& clock_;
   mutable std::mutex mutex_;
-  Recent<4> local_s_;
-  Recent<4> protect_s_;
-  Recent<4> flush_s_;
+  RecentValues<4> local_s_;
+  RecentValues<4> protect_s_;
+  RecentValues<4> flush_s_;
 };
 
 }  // namespace kedge::pipeline

@@ -138,7 +138,7 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
   if (execution.is_awaited()) awaited.emplace(pause_);
   Job job{stages_.progress_of(commit), {commit, {}}};
   job.progress.reason = reason;
-  auto failure = group.try_together([&] {
+  auto failure = group.try_on_all_ranks([&] {
     job.files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {commit.id, {}});
   });
   StageProgress& progress = job.progress.stages[number];
@@ -167,7 +167,7 @@ void StageRunner::prepare_next_container(const Execution& execution, std::uint64
   // Files that are only needed while an older commit waits for the protection of a newer one come and go.
   const std::size_t under_way = execution.is_awaited() ? 1 : room_.max_pending;
   (void)attempt([&] {
-    store_.make_ready(store::FileKind::container, size_bytes, {.idle = under_way, .all = room_.keep + under_way});
+    store_.preallocate(store::FileKind::container, size_bytes, {.idle = under_way, .all = room_.keep + under_way});
   });
 }
 

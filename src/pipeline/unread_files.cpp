@@ -12,9 +12,9 @@ namespace {
 struct GaveWay {};
 
 /// Throws what is wrong with the file, or GaveWay.
-void require_intact(store::StoreFile& file, const store::Offered& offered, const CommitHead& commit,
+void require_intact(store::StoreFile& file, const store::PinnableFile& offered, const CommitHead& commit,
                     const UnreadFiles::GivesWay& gives_way) {
-  file.check_present();
+  file.require_present();
   store::ExpectedFile expected;
   expected.kind = offered.kind;
   expected.run_id = commit.run_id;
@@ -30,9 +30,9 @@ void require_intact(store::StoreFile& file, const store::Offered& offered, const
 }  // namespace
 
 /// Copies of a manifest are written anew where they are needed.
-std::vector<store::Offered> UnreadFiles::files_left(const UnreadCommit& what) {
-  std::vector<store::Offered> files;
-  for (const store::Offered& file : store_.offered(what.commit.id)) {
+std::vector<store::PinnableFile> UnreadFiles::files_left(const UnreadCommit& what) {
+  std::vector<store::PinnableFile> files;
+  for (const store::PinnableFile& file : store_.offered(what.commit.id)) {
     const bool is_meant = what.protection_id.is_none() || file.key.protection_id == what.protection_id;
     if (is_meant && file.kind != store::FileKind::manifest && !read_.contains(file)) files.push_back(file);
   }
@@ -41,7 +41,7 @@ std::vector<store::Offered> UnreadFiles::files_left(const UnreadCommit& what) {
 
 std::uint64_t UnreadFiles::bytes_left(const UnreadCommit& what) {
   std::uint64_t bytes = 0;
-  for (const store::Offered& file : files_left(what)) {
+  for (const store::PinnableFile& file : files_left(what)) {
     (void)attempt([&] { bytes += store_.size_bytes(file.kind, file.whose, file.key); });
   }
   return bytes;
@@ -49,7 +49,7 @@ std::uint64_t UnreadFiles::bytes_left(const UnreadCommit& what) {
 
 ReadFiles UnreadFiles::read(const UnreadCommit& what, const GivesWay& gives_way) {
   ReadFiles result;
-  for (const store::Offered& file : files_left(what)) {
+  for (const store::PinnableFile& file : files_left(what)) {
     if (gives_way()) {
       result.some_left = true;
       return result;
@@ -69,7 +69,7 @@ ReadFiles UnreadFiles::read(const UnreadCommit& what, const GivesWay& gives_way)
 }
 
 /// A container that was rebuilt may lie beside the one that it was rebuilt for. Throws GaveWay.
-std::optional<Failure> UnreadFiles::read_whole(const store::Offered& file, const CommitHead& commit,
+std::optional<Failure> UnreadFiles::read_whole(const store::PinnableFile& file, const CommitHead& commit,
                                                const GivesWay& gives_way) {
   std::optional<Failure> first;
   while (store_.has(file.kind, file.whose, file.key)) {

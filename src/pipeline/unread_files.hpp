@@ -55,12 +55,12 @@ class UnreadFiles {
   void forget() { read_.clear(); }
 
  private:
-  [[nodiscard]] std::vector<store::Offered> files_left(const UnreadCommit& what);
-  [[nodiscard]] std::optional<Failure> read_whole(const store::Offered& file, const CommitHead& commit,
+  [[nodiscard]] std::vector<store::PinnableFile> files_left(const UnreadCommit& what);
+  [[nodiscard]] std::optional<Failure> read_whole(const store::PinnableFile& file, const CommitHead& commit,
                                                   const GivesWay& gives_way);
 
   store::NodeStore& store_;
-  std::set<store::Offered> read_;
+  std::set<store::PinnableFile> read_;
 };
 
 }  // namespace kedge::pipeline

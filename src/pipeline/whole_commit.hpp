@@ -7,8 +7,8 @@
 
 #include "comm/group.hpp"
 #include "kedge/types.hpp"
+#include "persist/prefix_storage.hpp"
 #include "persist/tag_entry.hpp"
-#include "persist/tier.hpp"
 
 namespace kedge::pipeline {
 
@@ -19,7 +19,7 @@ struct NewestWhole {
 
 /// COLLECTIVE. Looks through rank 0's `entries`, in their order, until one is whole: the ranks see each of its
 /// containers, by manifest, superblock and index the one that was committed. The same on every rank.
-[[nodiscard]] NewestWhole find_newest_whole(const comm::Group& group, persist::Tier& tier,
+[[nodiscard]] NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& prefix_storage,
                                             const std::vector<persist::TagEntry>& entries);
 
 }  // namespace kedge::pipeline

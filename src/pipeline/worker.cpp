@@ -22,7 +22,7 @@ class Worker::InThread final : public Execution {
     const auto paced_ms = static_cast<std::uint64_t>(pace_->seconds_for(sent_bytes) * 1000);
     return group().with_timeout(group().timeout() + std::chrono::milliseconds(group().max(paced_ms)));
   }
-  [[nodiscard]] store::Reach may_retire() const noexcept override { return store::Reach::known; }
+  [[nodiscard]] store::RetireScope may_retire() const noexcept override { return store::RetireScope::known; }
   [[nodiscard]] std::optional<Failure> tidy(Stage& /*stage*/) const override { return std::nullopt; }
   [[nodiscard]] bool is_awaited() const noexcept override { return false; }
   [[nodiscard]] bool wait_before_retry(std::chrono::duration<double> wait) override;
@@ -55,7 +55,7 @@ class Worker::InThread final : public Execution {
   }
 
   State& state_;
-  const fs::Pace* pace_;
+  const fs::RateLimiter* pace_;
 };
 
 /// Not so long if another job is submitted, or somebody waits for this one. The other ranks learn of it from rank 0:

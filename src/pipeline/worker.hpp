@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "fs/paced.hpp"
+#include "fs/rate_limiter.hpp"
 #include "pipeline/executor.hpp"
 
 namespace kedge::pipeline {
@@ -20,7 +20,7 @@ struct Channel {
   comm::Group group;
   /// Nobody but the thread that waits moves its messages: when that has ended, none is under way.
   bool ends_with_thread = false;
-  std::shared_ptr<const fs::Pace> pace = {};  ///< of what it sends; null: there is no limit
+  std::shared_ptr<const fs::RateLimiter> pace = {};  ///< of what it sends; null: there is no limit
 };
 
 /// What the work throws ends the worker; jobs that are left are dropped then. The work after an open has time: it goes

@@ -21,14 +21,14 @@ using Heads = std::set<CommitHead, decltype(&is_newer)>;
 
 class CommitSurvey {
  public:
-  CommitSurvey(const comm::Group& group, const Holdings& mine, const StoreReport& report)
+  CommitSurvey(const comm::Group& group, const LocalFiles& mine, const StoreReport& report)
       : group_(group), mine_(mine), report_(report) {}
 
   Agreement run() {
-    homes_ = exchange_holdings(group_, mine_);
+    homes_ = exchange_local_files(group_, mine_);
     Agreement result;
     Heads done(is_newer);
-    for (const Holding& holding : mine_.containers) heads_.push_back(&holding.commit);
+    for (const LocalContainer& holding : mine_.containers) heads_.push_back(&holding.commit);
     while (find_newest_not_in(done)) {
       result.candidates.push_back(judge());
       done.insert(result.candidates.back().commit);
@@ -87,7 +87,7 @@ class CommitSurvey {
 
   /// The lowest rank that has the next candidate names it.
   Candidate judge() {
-    const int speaker = group_.lowest_with(mine_is_next()).value();
+    const int speaker = group_.lowest_rank_with(mine_is_next()).value();
     commits::CommitRecord record;
     if (next_ != nullptr && speaker == group_.rank()) record = commits::to_record(*next_);
     group_.broadcast(record, speaker);
@@ -116,7 +116,7 @@ class CommitSurvey {
       if (homed.holder != kNoProcess) {
         ++held;
         bytes += homed.size_bytes;
-      } else if (const SetOffer* offer = homed.rebuilder()) {
+      } else if (const CandidateSet* offer = homed.find_rebuilding_set()) {
         ++rebuilt;
         bytes += offer->size_bytes;
       }
@@ -153,7 +153,8 @@ class CommitSurvey {
     if (!named.contains(what_is_here())) {
       for (std::uint64_t rank = me(); rank < candidate.commit.world_size && missing == kNone; rank += processes()) {
         const HomedRank* found = homed(candidate, rank);
-        if (found == nullptr || (found->holder == kNoProcess && found->rebuilder() == nullptr)) missing = rank;
+        if (found == nullptr || (found->holder == kNoProcess && found->find_rebuilding_set() == nullptr))
+          missing = rank;
       }
     }
     return kNone - group_.max(kNone - missing);  // the minimum
@@ -175,7 +176,7 @@ class CommitSurvey {
   /// "damaged: …" or "missing: …", the same on every rank.
   std::string fate_of(const Candidate& candidate, std::uint64_t logical_rank) {
     std::string damage;
-    for (const Holding& holding : mine_.containers) {
+    for (const LocalContainer& holding : mine_.containers) {
       const bool is_it = holding.commit.id == candidate.commit.id && holding.logical_rank.value == logical_rank;
       if (is_it && !holding.intact) damage = holding.damage;
     }
@@ -204,8 +205,9 @@ class CommitSurvey {
     const int speaker = static_cast<int>(missing % processes());
     if (speaker == group_.rank()) {
       const HomedRank* found = homed(candidate, missing);
-      if (found != nullptr && !found->offers.empty()) {
-        place = {static_cast<std::uint32_t>(found->offers.front().home), found->offers.front().index, 1};
+      if (found != nullptr && !found->candidate_sets.empty()) {
+        place = {static_cast<std::uint32_t>(found->candidate_sets.front().home), found->candidate_sets.front().index,
+                 1};
       }
     }
     group_.broadcast(place, speaker);
@@ -265,11 +267,11 @@ class CommitSurvey {
 
   /// The text of the lowest rank that has one, on every rank; empty if none has.
   std::string text_from_lowest(bool have, const std::string& text) {
-    return group_.text_of_lowest(have ? std::optional(text.substr(0, kTextBytesMax)) : std::nullopt);
+    return group_.text_of_lowest_rank(have ? std::optional(text.substr(0, kTextBytesMax)) : std::nullopt);
   }
 
   const comm::Group& group_;
-  const Holdings& mine_;
+  const LocalFiles& mine_;
   const StoreReport& report_;
   Homes homes_;
   std::vector<const CommitHead*> heads_;  ///< heads that this process names
@@ -284,7 +286,7 @@ std::string other_world_size(std::uint32_t of_commit, std::uint32_t of_job) {
   return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", of_commit, of_job, of_commit);
 }
 
-Agreement agree(const comm::Group& group, const Holdings& mine, const StoreReport& report) {
+Agreement agree_on_commits(const comm::Group& group, const LocalFiles& mine, const StoreReport& report) {
   return CommitSurvey(group, mine, report).run();
 }
 

@@ -52,6 +52,6 @@ struct Agreement {
 /// a commit is recoverable iff the counts add up to its world size. `mine` are this process's holdings, `report` is for
 /// messages about what it does not hold. A commit of another world size than the group's is not recoverable yet, and
 /// its reason says so.
-[[nodiscard]] Agreement agree(const comm::Group& group, const Holdings& mine, const StoreReport& report);
+[[nodiscard]] Agreement agree_on_commits(const comm::Group& group, const LocalFiles& mine, const StoreReport& report);
 
 }  // namespace kedge::recovery

@@ -12,9 +12,9 @@ namespace {
 
 /// One container, from the tier to the store.
 struct Copy {
-  const Fetch& order;
+  const FetchOrder& order;
   persist::OpenedContainer source;
-  store::Draft* draft = nullptr;
+  store::UnsealedFile* draft = nullptr;
 };
 
 void fetch_one(const Copy& copy, std::uint64_t piece_bytes, Recovered& recovered) {
@@ -36,27 +36,27 @@ void fetch_one(const Copy& copy, std::uint64_t piece_bytes, Recovered& recovered
 
 }  // namespace
 
-void fetch(const comm::Group& group, store::NodeStore& store, std::span<const Fetch> fetches,
+void fetch(const comm::Group& group, store::NodeStore& store, std::span<const FetchOrder> fetches,
            const RecoverySettings& settings, Recovered& recovered) {
   if (!group.any(!fetches.empty())) return;
-  store::Sealing sealing(group, store, settings.durable);
+  store::SealTransaction seal_transaction(group, store, settings.durable);
   std::vector<Copy> copies;
   std::vector<store::PlannedFile> planned;
-  comm::throw_if(sealing.vote(attempt([&] {
-    for (const Fetch& order : fetches) {
-      copies.push_back({order, settings.tier->open(settings.directory, settings.commit, order.logical_rank)});
+  comm::throw_if(seal_transaction.vote(attempt([&] {
+    for (const FetchOrder& order : fetches) {
+      copies.push_back({order, settings.prefix_storage->open(settings.directory, settings.commit, order.logical_rank)});
       planned.push_back({store::FileKind::container, copies.back().source.row.size_bytes});
     }
   })));
-  comm::throw_if(sealing.begin_together(planned, [&] {
+  comm::throw_if(seal_transaction.begin_on_all_ranks(planned, [&] {
     for (Copy& copy : copies) {
-      copy.draft = &sealing.begin(store::FileKind::container, copy.order.key, copy.order.generation,
-                                  copy.source.row.size_bytes, store::Sealing::Storage::as_written);
+      copy.draft = &seal_transaction.begin(store::FileKind::container, copy.order.key, copy.order.generation,
+                                           copy.source.row.size_bytes, store::SealTransaction::Storage::as_written);
     }
   }));
   // From the system's memory to the system's memory: a piece stays in the cache between reading and writing it.
   const std::uint64_t piece_bytes = store.memory_backed() ? fs::kCachedPieceBytes : fs::kCopyPieceBytes;
-  comm::throw_if(sealing.seal(attempt([&] {
+  comm::throw_if(seal_transaction.seal(attempt([&] {
     for (const Copy& copy : copies) fetch_one(copy, piece_bytes, recovered);
   })));
 }

@@ -40,16 +40,16 @@ FoundTag found_tag(const persist::TagEntry& entry, std::string problem) {
   return {entry.commit, entry.total_bytes, entry.directory, std::move(problem)};
 }
 
-FoundTag judge_tag(persist::Tier& tier, const persist::TagEntry& listed) {
+FoundTag check_tag_manifest(persist::PrefixStorage& prefix_storage, const persist::TagEntry& listed) {
   FoundTag found;
   const auto failure = attempt([&] {
-    tier.require_trusted(listed);
-    const persist::TagEntry read = tier.read(listed.directory);
+    prefix_storage.require_trusted(listed);
+    const persist::TagEntry read = prefix_storage.read(listed.directory);
     const bool is_of_run = read.commit.run_id == listed.commit.run_id && read.run == listed.run;
     if (read.commit.id != listed.commit.id || !is_of_run) {
       throw Error(Failure{ErrorCode::corrupt,
                           compose("the manifest belongs to another {}", is_of_run ? "commit" : "run"), -1,
-                          fs::join(tier.where(), listed.directory), 0});
+                          fs::join(prefix_storage.where(), listed.directory), 0});
     }
     found = found_tag(read, {});
   });

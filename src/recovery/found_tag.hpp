@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kedge/types.hpp"
-#include "persist/tier.hpp"
+#include "persist/prefix_storage.hpp"
 
 namespace kedge::recovery {
 
@@ -28,7 +28,7 @@ inline constexpr std::size_t kUnusableListedMax = 16;
 
 /// Local. Judges a listed tag by its manifest, which must be trusted: what a list says may come from a catalog. Never
 /// throws Error: a failure becomes its `problem`.
-[[nodiscard]] FoundTag judge_tag(persist::Tier& tier, const persist::TagEntry& listed);
+[[nodiscard]] FoundTag check_tag_manifest(persist::PrefixStorage& prefix_storage, const persist::TagEntry& listed);
 
 /// From one process of a job to the others, never stored. Throws Error{invalid_argument} if a tag is too long.
 [[nodiscard]] std::vector<std::byte> pack(std::span<const FoundTag> tags);

@@ -75,9 +75,9 @@ void offer_holder(int& holder, int candidate, int owner) {
   if (holder == kNoProcess || candidate == owner || candidate < holder) holder = candidate;
 }
 
-class HoldingExchange {
+class LocalFileExchange {
  public:
-  HoldingExchange(const comm::Group& group, const Holdings& mine) : group_(group), mine_(mine) {}
+  LocalFileExchange(const comm::Group& group, const LocalFiles& mine) : group_(group), mine_(mine) {}
 
   Homes run() {
     tell_containers();
@@ -105,7 +105,7 @@ class HoldingExchange {
   /// Damaged containers are not told: they count as missing.
   void tell_containers() {
     std::vector<Addressed<ContainerRecord>> records;
-    for (const Holding& holding : mine_.containers) {
+    for (const LocalContainer& holding : mine_.containers) {
       if (!holding.intact || holding.logical_rank.value >= holding.commit.world_size) continue;
       const RankKey key{holding.commit.generation, holding.commit.id, holding.commit.world_size,
                         holding.logical_rank.value};
@@ -173,27 +173,27 @@ class HoldingExchange {
   }
 
   void offer() {
-    std::vector<Addressed<Offer>> offers;
+    std::vector<Addressed<Offer>> candidate_sets;
     for (std::size_t index = 0; index < homes_.sets.size(); ++index) {
       HomedSet& homed = homes_.sets[index];
       judge(homed);
       for (std::size_t position = 0; position < homed.set.members.size(); ++position) {
         const RankKey key = rank_key(homed.set, position);
-        offers.push_back({home_of(key, group_.size()),
-                          {key, group_.rank(), static_cast<std::uint32_t>(index), homed.decodable ? 1U : 0U,
-                           homed.whole ? 1U : 0U, homed.set.members[position].size_bytes}});
+        candidate_sets.push_back({home_of(key, group_.size()),
+                                  {key, group_.rank(), static_cast<std::uint32_t>(index), homed.decodable ? 1U : 0U,
+                                   homed.whole ? 1U : 0U, homed.set.members[position].size_bytes}});
       }
     }
-    for (const auto& [peer, offer] : group_.exchange(offers)) {
+    for (const auto& [peer, offer] : group_.exchange(candidate_sets)) {
       check_home(offer.key);
       invariant(offer.home == peer && offer.decodable <= 1 && offer.whole <= 1, "a set is offered by its home");
-      homes_.ranks[offer.key].offers.push_back(
+      homes_.ranks[offer.key].candidate_sets.push_back(
           {offer.home, offer.index, offer.decodable != 0, offer.whole != 0, offer.size_bytes});
     }
   }
 
   static void judge(HomedSet& homed) {
-    redundancy::Presence present;
+    redundancy::PresentFiles present;
     const auto is_there = [](int holder) { return holder != kNoProcess; };
     for (const int holder : homed.container) present.container.push_back(is_there(holder));
     for (const int holder : homed.parity) present.parity.push_back(is_there(holder));
@@ -203,25 +203,27 @@ class HoldingExchange {
   }
 
   const comm::Group& group_;
-  const Holdings& mine_;
+  const LocalFiles& mine_;
   Homes homes_;
 };
 
 }  // namespace
 
-const SetOffer* HomedRank::rebuilder() const noexcept {
-  const auto found = std::ranges::find_if(offers, [](const SetOffer& offer) { return offer.decodable; });
-  return found == offers.end() ? nullptr : &*found;
+const CandidateSet* HomedRank::find_rebuilding_set() const noexcept {
+  const auto found = std::ranges::find_if(candidate_sets, [](const CandidateSet& offer) { return offer.decodable; });
+  return found == candidate_sets.end() ? nullptr : &*found;
 }
 
 bool HomedRank::is_protected() const noexcept {
-  return std::ranges::any_of(offers, [](const SetOffer& offer) { return offer.whole; });
+  return std::ranges::any_of(candidate_sets, [](const CandidateSet& offer) { return offer.whole; });
 }
 
 int owner_of(LogicalRank logical_rank, const comm::Group& group) noexcept {
   return static_cast<int>(logical_rank.value % group.world_size());
 }
 
-Homes exchange_holdings(const comm::Group& group, const Holdings& mine) { return HoldingExchange(group, mine).run(); }
+Homes exchange_local_files(const comm::Group& group, const LocalFiles& mine) {
+  return LocalFileExchange(group, mine).run();
+}
 
 }  // namespace kedge::recovery

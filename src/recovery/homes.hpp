@@ -16,7 +16,7 @@
 namespace kedge::recovery {
 
 /// One process's statement about one container that it can reach.
-struct Holding {
+struct LocalContainer {
   CommitHead commit;
   LogicalRank logical_rank;
   std::uint64_t size_bytes = 0;
@@ -25,8 +25,8 @@ struct Holding {
 };
 
 /// All that one process holds. Set files are the intact ones: descriptors and parity, told apart by their kind.
-struct Holdings {
-  std::vector<Holding> containers;
+struct LocalFiles {
+  std::vector<LocalContainer> containers;
   std::vector<format::SetDescriptor> set_files;
   std::vector<CommitHead> copied = {};  ///< commits named by copies of containers
 };
@@ -43,7 +43,7 @@ struct RankKey {
 };
 
 /// A set that lists the logical rank.
-struct SetOffer {
+struct CandidateSet {
   int home = kNoProcess;
   std::uint32_t index = 0;  ///< in the home's list of sets
   bool decodable = false;   ///< every container of the set that is missing can be rebuilt
@@ -54,10 +54,10 @@ struct SetOffer {
 struct HomedRank {
   int holder = kNoProcess;  ///< the process that has it: the one that owns the logical rank now, else the lowest
   std::uint64_t size_bytes = 0;
-  std::vector<SetOffer> offers;  ///< by home, then index
+  std::vector<CandidateSet> candidate_sets;  ///< by home, then index
 
   /// The set to rebuild it by, null if there is none.
-  [[nodiscard]] const SetOffer* rebuilder() const noexcept;
+  [[nodiscard]] const CandidateSet* find_rebuilding_set() const noexcept;
   [[nodiscard]] bool is_protected() const noexcept;
 };
 
@@ -82,6 +82,6 @@ struct Homes {
 
 /// COLLECTIVE. Everybody tells the homes what it holds, and homes of sets and of logical ranks tell each other what
 /// that makes possible: a fixed number of sparse exchanges.
-[[nodiscard]] Homes exchange_holdings(const comm::Group& group, const Holdings& mine);
+[[nodiscard]] Homes exchange_local_files(const comm::Group& group, const LocalFiles& mine);
 
 }  // namespace kedge::recovery

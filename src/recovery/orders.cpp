@@ -57,7 +57,7 @@ class OrderPlanner {
     Orders orders;
     for (const auto& [peer, record] : group_.exchange(moves_)) {
       check(record);
-      Move move;
+      MoveOrder move;
       move.kind = static_cast<store::FileKind>(record.kind);
       move.logical_rank = LogicalRank{record.logical_rank};
       move.key = {record.commit_id, record.protection_id};
@@ -68,7 +68,7 @@ class OrderPlanner {
       orders.moves.push_back(move);
     }
     // Messages of one pair keep their order, so both sides must walk through their common moves alike.
-    std::ranges::sort(orders.moves, {}, [](const Move& move) {
+    std::ranges::sort(orders.moves, {}, [](const MoveOrder& move) {
       return std::tuple(move.logical_rank.value, move.kind, move.key.commit_id, move.key.protection_id);
     });
     for (const auto& [peer, record] : group_.exchange(fetches_)) {
@@ -130,7 +130,7 @@ class OrderPlanner {
       const HomedRank& homed = found == homes_.ranks.end() ? none_held : found->second;
       if (homed.holder != kNoProcess) {
         move(store::FileKind::container, logical_rank, {}, homed.size_bytes, homed.holder);
-      } else if (const SetOffer* offer = homed.rebuilder()) {
+      } else if (const CandidateSet* offer = homed.find_rebuilding_set()) {
         requests_.push_back({offer->home, {offer->index}});
       } else {
         fetches_.push_back({owner_of(logical_rank, group_), {logical_rank.value}});

@@ -11,7 +11,7 @@
 namespace kedge::recovery {
 
 /// A sealed file goes from the process that holds it to the one that owns it now; both have the order.
-struct Move {
+struct MoveOrder {
   store::FileKind kind = store::FileKind::container;
   LogicalRank logical_rank;
   store::FileKey key;
@@ -24,22 +24,22 @@ struct Move {
 /// A set that this process owns a member's files of. After the moves, what is present lies with its owner.
 struct SetOrder {
   format::SetDescriptor set;  ///< kind descriptor, with this process's position
-  redundancy::Presence present;
+  redundancy::PresentFiles present;
   bool rebuild = false;  ///< rebuild what is missing; else only the descriptor may have to be written
 
   [[nodiscard]] store::FileKey key() const { return {set.commit_id, set.protection_id}; }
 };
 
 /// A container that nobody holds and no set can rebuild: its owner gets it from the prefix.
-struct Fetch {
+struct FetchOrder {
   LogicalRank logical_rank;
   store::FileKey key;
   std::uint64_t generation = 0;
 };
 
 struct Orders {
-  std::vector<Move> moves;  ///< in the same order on both sides
-  std::vector<Fetch> fetches;
+  std::vector<MoveOrder> moves;  ///< in the same order on both sides
+  std::vector<FetchOrder> fetches;
   std::vector<SetOrder> sets;
 };
 

@@ -15,19 +15,19 @@
 namespace kedge::recovery {
 namespace {
 
+using redundancy::MemberFile;
 using redundancy::Part;
-using redundancy::PartFile;
 using redundancy::Stripe;
-using store::Draft;
 using store::FileKind;
-using store::Sealing;
+using store::SealTransaction;
+using store::UnsealedFile;
 
 /// One set, on one of its members.
 class SetRebuild {
  public:
-  SetRebuild(const comm::Group& group, store::NodeStore& store, Sealing& sealing, const SetOrder& order,
-             const redundancy::PieceSettings& pieces)
-      : group_(group), store_(store), sealing_(sealing), order_(order), pieces_(pieces) {
+  SetRebuild(const comm::Group& group, store::NodeStore& store, SealTransaction& seal_transaction,
+             const SetOrder& order, const redundancy::PieceSettings& pieces)
+      : group_(group), store_(store), sealing_(seal_transaction), order_(order), pieces_(pieces) {
     shape_.scheme = order.set.scheme;
     shape_.parities = order.set.parities;
     for (const format::SetMember& member : order.set.members) {
@@ -53,7 +53,7 @@ class SetRebuild {
 
   /// Local. `made` is the container that this rank rebuilds, null before the first set that wants it: ranks that
   /// are lost together may ask sets of two protections, and these make the same container once each.
-  void begin(Draft*& made) {
+  void begin(UnsealedFile*& made) {
     const std::uint32_t me = order_.set.position;
     if (!store_.has(FileKind::descriptor, me_member().logical_rank, order_.key())) {
       descriptor_ =
@@ -65,14 +65,14 @@ class SetRebuild {
     else {
       if (made == nullptr) {
         made = &sealing_.begin(FileKind::container, {order_.set.commit_id, {}}, order_.set.generation,
-                               me_member().size_bytes, Sealing::Storage::as_written);
+                               me_member().size_bytes, SealTransaction::Storage::as_written);
       }
       container_ = made;
     }
     if (order_.present.parity[me]) use(parity_file_, FileKind::parity, order_.key());
     else {
       parity_ = &sealing_.begin(FileKind::parity, order_.key(), order_.set.generation, parity_file_bytes(),
-                                Sealing::Storage::as_written);
+                                SealTransaction::Storage::as_written);
     }
   }
 
@@ -122,23 +122,23 @@ class SetRebuild {
     return file;
   }
 
-  static PartFile part(Draft* draft, store::StoreFile* file, std::uint64_t begin) {
+  static MemberFile part(UnsealedFile* draft, store::StoreFile* file, std::uint64_t begin) {
     if (draft != nullptr) return {draft, {}, begin};
     if (file == nullptr) return {nullptr, {}, begin};
     return {&file->bytes(), file->mapped(), begin};
   }
 
-  [[nodiscard]] PartFile container_part() const { return part(container_, container_file_, 0); }
-  [[nodiscard]] PartFile parity_part() const { return part(parity_, parity_file_, format::kSuperblockBytes); }
+  [[nodiscard]] MemberFile container_part() const { return part(container_, container_file_, 0); }
+  [[nodiscard]] MemberFile parity_part() const { return part(parity_, parity_file_, format::kSuperblockBytes); }
 
   /// Every byte of what is here, whether or not the rebuild needed it: nobody has to verify it before, and the set is
   /// whole afterwards. Nothing else would tell that parity was made from a flipped bit.
-  void check_inputs(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) const {
+  void check_inputs(std::span<const Stripe> stripes, const redundancy::ExchangeResult& passed) const {
     const std::uint32_t me = order_.set.position;
-    if (container_file_ != nullptr) container_file_->check_present();  // they were sent from where they lie
-    if (parity_file_ != nullptr) parity_file_->check_present();
-    const auto as_recorded = [&](Part which, const redundancy::Recorded& recorded, const PartFile& file) {
-      return redundancy::read_as_recorded(me, which, recorded, stripes, passed, file);
+    if (container_file_ != nullptr) container_file_->require_present();  // they were sent from where they lie
+    if (parity_file_ != nullptr) parity_file_->require_present();
+    const auto as_recorded = [&](Part which, const redundancy::Recorded& recorded, const MemberFile& file) {
+      return redundancy::matches_recorded(me, which, recorded, stripes, passed, file);
     };
     if (container_file_ != nullptr &&
         !as_recorded(Part::container, {me_member().size_bytes, me_member().crc}, container_part())) {
@@ -157,7 +157,7 @@ class SetRebuild {
   }
 
   /// Checks that the rebuilt file is the lost one: by its recorded checksum, and by its superblock.
-  void check(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) {
+  void check(std::span<const Stripe> stripes, const redundancy::ExchangeResult& passed) {
     check_inputs(stripes, passed);
     if (container_ != nullptr) {
       if (redundancy::crc_written(order_.set.position, Part::container, stripes, passed) != me_member().crc) {
@@ -178,14 +178,14 @@ class SetRebuild {
 
   const comm::Group& group_;
   store::NodeStore& store_;
-  Sealing& sealing_;
+  SealTransaction& sealing_;
   const SetOrder& order_;
   redundancy::PieceSettings pieces_;
   redundancy::SetShape shape_;
   redundancy::Membership membership_;
-  Draft* container_ = nullptr;
-  Draft* parity_ = nullptr;
-  Draft* descriptor_ = nullptr;
+  UnsealedFile* container_ = nullptr;
+  UnsealedFile* parity_ = nullptr;
+  UnsealedFile* descriptor_ = nullptr;
   store::StoreFile* container_file_ = nullptr;
   store::StoreFile* parity_file_ = nullptr;
 };
@@ -195,13 +195,13 @@ class SetRebuild {
 void rebuild(const comm::Group& group, store::NodeStore& store, std::span<const SetOrder> sets,
              const RecoverySettings& settings, Recovered& recovered) {
   if (!group.any(!sets.empty())) return;
-  Sealing sealing(group, store, settings.durable);
+  SealTransaction seal_transaction(group, store, settings.durable);
   std::vector<SetRebuild> rebuilds;
-  for (const SetOrder& order : sets) rebuilds.emplace_back(group, store, sealing, order, settings.pieces);
+  for (const SetOrder& order : sets) rebuilds.emplace_back(group, store, seal_transaction, order, settings.pieces);
   std::vector<store::PlannedFile> planned;
   for (const SetRebuild& one : rebuilds) one.plan(planned);
-  comm::throw_if(sealing.begin_together(planned, [&] {
-    Draft* made = nullptr;
+  comm::throw_if(seal_transaction.begin_on_all_ranks(planned, [&] {
+    UnsealedFile* made = nullptr;
     for (SetRebuild& one : rebuilds) one.begin(made);
   }));
   std::optional<Failure> local;
@@ -209,7 +209,7 @@ void rebuild(const comm::Group& group, store::NodeStore& store, std::span<const 
     auto failure = one.run();
     if (failure && !local) local = std::move(failure);
   }
-  comm::throw_if(sealing.seal(local));
+  comm::throw_if(seal_transaction.seal(local));
   for (std::size_t i = 0; i < rebuilds.size(); ++i) {
     if (!rebuilds[i].makes_container()) continue;
     recovered.source = RecoverySource::rebuilt;

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "recovery/carry_out.hpp"
+#include "recovery/execute_orders.hpp"
 
 namespace kedge::recovery {
 

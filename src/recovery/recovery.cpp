@@ -9,7 +9,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "fs/file_system.hpp"
-#include "recovery/read_later.hpp"
+#include "recovery/deferred_reads.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -39,14 +39,14 @@ void Recovery::survey_only() {
   survey_.look();
   do {
     (void)survey_.survey(nullptr);
-  } while (policy_.verify == Verify::all && !verify_what_counts(nullptr, {}));
+  } while (policy_.verify == Verify::all && !verify_needed_files(nullptr, {}));
 }
 
 std::optional<Opened> Recovery::open(const Selection& selection, Newer newer, Reading reading) {
   warned_.clear();
   // A recovery that failed needs a whole look: only that finds what is to be rebuilt instead.
   Depth depth = policy_.verify == Verify::headers ? Depth::headers
-                : policy_.reads_later             ? Depth::what_is_opened
+                : policy_.defers_reads            ? Depth::what_is_opened
                                                   : Depth::what_is_used;
   if (reading == Reading::all_in_open || !failed_once_.empty()) depth = Depth::all_that_counts;
   if (newer == Newer::discard) reading = Reading::in_open;
@@ -54,14 +54,14 @@ std::optional<Opened> Recovery::open(const Selection& selection, Newer newer, Re
     survey_.look();
     const Plan plan = make_plan(selection, depth, reading);
     if (group_.is_root()) log_skipped(plan);
-    refuse_if_lost(plan.choice, selection);
+    require_recoverable(plan.choice, selection);
     refuse_unknown_bound(plan, selection);
     const Candidate* chosen = plan.chosen();
     if (chosen == nullptr) {
       if (group_.is_root()) log_no_match(plan, selection);
       return std::nullopt;
     }
-    std::optional<Recovered> mine = try_to_carry_out(plan, *chosen, depth);
+    std::optional<Recovered> mine = try_to_execute_orders(plan, *chosen, depth);
     if (!mine) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(plan.survey, *chosen);
     return opened(plan, std::move(*mine), depth);
@@ -75,24 +75,24 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
     Plan plan;
     plan.survey = survey_.survey(&selection);
     plan.choice = choose(plan.survey, selection, ledger_.commits_exist());
-    ReadLater read_later;
+    DeferredReads read_later;
     if (const Candidate* chosen = plan.chosen()) {
       plan.orders = plan_orders(group_, plan.survey.homes, *chosen);
       if (depth != Depth::headers && depth != Depth::all_that_counts) {
-        read_later = read_later_by(group_, storage_.store, *chosen, plan.orders, reading == Reading::in_load);
+        read_later = plan_deferred_reads(group_, storage_.store, *chosen, plan.orders, reading == Reading::in_load);
         plan.is_own_unread = read_later.own_container;
       }
       if (depth == Depth::what_is_opened) {
-        if (verify_what_is_opened(*chosen, plan.orders, read_later.files)) return plan;
+        if (verify_selected_files(*chosen, plan.orders, read_later.files)) return plan;
         continue;
       }
     }
-    if (depth == Depth::headers || verify_what_counts(plan.chosen(), read_later.files)) return plan;
+    if (depth == Depth::headers || verify_needed_files(plan.chosen(), read_later.files)) return plan;
   }
 }
 
 /// COLLECTIVE. Reads whole what was chosen, but parity only of sets that rebuild something. False as below.
-bool Recovery::verify_what_is_opened(const Candidate& chosen, const Orders& orders,
+bool Recovery::verify_selected_files(const Candidate& chosen, const Orders& orders,
                                      std::span<const store::FileKey> except_own) {
   std::vector<store::FileKey> later = survey_.protections(chosen.commit.id);
   for (const SetOrder& order : orders.sets) {
@@ -105,10 +105,10 @@ bool Recovery::verify_what_is_opened(const Candidate& chosen, const Orders& orde
 
 /// COLLECTIVE. Reads whole what counts and was not read yet. False if some rank found a difference, so that another
 /// survey is needed. `except_own` are files of what was chosen.
-bool Recovery::verify_what_counts(const Candidate* chosen, std::span<const store::FileKey> except_own) {
+bool Recovery::verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own) {
   std::set<Id128> counts;
   if (chosen != nullptr) counts.insert(chosen->commit.id);
-  for (const Id128& commit_id : ledger_.staying(policy_.keep)) counts.insert(commit_id);
+  for (const Id128& commit_id : ledger_.ids_to_keep(policy_.keep)) counts.insert(commit_id);
   bool as_found = true;
   group_.together([&] {
     for (const Id128& commit_id : counts) {
@@ -163,7 +163,7 @@ void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection
               meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }
 
-void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) {
+void Recovery::require_recoverable(const Choice& choice, const Selection& selection) {
   if (choice.lost.empty()) return;
   if (std::holds_alternative<Latest>(selection)) ledger_.lose();  // one lost tag does not make the run lost
   throw Error(
@@ -180,10 +180,11 @@ void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) 
 /// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is
 /// checked no sooner: then nothing is returned, and another look is needed. Throws no_space, timeout and rank_failed,
 /// which no other commit would cure.
-std::optional<Recovered> Recovery::try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth) {
+std::optional<Recovered> Recovery::try_to_execute_orders(const Plan& plan, const Candidate& chosen, Depth depth) {
   try {
-    const RecoverySettings settings{policy_.durable, policy_.pieces, chosen.commit, &storage_.tier, chosen.directory};
-    return carry_out(group_, storage_.store, plan.orders, settings);
+    const RecoverySettings settings{policy_.durable, policy_.pieces, chosen.commit, &storage_.prefix_storage,
+                                    chosen.directory};
+    return execute_orders(group_, storage_.store, plan.orders, settings);
   } catch (const Error& error) {
     if (comm::ends_communication(error.code()) || error.code() == ErrorCode::no_space) throw;
     if (group_.is_root()) {
@@ -203,20 +204,20 @@ std::optional<Recovered> Recovery::try_to_carry_out(const Plan& plan, const Cand
 void Recovery::require_prefix(const Candidate& chosen) const {
   if (chosen.directory.empty()) return;
   group_.together([&] {
-    if (storage_.tier.is_published(chosen.directory)) return;
+    if (storage_.prefix_storage.is_published(chosen.directory)) return;
     throw Error(
         Failure{ErrorCode::io,
                 "this rank does not see the manifest that rank 0 sees; check the mount of the prefix on its node", -1,
-                fs::join(storage_.tier.where(), chosen.directory), 0});
+                fs::join(storage_.prefix_storage.where(), chosen.directory), 0});
   });
 }
 
 void Recovery::found_damaged(const CommitHead& commit, const Failure& damage) {
   if (!failed_once_.insert(commit.id).second) {
-    ledger_.exclude_opened(commit.id, "it was found damaged while it was loaded: " + to_string(damage));
+    ledger_.exclude_damaged(commit.id, "it was found damaged while it was loaded: " + to_string(damage));
     return;
   }
-  ledger_.doubt_opened(commit.id);
+  ledger_.drop_damaged(commit.id);
   if (!group_.is_root()) return;
   log_.warning(
       compose("{} (generation {}) was found damaged while it was loaded: {}; the next open reads every byte of it, and "
@@ -236,7 +237,7 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
     for (const Candidate& candidate : survey.candidates) {
       if (is_left_behind(candidate.commit)) storage_.records->discard(candidate.commit.id);
     }
-    for (const persist::TagEntry& entry : storage_.tier.list().entries) {
+    for (const persist::TagEntry& entry : storage_.prefix_storage.list().entries) {
       if (entry.commit.run_id == run_.id && is_left_behind(entry.commit)) storage_.records->discard(entry.commit.id);
     }
   });

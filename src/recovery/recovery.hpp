@@ -12,7 +12,7 @@
 #include "commits/run_identity.hpp"
 #include "kedge/options.hpp"
 #include "kedge/selection.hpp"
-#include "recovery/carry_out.hpp"
+#include "recovery/execute_orders.hpp"
 #include "recovery/orders.hpp"
 #include "recovery/selection.hpp"
 #include "recovery/survey.hpp"
@@ -27,7 +27,7 @@ struct RecoveryPolicy {
   std::uint32_t keep = 1;  ///< commits that stay in the stores (store.keep)
   redundancy::PieceSettings pieces;
   /// With Verify::all: what is opened does not wait for what it does not need (Opened::unread).
-  bool reads_later = false;
+  bool defers_reads = false;
 };
 
 /// Who reads every byte of what is opened.
@@ -72,7 +72,7 @@ class Recovery {
 
   /// COLLECTIVE. Brings back the newest commit of the selection, which must not be a Source, that all ranks can
   /// recover; nothing if the run has none. What counts is every file of the commit that is selected, and of those that
-  /// stay beside it: with Verify::all these are read whole first, unless reads_later, and what is damaged counts as
+  /// stay beside it: with Verify::all these are read whole first, unless defers_reads, and what is damaged counts as
   /// missing. What a set is
   /// rebuilt from is read and checked by the rebuild. If that, or anything else, fails, all that counts is read, and a
   /// commit that fails twice after that is excluded. With Newer::discard the run's record first says of the newer
@@ -112,15 +112,15 @@ class Recovery {
   };
 
   [[nodiscard]] Plan make_plan(const Selection& selection, Depth depth, Reading reading);
-  [[nodiscard]] bool verify_what_counts(const Candidate* chosen, std::span<const store::FileKey> except_own);
-  [[nodiscard]] bool verify_what_is_opened(const Candidate& chosen, const Orders& orders,
+  [[nodiscard]] bool verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own);
+  [[nodiscard]] bool verify_selected_files(const Candidate& chosen, const Orders& orders,
                                            std::span<const store::FileKey> except_own);
   void log_no_match(const Plan& plan, const Selection& selection) const;
   static void refuse_unknown_bound(const Plan& plan, const Selection& selection);
   void log_skipped(const Plan& plan);
   void warn_once(const std::string& line);
-  void refuse_if_lost(const Choice& choice, const Selection& selection);
-  [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth);
+  void require_recoverable(const Choice& choice, const Selection& selection);
+  [[nodiscard]] std::optional<Recovered> try_to_execute_orders(const Plan& plan, const Candidate& chosen, Depth depth);
   void require_prefix(const Candidate& chosen) const;
   void discard_newer(const Survey& survey, const Candidate& chosen);
   [[nodiscard]] Opened opened(const Plan& plan, Recovered mine, Depth depth) const;

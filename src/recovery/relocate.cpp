@@ -23,9 +23,9 @@ constexpr std::uint64_t kDepth = 4;
 
 /// One move as this process sees it: it sends from `source` or writes to `draft`; neither if that failed here.
 struct Lane {
-  Move move;
+  MoveOrder move;
   store::StoreFile* source = nullptr;
-  store::Draft* draft = nullptr;
+  store::UnsealedFile* draft = nullptr;
   std::uint32_t crc = 0;                        ///< of what was written
   std::vector<std::vector<std::byte>> buffers;  ///< kDepth pieces
 
@@ -33,7 +33,7 @@ struct Lane {
 };
 
 /// CRC32C of the whole file, by checksums in it; nothing where it has none of all its bytes.
-std::optional<std::uint32_t> crc_by_head(store::Draft& draft, const store::VerifiedFile& found) {
+std::optional<std::uint32_t> crc_by_head(store::UnsealedFile& draft, const store::VerifiedFile& found) {
   if (found.superblock) {
     return format::ContainerReader(draft, found.superblock->file_size, draft.file().path()).file_crc();
   }
@@ -43,25 +43,25 @@ std::optional<std::uint32_t> crc_by_head(store::Draft& draft, const store::Verif
 
 class Relocation {
  public:
-  Relocation(const comm::Group& group, store::NodeStore& store, std::span<const Move> moves, bool durable)
+  Relocation(const comm::Group& group, store::NodeStore& store, std::span<const MoveOrder> moves, bool durable)
       : group_(group), communicator_(group.communicator()), moves_(moves), sealing_(group, store, durable) {}
 
   void run() {
     std::vector<store::PlannedFile> planned;
-    for (const Move& move : moves_) {
+    for (const MoveOrder& move : moves_) {
       if (!sends(move)) planned.push_back({move.kind, move.size_bytes});
     }
-    comm::throw_if(sealing_.begin_together(planned, [&] { begin(); }));
+    comm::throw_if(sealing_.begin_on_all_ranks(planned, [&] { begin(); }));
     transfer();
     if (!failure_) failure_ = attempt([&] { check(); });
     comm::throw_if(sealing_.seal(failure_));
   }
 
  private:
-  [[nodiscard]] bool sends(const Move& move) const { return move.from == group_.rank(); }
+  [[nodiscard]] bool sends(const MoveOrder& move) const { return move.from == group_.rank(); }
 
   void begin() {
-    for (const Move& move : moves_) {
+    for (const MoveOrder& move : moves_) {
       Lane lane;
       lane.move = move;
       if (sends(move)) lane.source = &sealing_.pin(move.kind, move.logical_rank, move.key);
@@ -113,7 +113,8 @@ class Relocation {
     requests.clear();
     for (Lane& lane : *lanes_) {
       if (step >= lane.steps() || lane.draft == nullptr) continue;
-      remember(attempt([&] { lane.crc = lane.draft->copy_in(step * kPieceBytes, piece(lane, step), lane.crc); }));
+      remember(
+          attempt([&] { lane.crc = lane.draft->write_with_crc(step * kPieceBytes, piece(lane, step), lane.crc); }));
     }
   }
 
@@ -126,7 +127,7 @@ class Relocation {
   void check() {
     for (Lane& lane : *lanes_) {
       if (lane.draft == nullptr) continue;
-      const Move& move = lane.move;
+      const MoveOrder& move = lane.move;
       store::ExpectedFile expected;
       expected.kind = move.kind;
       expected.logical_rank = move.logical_rank;
@@ -143,8 +144,8 @@ class Relocation {
 
   const comm::Group& group_;
   Communicator& communicator_;
-  std::span<const Move> moves_;
-  store::Sealing sealing_;
+  std::span<const MoveOrder> moves_;
+  store::SealTransaction sealing_;
   std::shared_ptr<std::vector<Lane>> lanes_ = std::make_shared<std::vector<Lane>>();
   std::shared_ptr<Requests> requests_ = std::make_shared<Requests>(kDepth);
   std::optional<Failure> failure_;
@@ -152,11 +153,11 @@ class Relocation {
 
 }  // namespace
 
-void relocate(const comm::Group& group, store::NodeStore& store, std::span<const Move> moves,
+void relocate(const comm::Group& group, store::NodeStore& store, std::span<const MoveOrder> moves,
               const RecoverySettings& settings, Recovered& recovered) {
   if (!group.any(!moves.empty())) return;
   Relocation(group, store, moves, settings.durable).run();
-  for (const Move& move : moves) {
+  for (const MoveOrder& move : moves) {
     if (move.kind != store::FileKind::container || move.to != group.rank()) continue;
     recovered.source = RecoverySource::moved;
     recovered.container_bytes = move.size_bytes;

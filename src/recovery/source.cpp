@@ -24,23 +24,28 @@ constexpr std::chrono::milliseconds kBetweenLists{10};
 constexpr int kEmptyLists = 3;  // where nothing was ever flushed, nobody waits for long
 
 /// Rank 0's.
-class SourceLook {
+class SourceSurvey {
  public:
-  SourceLook(persist::Tier& tier, const Source& source, const GivenUp& given_up, std::uint32_t world_size,
-             const Log& log, std::set<std::string>& logged)
-      : tier_(tier), source_(source), given_up_(given_up), world_size_(world_size), log_(log), logged_(logged) {}
+  SourceSurvey(persist::PrefixStorage& prefix_storage, const Source& source, const GivenUp& given_up,
+               std::uint32_t world_size, const Log& log, std::set<std::string>& logged)
+      : prefix_storage_(prefix_storage),
+        source_(source),
+        given_up_(given_up),
+        world_size_(world_size),
+        log_(log),
+        logged_(logged) {}
 
   /// The newest commits that the Source names, down to the first of which the manifest is good, newest first; nothing
   /// if the list is out of date, and `may_list_again`: a job that flushes and removes was at work meanwhile. A list of
   /// nothing but what has no manifest is, too, unless it `may_be_empty`.
   [[nodiscard]] std::optional<std::vector<FoundTag>> run(bool may_list_again, bool may_be_empty) const {
     std::vector<FoundTag> tags;
-    const persist::TagList list = tier_.list();
+    const persist::TagList list = prefix_storage_.list();
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
       if (!is_wanted(entry.commit.tag) || (source_.tag == "latest" && entry.commit.is_output)) continue;
       const FoundTag one = judged(entry);
-      if (!one.is_usable() && may_list_again && !tier_.is_published(entry.directory)) return std::nullopt;
+      if (!one.is_usable() && may_list_again && !prefix_storage_.is_published(entry.directory)) return std::nullopt;
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;
     }
@@ -50,20 +55,20 @@ class SourceLook {
     if (!unreadable.empty()) {
       throw Error(Failure{ErrorCode::unrecoverable,
                           compose("'{}' of {} cannot be recovered: {}", source_.tag, source_.prefix, unreadable), -1,
-                          tier_.where(), 0});
+                          prefix_storage_.where(), 0});
     }
     throw Error(
         Failure{ErrorCode::not_found,
                 compose("there is no checkpoint{}{} here; kedge ls {} lists what there is",
                         source_.tag == "latest" ? "" : compose(" '{}'", source_.tag),
                         source_.run.empty() ? "" : compose(" of run '{}'", source_.run), shell_word(source_.prefix)),
-                -1, tier_.where(), 0});
+                -1, prefix_storage_.where(), 0});
   }
 
  private:
   /// A name without a manifest may have had one a moment ago, and the newer one was not listed yet.
-  [[nodiscard]] bool is_under_way(const std::vector<persist::Unusable>& unusable) const {
-    return std::ranges::any_of(unusable, [&](const persist::Unusable& one) {
+  [[nodiscard]] bool is_under_way(const std::vector<persist::UnusableTag>& unusable) const {
+    return std::ranges::any_of(unusable, [&](const persist::UnusableTag& one) {
       const auto name = persist::parse_directory_name(one.directory);
       return !one.committed && name && is_wanted(name->tag);
     });
@@ -72,9 +77,9 @@ class SourceLook {
   [[nodiscard]] bool is_wanted(const Tag& tag) const { return source_.tag == "latest" || source_.tag == tag; }
 
   /// Their run is no longer known, so they may be meant. Returns the damage in words.
-  [[nodiscard]] std::string log_unusable(const std::vector<persist::Unusable>& unusable) const {
+  [[nodiscard]] std::string log_unusable(const std::vector<persist::UnusableTag>& unusable) const {
     std::string damaged;
-    for (const persist::Unusable& one : unusable) {
+    for (const persist::UnusableTag& one : unusable) {
       const auto name = persist::parse_directory_name(one.directory);
       if (!one.committed || !name || !is_wanted(name->tag)) continue;
       const std::string line = compose("{}: {}", one.directory, one.reason);
@@ -86,7 +91,7 @@ class SourceLook {
 
   [[nodiscard]] FoundTag judged(const persist::TagEntry& entry) const {
     if (std::string why = why_ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
-    FoundTag found = judge_tag(tier_, entry);
+    FoundTag found = check_tag_manifest(prefix_storage_, entry);
     if (found.is_usable()) found.problem = why_ruled_out(found.commit);  // the list may be wrong about it
     return found;
   }
@@ -97,7 +102,7 @@ class SourceLook {
     return other_world_size(commit.world_size, world_size_);
   }
 
-  persist::Tier& tier_;
+  persist::PrefixStorage& prefix_storage_;
   const Source& source_;
   const GivenUp& given_up_;
   std::uint32_t world_size_;
@@ -112,10 +117,10 @@ std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& 
                                            Deadline list_again_until) const {
   for (int lists = 0;; ++lists) {
     bool is_outdated = false;
-    const std::vector<std::byte> found = group_.root_decides([&] {
+    const std::vector<std::byte> found = group_.decide_on_root([&] {
       if (lists > 0) std::this_thread::sleep_for(kBetweenLists);
-      const auto tier = open_tier_(source.prefix);
-      const SourceLook look(*tier, source, given_up, group_.world_size(), log_, logged);
+      const auto prefix_storage = open_prefix_storage_(source.prefix);
+      const SourceSurvey look(*prefix_storage, source, given_up, group_.world_size(), log_, logged);
       const auto tags = look.run(!list_again_until.passed(), lists >= kEmptyLists);
       is_outdated = !tags.has_value();
       return pack(tags.value_or(std::vector<FoundTag>{}));
@@ -128,8 +133,8 @@ std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& 
 /// COLLECTIVE. Whether what was listed is no commit any more: removed since, and there may be a newer one.
 bool SourceRecovery::is_gone(const Source& source, const FoundTag& tag) const {
   bool is_gone = false;
-  const auto failure =
-      group_.try_root_decides(is_gone, [&] { return !open_tier_(source.prefix)->is_published(tag.directory); });
+  const auto failure = group_.try_decide_on_root(
+      is_gone, [&] { return !open_prefix_storage_(source.prefix)->is_published(tag.directory); });
   return !failure && is_gone;
 }
 
@@ -147,8 +152,9 @@ OpenedSource SourceRecovery::open(const Source& source) {
       std::string problem = tag.problem;
       if (tag.is_usable()) {
         OpenedSource opened{tag.commit, tag.total_bytes, {}};
-        const auto failure = group_.try_together([&] {
-          opened.container = open_tier_(source.prefix)->open(tag.directory, tag.commit, group_.logical_rank());
+        const auto failure = group_.try_on_all_ranks([&] {
+          opened.container =
+              open_prefix_storage_(source.prefix)->open(tag.directory, tag.commit, group_.logical_rank());
         });
         if (!failure) return opened;
         if (is_gone(source, tag) && !group_.any(list_again_until.passed())) break;

@@ -13,7 +13,7 @@
 #include "base/log.hpp"
 #include "comm/group.hpp"
 #include "kedge/selection.hpp"
-#include "persist/tier.hpp"
+#include "persist/prefix_storage.hpp"
 #include "recovery/found_tag.hpp"
 
 namespace kedge::recovery {
@@ -29,10 +29,10 @@ struct OpenedSource {
 class SourceRecovery {
  public:
   /// The place that a Source names; throws io, not_found.
-  using OpenTier = std::function<std::unique_ptr<persist::Tier>(const std::string& prefix)>;
+  using OpenPrefixStorage = std::function<std::unique_ptr<persist::PrefixStorage>(const std::string& prefix)>;
 
-  SourceRecovery(comm::Group group, OpenTier open_tier, Log log)
-      : group_(std::move(group)), open_tier_(std::move(open_tier)), log_(std::move(log)) {}
+  SourceRecovery(comm::Group group, OpenPrefixStorage open_prefix_storage, Log log)
+      : group_(std::move(group)), open_prefix_storage_(std::move(open_prefix_storage)), log_(std::move(log)) {}
 
   /// COLLECTIVE. The newest commit that the Source names and that every rank can open. A Source whose prefix is itself
   /// a tag directory names that one. Where what was listed is removed meanwhile, as beside a job that flushes and keeps
@@ -52,7 +52,7 @@ class SourceRecovery {
   [[nodiscard]] bool is_gone(const Source& source, const FoundTag& tag) const;
 
   comm::Group group_;
-  OpenTier open_tier_;
+  OpenPrefixStorage open_prefix_storage_;
   Log log_;
   std::map<std::pair<std::string, Id128>, std::string> excluded_;  ///< by prefix as it was given; and why
 };

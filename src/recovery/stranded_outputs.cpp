@@ -31,7 +31,7 @@ StrandedOutputs stranded_outputs(const Survey& survey, const std::vector<CommitH
   return stranded;
 }
 
-std::vector<std::string> words_for_lost(const StrandedOutputs& outputs) {
+std::vector<std::string> describe_lost_outputs(const StrandedOutputs& outputs) {
   std::vector<std::string> lines;
   for (const auto& [commit, why] : outputs.lost) {
     lines.push_back(
@@ -42,7 +42,7 @@ std::vector<std::string> words_for_lost(const StrandedOutputs& outputs) {
   return lines;
 }
 
-std::vector<std::string> words_for_waiting(const StrandedOutputs& outputs, const StrandedAt& where) {
+std::vector<std::string> describe_waiting_outputs(const StrandedOutputs& outputs, const PrefixOfRun& where) {
   std::map<std::uint32_t, std::vector<CommitHead>> by_size;
   for (const CommitHead& output : outputs.waiting) by_size[output.world_size].push_back(output);
   std::vector<std::string> lines;

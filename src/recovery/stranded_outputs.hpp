@@ -22,7 +22,7 @@ struct StrandedOutputs {
 };
 
 /// Whose prefix, for messages.
-struct StrandedAt {
+struct PrefixOfRun {
   std::string prefix;
   std::string run;
   std::uint32_t processes = 0;
@@ -35,9 +35,10 @@ struct StrandedAt {
 [[nodiscard]] StrandedOutputs stranded_outputs(const Survey& survey, const std::vector<CommitHead>& owed_before);
 
 /// Pure. A line for each that is lost.
-[[nodiscard]] std::vector<std::string> words_for_lost(const StrandedOutputs& outputs);
+[[nodiscard]] std::vector<std::string> describe_lost_outputs(const StrandedOutputs& outputs);
 
 /// Pure. A line for all that wait and were made by so many ranks, with the way on.
-[[nodiscard]] std::vector<std::string> words_for_waiting(const StrandedOutputs& outputs, const StrandedAt& where);
+[[nodiscard]] std::vector<std::string> describe_waiting_outputs(const StrandedOutputs& outputs,
+                                                                const PrefixOfRun& where);
 
 }  // namespace kedge::recovery

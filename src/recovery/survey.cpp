@@ -9,7 +9,7 @@
 #include "commits/head_check.hpp"
 #include "recovery/found_tag.hpp"
 #include "recovery/heads.hpp"
-#include "recovery/prefix_look.hpp"
+#include "recovery/prefix_survey.hpp"
 #include "recovery/stranded_outputs.hpp"
 
 namespace kedge::recovery {
@@ -35,15 +35,15 @@ std::string difference(const CommitHead& header, const CommitHead& majority) {
 
 /// Files of the stores, sorted into those that name a commit of this run and the rest.
 struct StoreFinding {
-  Holdings holdings;
+  LocalFiles holdings;
   std::string unreadable;
   std::vector<Id128> of_other_runs;  ///< commits
   std::uint64_t highest_generation = 0;
 };
 
-StoreFinding classify(const std::vector<store::Held>& files, const Id128& run_id) {
+StoreFinding classify(const std::vector<store::ScannedFile>& files, const Id128& run_id) {
   StoreFinding found;
-  for (const store::Held& held : files) {
+  for (const store::ScannedFile& held : files) {
     found.highest_generation = std::max(found.highest_generation, held.generation());
     if (held.kind == store::FileKind::manifest) continue;  // written anew if it is needed
     if (held.kind != store::FileKind::container) {
@@ -72,21 +72,22 @@ class SurveyDraft {
       : group_(group), run_(run), storage_(storage), ledger_(ledger) {}
 
   /// COLLECTIVE.
-  void add_stores(const std::vector<store::Held>& files) {
+  void add_stores(const std::vector<store::ScannedFile>& files) {
     in_stores_ = classify(files, run_.id);
-    Agreement agreed = agree(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable});
+    Agreement agreed =
+        agree_on_commits(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable});
     survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),
                std::move(agreed.homes)};
   }
 
   /// COLLECTIVE. The failure if the prefix could not be read: then no candidate was added.
   [[nodiscard]] std::optional<Failure> add_prefix(const Selection& selection) {
-    PrefixFinding found;
+    PrefixSurvey found;
     std::vector<std::byte> tags;
-    auto failure = group_.try_together([&] {
+    auto failure = group_.try_on_all_ranks([&] {
       if (storage_.records == nullptr) return;
-      found = look_at_prefix(storage_.tier, *storage_.records,
-                             {run_.id, group_.world_size(), storage_.trust, survey_.candidates, selection, ledger_});
+      found = survey_prefix(storage_.prefix_storage, *storage_.records,
+                            {run_.id, group_.world_size(), storage_.trust, survey_.candidates, selection, ledger_});
       tags = pack(found.tags);
     });
     if (failure) return failure;
@@ -109,7 +110,7 @@ class SurveyDraft {
   /// the record could not be read: then a commit that looks fine may have been discarded.
   [[nodiscard]] std::optional<Failure> rule_out() {
     std::vector<std::byte> discarded(survey_.candidates.size());
-    auto failure = group_.try_together([&] {
+    auto failure = group_.try_on_all_ranks([&] {
       if (storage_.records == nullptr) return;
       for (std::size_t i = 0; i < discarded.size(); ++i) {
         discarded[i] = std::byte{storage_.records->is_discarded(survey_.candidates[i].commit.id)};
@@ -130,8 +131,8 @@ class SurveyDraft {
   }
 
   /// COLLECTIVE. The survey's result for the ledger.
-  [[nodiscard]] commits::Surveyed surveyed() const {
-    commits::Surveyed result;
+  [[nodiscard]] commits::SurveyResult surveyed() const {
+    commits::SurveyResult result;
     result.highest_generation = highest_generation();
     result.commits_exist = ledger_.commits_exist() || commits_on_prefix_;
     bool has_checkpoint = false;  // an output replaces none
@@ -227,16 +228,16 @@ void StorageSurvey::look() {
 /// COLLECTIVE. A container whose header contradicts the others of its commit counts as damaged: its bytes are not used.
 void StorageSurvey::reject_contradicted() {
   std::vector<CommitHead> heads;
-  std::vector<store::Held*> files;
-  for (store::Held& held : files_) {
+  std::vector<store::ScannedFile*> files;
+  for (store::ScannedFile& held : files_) {
     const bool is_container = held.kind == store::FileKind::container && held.intact && held.superblock;
     if (!is_container || held.superblock->commit.run_id != run_.id) continue;
     heads.push_back(held.superblock->commit);
     files.push_back(&held);
   }
   for (const auto& [index, majority] : find_contradictions(group_, heads)) {
-    store::Held& held = *files[index];
-    storage_.store.distrust(held.path);
+    store::ScannedFile& held = *files[index];
+    storage_.store.ignore_until_scan(held.path);
     held.intact = false;
     held.damage = compose("{}: its header contradicts the other containers of the commit{}", held.path,
                           majority ? difference(heads[index], *majority) : "");
@@ -252,7 +253,7 @@ Survey StorageSurvey::survey(const Selection* selection) {
   const auto throw_if_opening = [&](const std::optional<Failure>& failure) {
     if (selection == nullptr || !failure) return;
     ledger_.raise_generation(draft.highest_generation());
-    if (draft.has_commits_on_prefix()) ledger_.note_commits_exist();
+    if (draft.has_commits_on_prefix()) ledger_.set_commits_exist();
     throw Error(*failure);
   };
   const auto unread = draft.add_prefix(selection != nullptr ? *selection : Selection(latest));
@@ -274,9 +275,10 @@ Survey StorageSurvey::survey(const Selection* selection) {
 
 void StorageSurvey::warn_of_stranded(const Survey& survey, const std::vector<CommitHead>& owed_before) {
   const StrandedOutputs stranded = stranded_outputs(survey, owed_before);
-  std::vector<std::string> lines = words_for_lost(stranded);
+  std::vector<std::string> lines = describe_lost_outputs(stranded);
   if (!storage_.is_drained) {
-    const auto waiting = words_for_waiting(stranded, {storage_.tier.where(), run_.name, survey.processes});
+    const auto waiting =
+        describe_waiting_outputs(stranded, {storage_.prefix_storage.where(), run_.name, survey.processes});
     lines.insert(lines.end(), waiting.begin(), waiting.end());
   }
   for (const std::string& line : lines) {
@@ -286,23 +288,23 @@ void StorageSurvey::warn_of_stranded(const Survey& survey, const std::vector<Com
 
 std::vector<store::FileKey> StorageSurvey::protections(const Id128& commit_id) const {
   std::set<store::FileKey> keys;
-  for (const store::Held& held : files_) {
+  for (const store::ScannedFile& held : files_) {
     if (held.set && held.set->commit_id == commit_id) keys.insert({commit_id, held.set->protection_id});
   }
   return {keys.begin(), keys.end()};
 }
 
-bool StorageSurvey::verify(const Id128& commit_id, const store::LeftOut& left_out) {
+bool StorageSurvey::verify(const Id128& commit_id, const store::SkippedFiles& skipped_files) {
   if (verified_.contains(commit_id)) return true;
   bool as_found = true;
-  for (store::Held& held : storage_.store.verify(run_.id, commit_id, left_out)) {
-    const auto found = std::ranges::find(files_, held.path, &store::Held::path);
+  for (store::ScannedFile& held : storage_.store.verify(run_.id, commit_id, skipped_files)) {
+    const auto found = std::ranges::find(files_, held.path, &store::ScannedFile::path);
     as_found = as_found && found != files_.end() && held.intact && held.key() == found->key();
     if (found != files_.end()) *found = std::move(held);
     else files_.push_back(std::move(held));
   }
   // Incomplete otherwise: another set may be the one to rebuild after the next choice.
-  if (left_out.own.empty() && left_out.all.empty()) verified_.insert(commit_id);
+  if (skipped_files.own.empty() && skipped_files.all.empty()) verified_.insert(commit_id);
   return as_found;
 }
 

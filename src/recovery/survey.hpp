@@ -12,8 +12,8 @@
 #include "commits/ledger.hpp"
 #include "commits/run_identity.hpp"
 #include "kedge/selection.hpp"
+#include "persist/prefix_storage.hpp"
 #include "persist/run_records.hpp"
-#include "persist/tier.hpp"
 #include "recovery/agreement.hpp"
 #include "store/node_store.hpp"
 
@@ -31,7 +31,7 @@ struct Survey {
 /// Where commits of a run may be.
 struct Storage {
   store::NodeStore& store;
-  persist::Tier& tier;
+  persist::PrefixStorage& prefix_storage;
   Trust trust = Trust::self;               ///< persistent.trust
   persist::RunRecords* records = nullptr;  ///< the run's record, rank 0's; null elsewhere
   bool is_drained = false;                 ///< this start, or another by the same caller, flushes all that is there
@@ -55,7 +55,7 @@ class StorageSurvey {
   /// Local. Reads whole what of a commit this process holds, but for what is left out. False if any of it differs from
   /// what was found before; the next survey goes by what was found now. A commit of which nothing was left out is not
   /// read again before the next look. Throws io.
-  [[nodiscard]] bool verify(const Id128& commit_id, const store::LeftOut& left_out);
+  [[nodiscard]] bool verify(const Id128& commit_id, const store::SkippedFiles& skipped_files);
 
   /// Local. The protections of a commit of which the look found files here, each once.
   [[nodiscard]] std::vector<store::FileKey> protections(const Id128& commit_id) const;
@@ -69,7 +69,7 @@ class StorageSurvey {
   Storage storage_;
   commits::Ledger& ledger_;
   Log log_;
-  std::vector<store::Held> files_;
+  std::vector<store::ScannedFile> files_;
   std::set<Id128> verified_;      ///< commits of which all was read since the look
   std::set<std::string> warned_;  ///< what was logged: surveys follow each other, and most find the same
 };

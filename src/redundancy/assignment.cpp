@@ -8,14 +8,14 @@
 namespace kedge::redundancy {
 namespace {
 
-std::uint64_t count_domains(const DomainRuns& domains) {
+std::uint64_t count_domains(const DomainCounts& domains) {
   std::uint64_t count = 0;
-  for (const DomainRun& run : domains) count += run.domains;
+  for (const DomainCount& run : domains) count += run.domains;
   return count;
 }
 
 /// Reed-Solomon with one parity is xor, which needs no multiplication.
-Redundancy settle_scheme(const DomainRuns& domains, const Options::Redundancy& options) {
+Redundancy settle_scheme(const DomainCounts& domains, const Options::Redundancy& options) {
   if (options.scheme == Scheme::rs && options.parity == 1) return Scheme::xor_;
   if (options.scheme == Scheme::rs) return {Scheme::rs, options.parity};
   return options.scheme == Scheme::automatic ? best_scheme(domains) : options.scheme;
@@ -23,25 +23,25 @@ Redundancy settle_scheme(const DomainRuns& domains, const Options::Redundancy& o
 
 }  // namespace
 
-Assignment assign_set(const comm::Group& group, const comm::Topology& topology, const Options::Redundancy& options) {
+SetAssignment assign_set(const comm::Group& group, const comm::Topology& topology, const Options::Redundancy& options) {
   const Redundancy settled = settle_scheme(topology.domains, options);
   std::optional<Plan> plan;
   group.together([&] { plan.emplace(topology.domains, settled, options.set_size); });
   const Set set = plan->set_of(topology.place);
-  Assignment assignment;
+  SetAssignment assignment;
   assignment.scheme = settled.scheme;
   assignment.parities = settled.parity;
   assignment.set_number = set.number;
   assignment.membership.me = set.position;
-  assignment.membership.ranks = comm::ranks_at(group.communicator(), topology, set.places, group.deadline());
+  assignment.membership.ranks = comm::ranks_of_sorted(group.communicator(), topology, set.places, group.deadline());
   assignment.domain = topology.domain;
-  assignment.second_root = group.lowest_with(!std::ranges::binary_search(topology.domain, 0));
+  assignment.second_root = group.lowest_rank_with(!std::ranges::binary_search(topology.domain, 0));
   return assignment;
 }
 
 void log_choice(const comm::Topology& topology, const Options::Redundancy& options, const Log& log) {
   if (options.scheme != Scheme::automatic) return;
-  const DomainRuns& domains = topology.domains;
+  const DomainCounts& domains = topology.domains;
   const Scheme chosen = best_scheme(domains);
   if (chosen == Scheme::xor_) return;
   if (chosen == Scheme::partner) {
@@ -51,7 +51,7 @@ void log_choice(const comm::Topology& topology, const Options::Redundancy& optio
         "one failure domain: checkpoints survive the death of processes, not the loss of the node (scheme single)");
   } else {
     log.warning(compose("checkpoints are not protected against the loss of a node (scheme single): {}",
-                        infeasible(domains, Scheme::xor_).value_or("")));
+                        check_feasible(domains, Scheme::xor_).value_or("")));
   }
 }
 

@@ -13,7 +13,7 @@
 
 namespace kedge::redundancy {
 
-struct Assignment {
+struct SetAssignment {
   Scheme scheme = Scheme::single;  ///< never automatic; the same on every rank
   std::uint32_t parities = 1;      ///< rs: members of a set that may be lost, 2 to 4; else 1. The same on every rank
   std::uint64_t set_number = 0;    ///< number of this rank's set
@@ -26,8 +26,8 @@ struct Assignment {
 
 /// COLLECTIVE. Settles the scheme and finds the members of this rank's set. Throws invalid_argument if a scheme was
 /// asked for that the layout of ranks over failure domains does not permit.
-[[nodiscard]] Assignment assign_set(const comm::Group& group, const comm::Topology& topology,
-                                    const Options::Redundancy& options);
+[[nodiscard]] SetAssignment assign_set(const comm::Group& group, const comm::Topology& topology,
+                                       const Options::Redundancy& options);
 
 /// Local. Logs what was chosen, if the choice was left to Kedge and is not xor.
 void log_choice(const comm::Topology& topology, const Options::Redundancy& options, const Log& log);

@@ -49,7 +49,7 @@ using Slots = std::vector<Slot>;
 class Run {
  public:
   Run(const comm::Group& group, const Membership& membership, std::span<const Stripe> stripes,
-      const PartFile& container, const PartFile& parity, const Traffic& traffic)
+      const MemberFile& container, const MemberFile& parity, const ExchangeSettings& traffic)
       : group_(group),
         communicator_(group.communicator()),
         membership_(membership),
@@ -79,7 +79,7 @@ class Run {
   }
 
   /// The pieces of all stripes in turn, so that all targets have work at once.
-  Exchanged all() {
+  ExchangeResult all() {
     const std::uint64_t pieces = (longest_ + piece_bytes_ - 1) / piece_bytes_;
     const auto at = [&](std::uint64_t step) {
       const std::size_t number = step % stripes_.size();
@@ -199,8 +199,8 @@ class Run {
   Communicator& communicator_;
   const Membership& membership_;
   std::span<const Stripe> stripes_;
-  const Traffic& traffic_;
-  Files files_;
+  const ExchangeSettings& traffic_;
+  ExchangeFiles files_;
   std::shared_ptr<Slots> slots_;
   std::uint64_t longest_ = 0;  // stripe
   std::uint64_t piece_bytes_ = 0;
@@ -220,12 +220,13 @@ Route route_for(std::span<const Stripe> stripes) {
   return inputs > targets.size() ? Route::chain : Route::direct;
 }
 
-Exchanged exchange(const comm::Group& group, const Membership& membership, std::span<const Stripe> stripes,
-                   const PartFile& container, const PartFile& parity, const Traffic& traffic) {
+ExchangeResult exchange(const comm::Group& group, const Membership& membership, std::span<const Stripe> stripes,
+                        const MemberFile& container, const MemberFile& parity, const ExchangeSettings& traffic) {
   return Run(group, membership, stripes, container, parity, traffic).all();
 }
 
-std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes, const Exchanged& passed) {
+std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes,
+                          const ExchangeResult& passed) {
   std::uint32_t crc = 0;
   for (std::size_t i = 0; i < stripes.size(); ++i) {
     if (stripes[i].target == member && stripes[i].part == part) {
@@ -235,8 +236,8 @@ std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Strip
   return crc;
 }
 
-bool read_as_recorded(std::uint32_t member, Part part, const Recorded& recorded, std::span<const Stripe> stripes,
-                      const Exchanged& passed, const PartFile& file) {
+bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded, std::span<const Stripe> stripes,
+                      const ExchangeResult& passed, const MemberFile& file) {
   struct Read {
     std::uint64_t length = 0;
     std::uint32_t crc = 0;

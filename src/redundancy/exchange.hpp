@@ -18,7 +18,7 @@
 namespace kedge::redundancy {
 
 /// One file of this member, as the exchange reads or writes it.
-struct PartFile {
+struct MemberFile {
   fs::ByteAccess* bytes = nullptr;    ///< null if this member neither reads nor writes it, or cannot
   std::span<const std::byte> mapped;  ///< the whole file, if it may be sent from where it lies; else empty
   std::uint64_t begin = 0;            ///< where the part begins in the file: parity lies behind its header
@@ -31,7 +31,7 @@ struct Membership {
 };
 
 /// Result of an exchange. Vectors are as long as the stripes; 0 where this member had no part.
-struct Exchanged {
+struct ExchangeResult {
   std::optional<Failure> failure;      ///< the first on this member
   std::vector<std::uint32_t> written;  ///< CRC32C of each stripe that this member is the target of
   std::vector<std::uint32_t> read;     ///< CRC32C of this member's input of each stripe
@@ -50,7 +50,7 @@ enum class Route : std::uint8_t {
 [[nodiscard]] Route route_for(std::span<const Stripe> stripes);
 
 /// How an exchange uses the network. The same on all members of a set.
-struct Traffic {
+struct ExchangeSettings {
   Route route = Route::direct;
   PieceSettings pieces;
 };
@@ -59,13 +59,13 @@ struct Traffic {
 /// member has one input in a stripe at most, and no stripe may need what another one makes. Throws only what ends
 /// communication (comm::ends_communication); what else goes wrong is in the result. After that messages may still be
 /// sent from `mapped`: it must then stay mapped until the process ends.
-[[nodiscard]] Exchanged exchange(const comm::Group& group, const Membership& membership,
-                                 std::span<const Stripe> stripes, const PartFile& container, const PartFile& parity,
-                                 const Traffic& traffic);
+[[nodiscard]] ExchangeResult exchange(const comm::Group& group, const Membership& membership,
+                                      std::span<const Stripe> stripes, const MemberFile& container,
+                                      const MemberFile& parity, const ExchangeSettings& traffic);
 
 /// CRC32C of what was written to a member's file: its stripes must cover the file in the order of their offsets.
 [[nodiscard]] std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes,
-                                        const Exchanged& passed);
+                                        const ExchangeResult& passed);
 
 /// A file's part as it is recorded.
 struct Recorded {
@@ -76,7 +76,8 @@ struct Recorded {
 /// True if a member's part, as the stripes read it, has the CRC32C that is recorded for all of it: what no stripe read
 /// is read now. A shorter read beside a longer one of the same place is not compared: it went into a container, whose
 /// own checksum will tell. Throws io, corrupt.
-[[nodiscard]] bool read_as_recorded(std::uint32_t member, Part part, const Recorded& recorded,
-                                    std::span<const Stripe> stripes, const Exchanged& passed, const PartFile& file);
+[[nodiscard]] bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded,
+                                    std::span<const Stripe> stripes, const ExchangeResult& passed,
+                                    const MemberFile& file);
 
 }  // namespace kedge::redundancy

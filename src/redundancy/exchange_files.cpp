@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = std::uint64_t{128} << 10U;  // summed up and written while in the cache
 
-fs::ByteAccess& opened(const PartFile& file, const char* verb) {
+fs::ByteAccess& opened(const MemberFile& file, const char* verb) {
   if (file.bytes != nullptr) return *file.bytes;
   throw Error(
       ErrorCode::io,
@@ -22,8 +22,9 @@ fs::ByteAccess& opened(const PartFile& file, const char* verb) {
 
 }  // namespace
 
-std::span<const std::byte> Files::fetch(const Input& input, const Piece& part, std::size_t number, PageBuffer& buffer) {
-  const PartFile& file = file_of(input.part);
+std::span<const std::byte> ExchangeFiles::fetch(const Input& input, const Piece& part, std::size_t number,
+                                                PageBuffer& buffer) {
+  const MemberFile& file = file_of(input.part);
   const std::uint64_t offset = file.begin + input.offset + part.begin;
   std::uint32_t& crc = result_.read[number];
   std::span<const std::byte> bytes;
@@ -31,7 +32,7 @@ std::span<const std::byte> Files::fetch(const Input& input, const Piece& part, s
     result_.failure = attempt([&] {
       if (file.mapped.empty()) {
         const auto room = buffer.room(part.length);
-        crc = opened(file, "read").copy_out(offset, room, crc);
+        crc = opened(file, "read").read_with_crc(offset, room, crc);
         bytes = room;
         return;
       }
@@ -49,9 +50,10 @@ std::span<const std::byte> Files::fetch(const Input& input, const Piece& part, s
   return zeros;
 }
 
-void Files::store(const Stripe& stripe, const Piece& piece, std::size_t number, std::span<const codec::Term> terms) {
+void ExchangeFiles::store(const Stripe& stripe, const Piece& piece, std::size_t number,
+                          std::span<const codec::Term> terms) {
   if (result_.failure) return;
-  const PartFile& file = file_of(stripe.part);
+  const MemberFile& file = file_of(stripe.part);
   const std::uint64_t offset = file.begin + stripe.offset + piece.begin;
   std::uint32_t& crc = result_.written[number];
   result_.failure = attempt([&] {
@@ -59,7 +61,7 @@ void Files::store(const Stripe& stripe, const Piece& piece, std::size_t number, 
     const bool as_it_is =
         terms.size() == 1 && terms.front().coefficient == 1 && terms.front().bytes.size() == piece.length;
     if (as_it_is) {
-      crc = out.copy_in(offset, terms.front().bytes, crc);
+      crc = out.write_with_crc(offset, terms.front().bytes, crc);
       return;
     }
     const bool is_xor = !terms.empty() && std::ranges::all_of(terms, [&](const codec::Term& term) {
@@ -68,7 +70,7 @@ void Files::store(const Stripe& stripe, const Piece& piece, std::size_t number, 
     if (is_xor) {
       std::vector<std::span<const std::byte>> sources(terms.size());
       std::ranges::transform(terms, sources.begin(), &codec::Term::bytes);
-      crc = out.xor_in(offset, sources, crc);
+      crc = out.write_xor(offset, sources, crc);
       return;
     }
     std::vector<codec::Term> blocks;
@@ -80,7 +82,7 @@ void Files::store(const Stripe& stripe, const Piece& piece, std::size_t number, 
         blocks.push_back({bytes.subspan(done, std::min(sum.size(), bytes.size() - done)), coefficient});
       }
       codec::combine(sum, blocks);
-      crc = out.copy_in(offset + done, sum, crc);
+      crc = out.write_with_crc(offset + done, sum, crc);
     }
   });
 }

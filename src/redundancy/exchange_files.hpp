@@ -14,9 +14,9 @@
 
 namespace kedge::redundancy {
 
-class Files {
+class ExchangeFiles {
  public:
-  Files(std::size_t stripes, const PartFile& container, const PartFile& parity)
+  ExchangeFiles(std::size_t stripes, const MemberFile& container, const MemberFile& parity)
       : container_(container), parity_(parity) {
     result_.written.resize(stripes);
     result_.read.resize(stripes);
@@ -28,15 +28,15 @@ class Files {
   /// The sum of the terms to its place, block by block; nothing after a failure.
   void store(const Stripe& stripe, const Piece& piece, std::size_t number, std::span<const codec::Term> terms);
 
-  [[nodiscard]] Exchanged& result() noexcept { return result_; }
+  [[nodiscard]] ExchangeResult& result() noexcept { return result_; }
 
  private:
-  [[nodiscard]] const PartFile& file_of(Part part) const { return part == Part::container ? container_ : parity_; }
+  [[nodiscard]] const MemberFile& file_of(Part part) const { return part == Part::container ? container_ : parity_; }
 
-  const PartFile& container_;
-  const PartFile& parity_;
+  const MemberFile& container_;
+  const MemberFile& parity_;
   PageBuffer sum_;
-  Exchanged result_;
+  ExchangeResult result_;
 };
 
 }  // namespace kedge::redundancy

@@ -9,20 +9,20 @@
 namespace kedge::redundancy {
 namespace {
 
-std::uint64_t count_ranks(const DomainRuns& domains) {
+std::uint64_t count_ranks(const DomainCounts& domains) {
   std::uint64_t ranks = 0;
   for (const auto& [count, ranks_each] : domains) ranks += count * ranks_each;
   return ranks;
 }
 
-std::uint64_t largest_domain(const DomainRuns& domains) { return domains.empty() ? 0 : domains.front().ranks_each; }
+std::uint64_t largest_domain(const DomainCounts& domains) { return domains.empty() ? 0 : domains.front().ranks_each; }
 
 std::string name_of(const Redundancy& redundancy) {
   if (redundancy.scheme == Scheme::rs) return compose("rs with parity {}", redundancy.parity);
   return std::string(to_string(redundancy.scheme));
 }
 
-void check_order(const DomainRuns& domains) {
+void check_order(const DomainCounts& domains) {
   const bool filled = std::ranges::all_of(domains, [](const auto& r) { return r.domains > 0 && r.ranks_each > 0; });
   const auto not_larger = [](const auto& a, const auto& b) { return a.ranks_each <= b.ranks_each; };
   const bool descending = std::ranges::adjacent_find(domains, not_larger) == domains.end();
@@ -44,7 +44,7 @@ std::uint32_t tolerance(const Redundancy& redundancy) noexcept {
   return 0;
 }
 
-std::optional<std::string> infeasible(const DomainRuns& domains, const Redundancy& redundancy) {
+std::optional<std::string> check_feasible(const DomainCounts& domains, const Redundancy& redundancy) {
   const std::uint64_t ranks = count_ranks(domains);
   const std::uint64_t largest = largest_domain(domains);
   const std::uint64_t most = ranks / (tolerance(redundancy) + 1U);
@@ -55,21 +55,21 @@ std::optional<std::string> infeasible(const DomainRuns& domains, const Redundanc
       name_of(redundancy), ranks, largest, most, redundancy.scheme == Scheme::rs ? "xor or single" : "single");
 }
 
-Scheme best_scheme(const DomainRuns& domains) {
+Scheme best_scheme(const DomainCounts& domains) {
   std::uint64_t count = 0;
-  for (const DomainRun& run : domains) count += run.domains;
-  if (count < 2 || infeasible(domains, Scheme::xor_)) return Scheme::single;
+  for (const DomainCount& run : domains) count += run.domains;
+  if (count < 2 || check_feasible(domains, Scheme::xor_)) return Scheme::single;
   return count == 2 ? Scheme::partner : Scheme::xor_;
 }
 
-Plan::Plan(DomainRuns domains, const Redundancy& redundancy, std::uint32_t set_size)
+Plan::Plan(DomainCounts domains, const Redundancy& redundancy, std::uint32_t set_size)
     : domains_(std::move(domains)), scheme_(redundancy.scheme), ranks_(count_ranks(domains_)) {
   check_order(domains_);
   if (scheme_ == Scheme::automatic) {
     throw Error(ErrorCode::invalid_argument, "a plan needs a definite scheme; call best_scheme for automatic");
   }
   if (scheme_ == Scheme::single) return;
-  if (const auto why = infeasible(domains_, redundancy)) throw Error(ErrorCode::invalid_argument, *why);
+  if (const auto why = check_feasible(domains_, redundancy)) throw Error(ErrorCode::invalid_argument, *why);
   const std::uint64_t most_sets = ranks_ / (tolerance(redundancy) + 1U);  // all of the least size
   if (scheme_ == Scheme::partner) {
     sets_ = most_sets;

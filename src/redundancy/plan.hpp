@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/domain_run.hpp"
+#include "base/domain_counts.hpp"
 #include "kedge/options.hpp"
 
 namespace kedge::redundancy {
@@ -37,17 +37,17 @@ struct Redundancy {
 
 /// Why the scheme cannot protect ranks that are spread like this, with the numbers and what to do; nothing if it can.
 /// It can iff the largest domain has at most floor(ranks / (tolerance + 1)) ranks.
-[[nodiscard]] std::optional<std::string> infeasible(const DomainRuns& domains, const Redundancy& redundancy);
+[[nodiscard]] std::optional<std::string> check_feasible(const DomainCounts& domains, const Redundancy& redundancy);
 
 /// The scheme for Scheme::automatic: xor over three domains and more, partner over two, single where neither can be.
-[[nodiscard]] Scheme best_scheme(const DomainRuns& domains);
+[[nodiscard]] Scheme best_scheme(const DomainCounts& domains);
 
 class Plan {
  public:
   /// Throws Error{invalid_argument} if infeasible. Sets of xor and rs have up to `set_size` members, which must be more
   /// than may be lost, and more only where the layout leaves no other way; those of partner are pairs, one of three if
   /// the ranks are odd; single has none.
-  Plan(DomainRuns domains, const Redundancy& redundancy, std::uint32_t set_size);
+  Plan(DomainCounts domains, const Redundancy& redundancy, std::uint32_t set_size);
 
   [[nodiscard]] Scheme scheme() const noexcept { return scheme_; }
   [[nodiscard]] std::uint64_t ranks() const noexcept { return ranks_; }
@@ -59,7 +59,7 @@ class Plan {
   [[nodiscard]] std::uint64_t domain_of(std::uint64_t place) const;
 
  private:
-  DomainRuns domains_;
+  DomainCounts domains_;
   Scheme scheme_;
   std::uint64_t ranks_ = 0;
   std::uint64_t sets_ = 0;

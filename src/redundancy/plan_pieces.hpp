@@ -14,13 +14,13 @@ struct PieceSettings {
 /// Most memory for one member's messages in flight, if the user does not say otherwise.
 inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{13} << 20U;
 /// Most memory for them whatever the user says: large sets would multiply a large piece into more than there is.
-inline constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 30U;
-inline constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{64} << 10U;
-inline constexpr std::uint64_t kMostPieceBytes = std::uint64_t{1} << 20U;
+inline constexpr std::uint64_t kMaxBufferBytes = std::uint64_t{1} << 30U;
+inline constexpr std::uint64_t kMinPieceBytes = std::uint64_t{64} << 10U;
+inline constexpr std::uint64_t kMaxPieceBytes = std::uint64_t{1} << 20U;
 
 /// Bytes of a piece so that `buffers` of them for each step under way, and two more for the work on one of them, take
-/// kExchangeBufferBytes at most; but never less than kLeastPieceBytes. A multiple of 4 KiB. Or what the user wants, as
-/// far as kMostBufferBytes allow.
+/// kExchangeBufferBytes at most; but never less than kMinPieceBytes. A multiple of 4 KiB. Or what the user wants, as
+/// far as kMaxBufferBytes allow.
 [[nodiscard]] std::uint64_t piece_bytes(std::uint64_t buffers, const PieceSettings& settings);
 
 /// `length` bytes at `begin`, both counted from the begin of a stripe or of an input.

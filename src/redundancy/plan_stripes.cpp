@@ -40,7 +40,7 @@ class Geometry {
   [[nodiscard]] std::uint64_t segment_bytes() const noexcept { return segment_bytes_; }
   [[nodiscard]] std::uint32_t members() const noexcept { return members_; }
   [[nodiscard]] std::uint32_t parities() const noexcept { return parities_; }
-  [[nodiscard]] const codec::Code& code() const noexcept { return code_; }
+  [[nodiscard]] const codec::ErasureCode& code() const noexcept { return code_; }
 
   /// Symbols count the data of a stripe first, then its parity.
   [[nodiscard]] std::uint32_t member_with(std::uint32_t stripe, std::uint32_t symbol) const noexcept {
@@ -76,7 +76,7 @@ class Geometry {
     const auto target = segment(stripe, member);
     if (!target) return std::nullopt;
     Stripe result{member, target->part, target->offset, target->length, {}};
-    for (const codec::Code::Part& part : code_.express(symbol_of(stripe, member), present)) {
+    for (const codec::ErasureCode::Part& part : code_.solve_for(symbol_of(stripe, member), present)) {
       auto input = segment(stripe, member_with(stripe, part.symbol));
       if (!input) continue;
       input->length = std::min(input->length, result.length);
@@ -90,7 +90,7 @@ class Geometry {
   const SetShape& set_;
   std::uint32_t members_;
   std::uint32_t parities_;
-  codec::Code code_;
+  codec::ErasureCode code_;
   std::uint64_t segment_bytes_ = 0;
 };
 
@@ -106,7 +106,7 @@ Stripe copy_of(const SetShape& set, std::uint32_t position) {
   return stripe;
 }
 
-std::vector<Stripe> decode_copies(const SetShape& set, const Presence& present) {
+std::vector<Stripe> decode_copies(const SetShape& set, const PresentFiles& present) {
   std::vector<Stripe> stripes;
   for (std::uint32_t position = 0; position < members_of(set); ++position) {
     const std::uint64_t size = set.sizes[position];
@@ -138,7 +138,7 @@ std::vector<Stripe> take_turns(std::vector<Lane> lanes) {
   return stripes;
 }
 
-std::vector<Stripe> decode_coded(const SetShape& set, const Presence& present) {
+std::vector<Stripe> decode_coded(const SetShape& set, const PresentFiles& present) {
   const Geometry geometry(set);
   const auto present_in = [&](std::uint32_t stripe) {
     std::vector<bool> symbols;
@@ -193,7 +193,7 @@ std::vector<Stripe> encode_stripes(const SetShape& set) {
   return stripes;
 }
 
-bool can_decode(Scheme scheme, std::uint32_t parities, const Presence& present) {
+bool can_decode(Scheme scheme, std::uint32_t parities, const PresentFiles& present) {
   const auto members = static_cast<std::uint32_t>(present.container.size());
   std::uint32_t damaged = 0;
   for (std::uint32_t position = 0; position < members; ++position) {
@@ -205,7 +205,7 @@ bool can_decode(Scheme scheme, std::uint32_t parities, const Presence& present) 
   return damaged <= parities;
 }
 
-std::vector<Stripe> decode_stripes(const SetShape& set, const Presence& present) {
+std::vector<Stripe> decode_stripes(const SetShape& set, const PresentFiles& present) {
   check(set);
   if (!can_decode(set.scheme, set.parities, present)) {
     throw Error(ErrorCode::unrecoverable, "too many members of a redundancy set are lost to rebuild its containers");

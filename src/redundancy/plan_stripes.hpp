@@ -46,7 +46,7 @@ struct Stripe {
 };
 
 /// Which files of a set are there, by position.
-struct Presence {
+struct PresentFiles {
   std::vector<bool> container;
   std::vector<bool> parity;
 };
@@ -60,11 +60,11 @@ struct Presence {
 
 /// True if every missing container can be rebuilt: for xor and rs iff at most `parities` members miss their
 /// container or their parity; for partner iff the member after each missing container has its parity.
-[[nodiscard]] bool can_decode(Scheme scheme, std::uint32_t parities, const Presence& present);
+[[nodiscard]] bool can_decode(Scheme scheme, std::uint32_t parities, const PresentFiles& present);
 
 /// How the missing containers and the missing parity are rebuilt. Stripes of one file follow each other by offset
 /// and cover it; those of several files take turns, and so do the inputs that come first in a stripe. No stripe needs
 /// what another one makes. Only if can_decode.
-[[nodiscard]] std::vector<Stripe> decode_stripes(const SetShape& set, const Presence& present);
+[[nodiscard]] std::vector<Stripe> decode_stripes(const SetShape& set, const PresentFiles& present);
 
 }  // namespace kedge::redundancy

@@ -15,7 +15,7 @@
 #include "checksum/crc32c.hpp"
 #include "format/container_reader.hpp"
 #include "format/set_descriptor.hpp"
-#include "store/sealing.hpp"
+#include "store/seal_transaction.hpp"
 #include "store/verify_file.hpp"
 
 namespace kedge::redundancy {
@@ -32,21 +32,21 @@ static_assert(std::has_unique_object_representations_v<SizeAndCrc>);
 
 class Protector {
  public:
-  Protector(const comm::Group& group, store::NodeStore& store, const Subject& subject, const Membership& membership,
-            bool durable, const Traffic& traffic)
+  Protector(const comm::Group& group, store::NodeStore& store, const ProtectRequest& subject,
+            const Membership& membership, bool durable, const ExchangeSettings& traffic)
       : group_(group), subject_(subject), membership_(membership), traffic_(traffic), sealing_(group, store, durable) {
     invariant(subject.container != nullptr, "who protects a container has pinned it");
     invariant(membership.me < membership.ranks.size(), "a rank is a member of its redundancy set");
   }
 
-  Protection run() {
-    if (auto failure = sealing_.vote(attempt([&] { look_at_container(); }))) return {failure, 0, 0};
+  ProtectResult run() {
+    if (auto failure = sealing_.vote(attempt([&] { check_container(); }))) return {failure, 0, 0};
     exchange_sizes();
     const std::array planned{store::PlannedFile{FileKind::parity, parity_file_bytes()},
                              store::PlannedFile{FileKind::descriptor, format::kSuperblockBytes}};
-    if (auto failure = sealing_.begin_together(planned, [&] { begin_files(); })) return {failure, 0, 0};
+    if (auto failure = sealing_.begin_on_all_ranks(planned, [&] { begin_files(); })) return {failure, 0, 0};
     const std::vector<Stripe> stripes = encode_stripes(shape_);
-    const Exchanged passed = exchange(group_, membership_, stripes, container(), parity(), traffic_);
+    const ExchangeResult passed = exchange(group_, membership_, stripes, container(), parity(), traffic_);
     std::optional<Failure> local = passed.failure;
     if (!local) local = attempt([&] { check_and_describe(stripes, passed); });
     const std::uint64_t bytes = parity_bytes(shape_, membership_.me);
@@ -61,8 +61,8 @@ class Protector {
   [[nodiscard]] store::FileKey key() const { return {subject_.commit.id, subject_.protection_id}; }
 
   /// Computes the whole file's checksum from the checksums in it.
-  void look_at_container() {
-    file_->check_present();
+  void check_container() {
+    file_->require_present();
     store::ExpectedFile expected;
     expected.kind = FileKind::container;
     expected.run_id = subject_.commit.run_id;
@@ -107,13 +107,13 @@ class Protector {
     descriptor_ = &sealing_.begin(FileKind::descriptor, key(), subject_.commit.generation, format::kSuperblockBytes);
   }
 
-  [[nodiscard]] PartFile container() const { return {&file_->bytes(), file_->mapped(), 0}; }
-  [[nodiscard]] PartFile parity() const { return {parity_, {}, format::kSuperblockBytes}; }
+  [[nodiscard]] MemberFile container() const { return {&file_->bytes(), file_->mapped(), 0}; }
+  [[nodiscard]] MemberFile parity() const { return {parity_, {}, format::kSuperblockBytes}; }
 
-  void check_and_describe(std::span<const Stripe> stripes, const Exchanged& passed) {
-    file_->check_present();  // the container was sent from where it lies
+  void check_and_describe(std::span<const Stripe> stripes, const ExchangeResult& passed) {
+    file_->require_present();  // the container was sent from where it lies
     // Every byte of the container went into somebody's parity.
-    if (!read_as_recorded(membership_.me, Part::container, {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)},
+    if (!matches_recorded(membership_.me, Part::container, {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)},
                           stripes, passed, container())) {
       const auto damages = reader_->verify();
       const std::string what = damages.empty() ? "the container" : damages.front().what;
@@ -141,23 +141,23 @@ class Protector {
   }
 
   const comm::Group& group_;
-  const Subject& subject_;
+  const ProtectRequest& subject_;
   const Membership& membership_;
-  const Traffic& traffic_;
-  store::Sealing sealing_;
+  const ExchangeSettings& traffic_;
+  store::SealTransaction sealing_;
   store::StoreFile* file_ = subject_.container;
   std::unique_ptr<format::ContainerReader> reader_;
   SizeAndCrc mine_;
   SetShape shape_;
   std::vector<format::SetMember> members_;
-  store::Draft* parity_ = nullptr;
-  store::Draft* descriptor_ = nullptr;
+  store::UnsealedFile* parity_ = nullptr;
+  store::UnsealedFile* descriptor_ = nullptr;
 };
 
 }  // namespace
 
-Protection protect(const comm::Group& group, store::NodeStore& store, const Subject& subject,
-                   const Membership& membership, bool durable, const Traffic& traffic) {
+ProtectResult protect(const comm::Group& group, store::NodeStore& store, const ProtectRequest& subject,
+                      const Membership& membership, bool durable, const ExchangeSettings& traffic) {
   return Protector(group, store, subject, membership, durable, traffic).run();
 }
 

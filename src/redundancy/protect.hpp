@@ -15,7 +15,7 @@
 namespace kedge::redundancy {
 
 /// A commit to protect, and the protection that it gets.
-struct Subject {
+struct ProtectRequest {
   CommitHead commit;
   LogicalRank logical_rank;               ///< rank of this process's container
   store::StoreFile* container = nullptr;  ///< pinned by the caller meanwhile
@@ -26,7 +26,7 @@ struct Subject {
 };
 
 /// Result and cost of a protection on this rank.
-struct Protection {
+struct ProtectResult {
   std::optional<Failure> failure;  ///< first failure, the same on every rank; then nothing of this protection stays
   std::uint64_t parity_bytes = 0;
   std::uint64_t sent_bytes = 0;
@@ -35,7 +35,7 @@ struct Protection {
 /// COLLECTIVE over all ranks. The container's checksums are checked as it is read: a flipped bit is not protected as
 /// good. Beside parity and descriptors of another protection of the same commit, which stay as they are. Throws
 /// only what ends communication.
-[[nodiscard]] Protection protect(const comm::Group& group, store::NodeStore& store, const Subject& subject,
-                                 const Membership& membership, bool durable, const Traffic& traffic);
+[[nodiscard]] ProtectResult protect(const comm::Group& group, store::NodeStore& store, const ProtectRequest& subject,
+                                    const Membership& membership, bool durable, const ExchangeSettings& traffic);
 
 }  // namespace kedge::redundancy

@@ -26,12 +26,12 @@ std::uint64_t number_in(const std::string& text) {
 
 }  // namespace
 
-std::string Admission::own_prefix() const { return compose("{}{}.", kTakingPrefix, mine_.value); }
+std::string Admission::own_prefix() const { return compose("{}{}.", kReservationPrefix, mine_.value); }
 
 /// No note is written where no file can be made or locked: then the others do not see it, and this process still sees
 /// them.
-Admission::Announced Admission::announce(std::uint64_t bytes) const {
-  Announced announced;
+Admission::Reservation Admission::write_reservation(std::uint64_t bytes) const {
+  Reservation announced;
   (void)attempt([&] {
     for (int i = 0; i < kNotesMax && !announced.note; ++i) {
       announced.name = compose("{}{}", own_prefix(), i);
@@ -42,10 +42,10 @@ Admission::Announced Admission::announce(std::uint64_t bytes) const {
 }
 
 /// A note that cannot be opened is ignored, like one that could not be written.
-std::uint64_t Admission::others_bytes(const Announced& mine) const {
+std::uint64_t Admission::others_bytes(const Reservation& mine) const {
   std::uint64_t bytes = 0;
   for (const std::string& name : file_system_->list(directory_)) {
-    if (!name.starts_with(kTakingPrefix) || name == kQueue || (mine.note && name == mine.name)) continue;
+    if (!name.starts_with(kReservationPrefix) || name == kQueue || (mine.note && name == mine.name)) continue;
     const auto failure = attempt([&] {
       if (const auto text = file_system_->lock_holder(fs::join(directory_, name))) bytes += number_in(*text);
     });
@@ -61,7 +61,7 @@ Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) cons
   }
   {
     // Notes of others are read before what is free: what they have taken since counts twice, and never not at all.
-    Announced announced = announce(bytes);
+    Reservation announced = write_reservation(bytes);
     if (!fits(bytes + others_bytes(announced))) return std::move(announced.note);
   }
   return wait_for_turn(bytes, fits);
@@ -69,7 +69,7 @@ Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) cons
 
 /// Waits for a turn, one process at a time: what does not fit beside the others' may fit when they have taken theirs.
 Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fits) const {
-  Patience patience(Deadline::after(patience_));
+  WaitTimer patience(Deadline::after(patience_));
   std::unique_ptr<fs::Lock> turn;
   // Without a turn it goes on: the notes still count.
   (void)attempt([&] {
@@ -80,7 +80,7 @@ Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fi
     }
   });
   while (true) {
-    Announced announced = announce(bytes);
+    Reservation announced = write_reservation(bytes);
     const std::uint64_t others = others_bytes(announced);
     auto failure = fits(bytes + others);
     if (!failure) return std::move(announced.note);

@@ -46,13 +46,13 @@ class Admission {
 
  private:
   /// A note that was written, and its name.
-  struct Announced {
+  struct Reservation {
     Admitted note;
     std::string name;
   };
 
-  [[nodiscard]] Announced announce(std::uint64_t bytes) const;
-  [[nodiscard]] std::uint64_t others_bytes(const Announced& mine) const;
+  [[nodiscard]] Reservation write_reservation(std::uint64_t bytes) const;
+  [[nodiscard]] std::uint64_t others_bytes(const Reservation& mine) const;
   [[nodiscard]] Admitted wait_for_turn(std::uint64_t bytes, const Fits& fits) const;
   [[nodiscard]] std::string own_prefix() const;
 

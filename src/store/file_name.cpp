@@ -57,7 +57,7 @@ bool is_store_file(std::string_view name) noexcept {
   };
   return parse_file_name(name) || is_record(kRunRecord) || is_record(kCommitRecord) || is_record(kFlushRecord) ||
          is_record(kDamageRecord) || name.starts_with(kLockPrefix) || name.starts_with(kNoncePrefix) ||
-         name.starts_with(kTakingPrefix) || name.starts_with(kRoutedPrefix) || name.starts_with(kJobPrefix);
+         name.starts_with(kReservationPrefix) || name.starts_with(kRoutedPrefix) || name.starts_with(kJobPrefix);
 }
 
 std::optional<FileName> parse_file_name(std::string_view name) noexcept {

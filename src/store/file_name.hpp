@@ -39,7 +39,7 @@ struct FileName {
 /// Nothing for any name that to_string would not write.
 [[nodiscard]] std::optional<FileName> parse_file_name(std::string_view name) noexcept;
 
-/// The records of a run's directory (node_records.hpp).
+/// The records of a run's directory (store_records.hpp).
 inline constexpr std::string_view kRunRecord = "run";
 inline constexpr std::string_view kCommitRecord = "committed";
 inline constexpr std::string_view kFlushRecord = "flush-failed";
@@ -51,7 +51,7 @@ inline constexpr std::string_view kJobPrefix = "job-";
 /// Locks of processes that use the store, notes of what they are about to take, and records by which failure domains
 /// see that they share a store.
 inline constexpr std::string_view kLockPrefix = "lock.";
-inline constexpr std::string_view kTakingPrefix = "taking.";
+inline constexpr std::string_view kReservationPrefix = "taking.";
 inline constexpr std::string_view kNoncePrefix = "nonce-";
 
 /// Whether Kedge writes files of this name to a run's directory: those above, records, locks, nonces, notes of

@@ -10,7 +10,7 @@ namespace kedge::store {
 namespace {
 
 /// The file's content counts, unless it is of another kind, or a manifest that says nothing here.
-void take_over(VerifiedFile&& found, Held& held) {
+void apply(VerifiedFile&& found, ScannedFile& held) {
   if (found.fault == FileFault::kind) return;
   held.superblock = std::move(found.superblock);
   held.set = std::move(found.set);
@@ -23,7 +23,7 @@ void take_over(VerifiedFile&& found, Held& held) {
 Inspection inspect(const RunDirectory& directory, const FileName& name, const Id128& run_id, Verify verify,
                    fs::ByteAccess* bytes) {
   Inspection result;
-  Held& held = result.held;
+  ScannedFile& held = result.held;
   held.kind = name.kind;
   held.logical_rank = name.logical_rank;
   held.path = directory.path_of(name);
@@ -50,7 +50,7 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
     VerifiedFile found = verify_file(*bytes, held.size_bytes, held.path, expected, verify);
     const FileFault fault = found.fault;
     const std::string message = found.message;
-    take_over(std::move(found), held);
+    apply(std::move(found), held);
     if (fault == FileFault::unsealed) return;
     if (fault != FileFault::none) throw Error(ErrorCode::corrupt, message);
     held.intact = true;

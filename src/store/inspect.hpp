@@ -2,13 +2,13 @@
 #pragma once
 
 #include "kedge/options.hpp"
-#include "store/held.hpp"
 #include "store/run_directory.hpp"
+#include "store/scanned_file.hpp"
 
 namespace kedge::store {
 
 struct Inspection {
-  Held held;
+  ScannedFile held;
   bool failed = false;   ///< the system could not open or read it
   bool foreign = false;  ///< the name is taken by something that is no file of this user: leave it alone
 };

@@ -8,7 +8,7 @@
 
 namespace kedge::store {
 
-void note_job(fs::FileSystem& file_system, const std::string& directory, const std::string& job) {
+void record_job(fs::FileSystem& file_system, const std::string& directory, const std::string& job) {
   const std::string own = job.empty() ? "" : compose("{}{}", kJobPrefix, job);
   bool is_there = false;
   for (const std::string& name : file_system.list(directory)) {
@@ -20,7 +20,7 @@ void note_job(fs::FileSystem& file_system, const std::string& directory, const s
   if (!own.empty() && !is_there) (void)file_system.create(fs::join(directory, own));
 }
 
-std::string noted_job(const std::vector<std::string>& names) {
+std::string recorded_job(const std::vector<std::string>& names) {
   std::optional<std::string> found;
   for (const std::string& name : names) {
     if (!name.starts_with(kJobPrefix)) continue;

@@ -10,9 +10,9 @@ namespace kedge::store {
 
 /// Local. From now on that is `job` (as job_name() writes it); empty: none. If it cannot be written, no other job's
 /// name stays either. Throws Error{io | no_space}.
-void note_job(fs::FileSystem& file_system, const std::string& directory, const std::string& job);
+void record_job(fs::FileSystem& file_system, const std::string& directory, const std::string& job);
 
 /// Pure. By the names of a store's files; empty if there is none, or more than one.
-[[nodiscard]] std::string noted_job(const std::vector<std::string>& names);
+[[nodiscard]] std::string recorded_job(const std::vector<std::string>& names);
 
 }  // namespace kedge::store

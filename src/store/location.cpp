@@ -5,8 +5,8 @@
 
 #include "base/attempt.hpp"
 #include "base/random.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "checksum/crc32c.hpp"
 #include "fs/file_mode.hpp"
 #include "fs/tree.hpp"
@@ -74,9 +74,9 @@ void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
 std::string directory_prefix(std::uint32_t user, std::string_view run) { return compose("kedge-{}-{}-", user, run); }
 
 /// Where nodes share a root, each has its own directories. No run's name has an @.
-std::string directory_suffix(const Surroundings& surroundings) {
-  if (!surroundings.configured.empty() || !surroundings.nodes_share_candidates) return {};
-  std::string node = surroundings.node;
+std::string directory_suffix(const LocationOptions& location_options) {
+  if (!location_options.configured.empty() || !location_options.nodes_share_candidates) return {};
+  std::string node = location_options.node;
   std::ranges::replace(node, '/', '-');
   return "@" + node;
 }
@@ -86,25 +86,26 @@ constexpr std::uint32_t kNumbersMax = 64;  // of stores of one place on a node: 
 
 /// A store without a valid record is taken by its name alone, and so is one whose record cannot be read, unless it may
 /// be a copy's by now: original and copy look for the same name once the original has moved.
-bool belongs_to(fs::FileSystem& file_system, const std::string& directory, const Owner& owner) {
+bool belongs_to(fs::FileSystem& file_system, const std::string& directory, const StoreOwner& owner) {
   StoreRecord record;
   auto failure = attempt([&] { record = read_store_record(file_system, directory); });
-  if (failure && failure->code != ErrorCode::not_found && !owner.former.empty()) {
+  if (failure && failure->code != ErrorCode::not_found && !owner.former_prefixes.empty()) {
     rethrow_with(*std::move(failure),
                  "; a copy of the prefix may own this store by now: restart once this file can be read, or remove it "
                  "if the prefix was never copied");
   }
   if (record.run_id.is_none()) return true;
-  if (record.run_id != owner.run_id || record.place_id != owner.place_id) return false;
-  return record.prefix == owner.prefix || std::ranges::find(owner.former, record.prefix) != owner.former.end();
+  if (record.run_id != owner.run_id || record.prefix_id != owner.prefix_id) return false;
+  return record.prefix == owner.prefix ||
+         std::ranges::find(owner.former_prefixes, record.prefix) != owner.former_prefixes.end();
 }
 
 /// Where the store is, or is to be made. One that is not private is refused by whoever looks at it next.
-std::string find(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
-                 const Owner& owner) {
+std::string find(fs::FileSystem& file_system, const std::string& root, const LocationOptions& location_options,
+                 const StoreOwner& owner) {
   for (std::uint32_t number = 1; number <= kNumbersMax; ++number) {
     std::string directory =
-        fs::join(root, directory_name(file_system.user(), surroundings, owner.run, owner.place_id, number));
+        fs::join(root, directory_name(file_system.user(), location_options, owner.run, owner.prefix_id, number));
     const bool is_another = file_system.status(directory) && is_private(file_system, directory) &&
                             !belongs_to(file_system, directory, owner);
     if (!is_another) return directory;
@@ -133,13 +134,13 @@ bool can_be_written(fs::FileSystem& file_system, const std::string& directory) {
   return !failure || failure->code == ErrorCode::no_space;
 }
 
-bool has_store(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
-               const std::string& run, const Id128& place_id) {
+bool has_store(fs::FileSystem& file_system, const std::string& root, const LocationOptions& location_options,
+               const std::string& run, const Id128& prefix_id) {
   bool found = false;
   (void)attempt([&] {
     found =
         is_directory(file_system, root) && std::ranges::any_of(file_system.list(root), [&](const std::string& name) {
-          return is_directory_of(name, file_system.user(), surroundings, run, place_id);
+          return is_directory_of(name, file_system.user(), location_options, run, prefix_id);
         });
   });
   return found;
@@ -153,23 +154,23 @@ bool is_private(fs::FileSystem& file_system, const std::string& directory) {
          (status->mode & fs::kGroupOrOthersAnything) == 0;
 }
 
-Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings, const std::string& run,
-                 const Id128& place_id) {
-  if (!surroundings.configured.empty()) {
-    std::string root = expand_node(surroundings.configured, surroundings.node);
+Root choose_root(fs::FileSystem& file_system, const LocationOptions& location_options, const std::string& run,
+                 const Id128& prefix_id) {
+  if (!location_options.configured.empty()) {
+    std::string root = expand_node(location_options.configured, location_options.node);
     require_safe_way(file_system, root);  // before anything is made at the other end
     fs::make_directories(file_system, root, 0700);
     // Where links of the user's own lead to is judged as well.
     require_safe_way(file_system, file_system.canonical(root));
     return {root};
   }
-  for (const std::string& candidate : surroundings.candidates) {
-    if (!place_id.is_none() && has_store(file_system, candidate, surroundings, run, place_id)) return {candidate};
+  for (const std::string& candidate : location_options.candidates) {
+    if (!prefix_id.is_none() && has_store(file_system, candidate, location_options, run, prefix_id)) return {candidate};
   }
   // Memory first: copies into it run at memory speed.
   std::vector<std::string> others;
   std::vector<std::string> small;
-  for (const std::string& candidate : surroundings.candidates) {
+  for (const std::string& candidate : location_options.candidates) {
     if (!is_directory(file_system, candidate) || !can_be_written(file_system, candidate)) continue;
     const fs::Space space = file_system.space(candidate);
     if (is_small(space)) small.push_back(candidate);
@@ -189,7 +190,7 @@ Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings, 
               "no writable node-local directory was found for the store; set store.path (KEDGE_STORE_PATH)");
 }
 
-std::vector<std::string> usual_roots(const VariableLookup& variable) {
+std::vector<std::string> default_roots(const VariableLookup& variable) {
   std::vector<std::string> roots = {"/dev/shm"};
   for (const char* name : {"SLURM_TMPDIR", "TMPDIR"}) {
     if (auto directory = variable(name)) roots.push_back(*std::move(directory));
@@ -208,47 +209,48 @@ std::string expand_node(std::string_view path, std::string_view node) {
   return expanded.append(path);
 }
 
-std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const std::string& run,
-                           const Id128& place_id, std::uint32_t number) {
-  std::uint32_t hash = crc32c(std::as_bytes(std::span(place_id.bytes)));
+std::string directory_name(std::uint32_t user, const LocationOptions& location_options, const std::string& run,
+                           const Id128& prefix_id, std::uint32_t number) {
+  std::uint32_t hash = crc32c(std::as_bytes(std::span(prefix_id.bytes)));
   if (number > 1) hash = crc32c(std::as_bytes(std::span(&number, 1)), hash);
-  return compose("{}{:08x}{}", directory_prefix(user, run), hash, directory_suffix(surroundings));
+  return compose("{}{:08x}{}", directory_prefix(user, run), hash, directory_suffix(location_options));
 }
 
-bool is_directory_of(std::string_view name, std::uint32_t user, const Surroundings& surroundings,
-                     const std::string& run, const Id128& place_id) {
+bool is_directory_of(std::string_view name, std::uint32_t user, const LocationOptions& location_options,
+                     const std::string& run, const Id128& prefix_id) {
   for (std::uint32_t number = 1; number <= kNumbersMax; ++number) {
-    if (name == directory_name(user, surroundings, run, place_id, number)) return true;
+    if (name == directory_name(user, location_options, run, prefix_id, number)) return true;
   }
   return false;
 }
 
-bool may_be_of_run(std::string_view name, std::uint32_t user, const Surroundings& surroundings, std::string_view run) {
+bool may_be_of_run(std::string_view name, std::uint32_t user, const LocationOptions& location_options,
+                   std::string_view run) {
   const std::string begin = directory_prefix(user, run);
-  const std::string end = directory_suffix(surroundings);
+  const std::string end = directory_suffix(location_options);
   if (name.size() != begin.size() + kHashDigits + end.size() || !name.starts_with(begin) || !name.ends_with(end))
     return false;
   return name.substr(begin.size(), kHashDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-Location locate(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
-                const Owner& owner) {
-  Location location{find(file_system, root, surroundings, owner)};
+Location locate(fs::FileSystem& file_system, const std::string& root, const LocationOptions& location_options,
+                const StoreOwner& owner) {
+  Location location{find(file_system, root, location_options, owner)};
   file_system.make_directory(location.directory, 0700);
   check_private(file_system, location.directory);
   location.memory_backed = file_system.space(location.directory).memory_backed;
   return location;
 }
 
-void recreate(fs::FileSystem& file_system, const std::string& directory) {
+void recreate_store(fs::FileSystem& file_system, const std::string& directory) {
   require_safe_way(file_system, directory.substr(0, directory.rfind('/')));
   fs::make_directories(file_system, directory, 0700);
   check_private(file_system, directory);
 }
 
-std::optional<std::string> existing_store(fs::FileSystem& file_system, const std::string& root,
-                                          const Surroundings& surroundings, const Owner& owner) {
-  std::string directory = find(file_system, root, surroundings, owner);
+std::optional<std::string> find_store(fs::FileSystem& file_system, const std::string& root,
+                                      const LocationOptions& location_options, const StoreOwner& owner) {
+  std::string directory = find(file_system, root, location_options, owner);
   if (!is_private(file_system, directory)) return std::nullopt;
   return directory;
 }

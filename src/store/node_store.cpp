@@ -35,22 +35,22 @@ NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store
   for (Slots& slots : own_) slots.find(names);
 }
 
-void NodeStore::take_charge_of(std::span<const int> ranks_on_node) {
+void NodeStore::set_ranks_on_node(std::span<const int> ranks_on_node) {
   const Guard guard(mutex_);
   const auto me = static_cast<int>(logical_rank_.value);
   const auto found = std::find(ranks_on_node.begin(), ranks_on_node.end(), me);
   if (found == ranks_on_node.end() || !ascending(ranks_on_node)) {
     misused(compose("rank {} is not at its position in the list of its node's ranks", me));
   }
-  adopted_.share_out(ranks_on_node, static_cast<std::size_t>(found - ranks_on_node.begin()));
+  adopted_.assign_share(ranks_on_node, static_cast<std::size_t>(found - ranks_on_node.begin()));
   ranks_on_node_.assign(ranks_on_node.begin(), ranks_on_node.end());
-  directory_.share_with(ranks_on_node_.size());
+  directory_.set_process_count(ranks_on_node_.size());
 }
 
-std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
+std::vector<ScannedFile> NodeStore::scan(const Id128& run_id, Verify verify) {
   const Guard guard(mutex_);
   const std::vector<FileName> names = directory_.list();
-  std::vector<Held> found;
+  std::vector<ScannedFile> found;
   for (Slots& slots : own_) {
     slots.find(names);
     slots.scan(run_id, verify, found);
@@ -60,17 +60,18 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
   return found;
 }
 
-std::vector<Held> NodeStore::verify(const Id128& run_id, const Id128& commit_id, const LeftOut& left_out) {
+std::vector<ScannedFile> NodeStore::verify(const Id128& run_id, const Id128& commit_id,
+                                           const SkippedFiles& skipped_files) {
   const Guard guard(mutex_);
-  std::vector<Held> found;
-  for (Slots& slots : own_) slots.verify(run_id, commit_id, left_out, found);
-  adopted_.verify(run_id, commit_id, left_out.all, found);
+  std::vector<ScannedFile> found;
+  for (Slots& slots : own_) slots.verify(run_id, commit_id, skipped_files, found);
+  adopted_.verify(run_id, commit_id, skipped_files.all, found);
   return found;
 }
 
-std::vector<Offered> NodeStore::offered(const Id128& commit_id) {
+std::vector<PinnableFile> NodeStore::offered(const Id128& commit_id) {
   const Guard guard(mutex_);
-  std::set<Offered> files;
+  std::set<PinnableFile> files;
   for (std::size_t kind = 0; kind < kFileKinds; ++kind) {
     for (const FileKey& key : own_[kind].keys()) {
       if (key.commit_id == commit_id) files.insert({static_cast<FileKind>(kind), logical_rank_, key});
@@ -80,9 +81,9 @@ std::vector<Offered> NodeStore::offered(const Id128& commit_id) {
   return {files.begin(), files.end()};
 }
 
-void NodeStore::reject(const Offered& file) {
+void NodeStore::reject(const PinnableFile& file) {
   const Guard guard(mutex_);
-  Slot* slot = slot_with(file.kind, file.whose, file.key);
+  Slot* slot = find_slot(file.kind, file.whose, file.key);
   if (slot == nullptr) return;
   slot->intact = false;
   if (file.kind == FileKind::parity && file.whose == logical_rank_) of(file.kind).remove(*slot);
@@ -105,9 +106,9 @@ StoreFile& NodeStore::begin(FileKind kind, std::uint64_t expected_bytes) {
   return of(kind).begin(expected_bytes);
 }
 
-void NodeStore::give_back_unused() {
+void NodeStore::free_unused_storage() {
   const Guard guard(mutex_);
-  for (Slots& slots : own_) slots.give_back_unused();
+  for (Slots& slots : own_) slots.free_unused_storage();
   directory_.sweep();
 }
 
@@ -130,29 +131,29 @@ void NodeStore::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
   adopted_.remove_all_but(is_kept);
 }
 
-Slot* NodeStore::slot_with(FileKind kind, LogicalRank whose, const FileKey& key) noexcept {
-  return whose == logical_rank_ ? of(kind).slot_with(key) : adopted_.slot_with(kind, whose, key);
+Slot* NodeStore::find_slot(FileKind kind, LogicalRank whose, const FileKey& key) noexcept {
+  return whose == logical_rank_ ? of(kind).find_slot(key) : adopted_.find_slot(kind, whose, key);
 }
 
-void NodeStore::distrust(const std::string& path) {
+void NodeStore::ignore_until_scan(const std::string& path) {
   const Guard guard(mutex_);
-  for (Slots& slots : own_) slots.distrust(path);
-  adopted_.distrust(path);
+  for (Slots& slots : own_) slots.ignore_until_scan(path);
+  adopted_.ignore_until_scan(path);
 }
 
-bool NodeStore::misses_files() const {
+bool NodeStore::has_missing_files() const {
   const Guard guard(mutex_);
-  return std::ranges::any_of(own_, [](const Slots& slots) { return slots.misses_files(); });
+  return std::ranges::any_of(own_, [](const Slots& slots) { return slots.has_missing_files(); });
 }
 
 bool NodeStore::has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept {
   const Guard guard(mutex_);
-  return slot_with(kind, whose, key) != nullptr;
+  return find_slot(kind, whose, key) != nullptr;
 }
 
 std::uint64_t NodeStore::size_bytes(FileKind kind, LogicalRank whose, const FileKey& key) {
   const Guard guard(mutex_);
-  const Slot* slot = slot_with(kind, whose, key);
+  const Slot* slot = find_slot(kind, whose, key);
   return slot == nullptr ? 0 : slot->size_bytes(directory_);
 }
 
@@ -169,10 +170,10 @@ std::vector<Id128> NodeStore::own_protections(const Id128& commit_id) {
 
 std::optional<format::SetDescriptor> NodeStore::own_set(const FileKey& key) {
   const Guard guard(mutex_);
-  Slot* descriptor = of(FileKind::descriptor).slot_with(key);
-  if (descriptor == nullptr || of(FileKind::parity).slot_with(key) == nullptr) return std::nullopt;
+  Slot* descriptor = of(FileKind::descriptor).find_slot(key);
+  if (descriptor == nullptr || of(FileKind::parity).find_slot(key) == nullptr) return std::nullopt;
   StoreFile& file = descriptor->opened(directory_);
-  file.check_present();
+  file.require_present();
   format::SetDescriptorBytes bytes{};
   file.bytes().read(0, bytes);
   return format::decode_set(bytes, file.path());
@@ -180,7 +181,7 @@ std::optional<format::SetDescriptor> NodeStore::own_set(const FileKey& key) {
 
 StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) {
   const Guard guard(mutex_);
-  Slot* slot = slot_with(kind, whose, key);
+  Slot* slot = find_slot(kind, whose, key);
   if (slot == nullptr) {
     throw Error(
         Failure{ErrorCode::not_found,
@@ -189,7 +190,7 @@ StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) 
   }
   invariant(slot->state != Slot::State::writing, "a file that is being written is not pinned");
   StoreFile& file = slot->opened(directory_);
-  file.check_present();
+  file.require_present();
   ++slot->pins;
   return file;
 }

@@ -13,10 +13,10 @@
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
 #include "kedge/types.hpp"
-#include "store/adopted.hpp"
-#include "store/held.hpp"
+#include "store/adopted_files.hpp"
 #include "store/location.hpp"
 #include "store/run_directory.hpp"
+#include "store/scanned_file.hpp"
 #include "store/slots.hpp"
 #include "store/store_file.hpp"
 
@@ -44,19 +44,20 @@ class NodeStore {
   /// processes that do. `ranks_on_node` is ascending and has this rank; files of another rank r are adopted by the
   /// process at index r mod its size. To be called before the first scan; without it no file is adopted. Throws
   /// Error{bad_state} if this rank is not in the list or the list is not ascending.
-  void take_charge_of(std::span<const int> ranks_on_node);
+  void set_ranks_on_node(std::span<const int> ranks_on_node);
 
-  /// The ranks of take_charge_of; empty before.
+  /// The ranks of set_ranks_on_node; empty before.
   [[nodiscard]] std::span<const int> ranks_on_node() const noexcept { return ranks_on_node_; }
 
   /// Files that are opened or made from now on write past the page cache what is large, where that is possible.
-  void write_directly() noexcept { directory_.write_directly(); }
+  void enable_direct_writes() noexcept { directory_.enable_direct_writes(); }
   /// Reads own and adopted files of all kinds anew; with Verify::all every checksum of every one.
-  [[nodiscard]] std::vector<Held> scan(const Id128& run_id, Verify verify);
+  [[nodiscard]] std::vector<ScannedFile> scan(const Id128& run_id, Verify verify);
 
   /// Reads every byte of what the last scan found intact of this commit, of all kinds, own and adopted. What is told
   /// is as of now: what is damaged or gone is offered no more.
-  [[nodiscard]] std::vector<Held> verify(const Id128& run_id, const Id128& commit_id, const LeftOut& left_out = {});
+  [[nodiscard]] std::vector<ScannedFile> verify(const Id128& run_id, const Id128& commit_id,
+                                                const SkippedFiles& skipped_files = {});
 
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
   /// taken at once, if quota and free space permit (0: unknown). Throws no_space, io.
@@ -64,7 +65,7 @@ class NodeStore {
   /// Storage that these files would take, begun one after the other, beyond what their idle files have. Throws io.
   [[nodiscard]] std::uint64_t additional_bytes(std::span<const PlannedFile> planned) const;
   /// Limits on the storage that can be taken. Throws io.
-  [[nodiscard]] std::vector<fs::Room> rooms() const { return directory_.rooms(); }
+  [[nodiscard]] std::vector<fs::SpaceLimit> space_limits() const { return directory_.space_limits(); }
   /// True if begin() would take a file that can still be offered.
   [[nodiscard]] bool begin_would_overwrite(FileKind kind) const {
     const Guard guard(mutex_);
@@ -72,12 +73,12 @@ class NodeStore {
   }
   /// Gives one idle file, or a new one, so much storage, if fewer have any than are wanted: the next begin() finds it.
   /// On memory, new storage costs as much as the copy into it. Throws no_space, io, and then nothing is taken.
-  void make_ready(FileKind kind, std::uint64_t size_bytes, const Wanted& wanted) {
+  void preallocate(FileKind kind, std::uint64_t size_bytes, const PreallocationTarget& wanted) {
     const Guard guard(mutex_);
-    of(kind).make_ready(size_bytes, wanted);
+    of(kind).preallocate(size_bytes, wanted);
   }
   /// Frees the storage of own files that hold nothing. Throws io.
-  void give_back_unused();
+  void free_unused_storage();
   /// The file of begin() is sealed now. A parity file must have no byte behind its parity (StoreFile::set_size).
   void sealed(StoreFile& file, const FileKey& key, std::uint64_t generation);
   /// The file of begin() is given up: unsealed if it was sealed, its storage freed if that is quick.
@@ -88,9 +89,9 @@ class NodeStore {
   void retire_all_but(const IsKept& is_kept, std::uint64_t newest = UINT64_MAX);
 
   /// Sets how many idle files of this kind stay: several may be begun before one is retired.
-  void spare(FileKind kind, std::size_t files) {
+  void set_idle_files(FileKind kind, std::size_t files) {
     const Guard guard(mutex_);
-    of(kind).spare(files);
+    of(kind).set_idle_files(files);
   }
 
   /// The sealed and intact file of this key, own or adopted; neither overwritten nor removed until as many unpin() as
@@ -98,15 +99,15 @@ class NodeStore {
   [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank whose, const FileKey& key);
   void unpin(StoreFile& file);
   /// pin() does not find this file until another scan: what it says of itself is contradicted by others.
-  void distrust(const std::string& path);
+  void ignore_until_scan(const std::string& path);
   /// Files of this commit that pin() would find, own and adopted, each once.
-  [[nodiscard]] std::vector<Offered> offered(const Id128& commit_id);
+  [[nodiscard]] std::vector<PinnableFile> offered(const Id128& commit_id);
   /// Withdraws a file that pin() would find and that is damaged: it is offered no more. An own file of parity is
   /// removed: nothing is ever rebuilt from it. Throws io, and then it may be offered by another scan.
-  void reject(const Offered& file);
+  void reject(const PinnableFile& file);
   /// Another process removed a file that counts: until the next scan this store seems to have more than it has. Throws
   /// io.
-  [[nodiscard]] bool misses_files() const;
+  [[nodiscard]] bool has_missing_files() const;
   /// Whether pin() would find it.
   [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
   /// The size of the file that pin() would find; 0 if there is none.
@@ -117,7 +118,7 @@ class NodeStore {
   [[nodiscard]] std::optional<format::SetDescriptor> own_set(const FileKey& key);
   /// Removes adopted files of this commit, but pinned ones: their owners have copies of their own now. How many; throws
   /// io, and then some may be removed.
-  std::size_t drop_adopted(const Id128& commit_id) {
+  std::size_t remove_adopted(const Id128& commit_id) {
     const Guard guard(mutex_);
     return adopted_.drop(commit_id);
   }
@@ -158,7 +159,7 @@ class NodeStore {
   [[nodiscard]] std::uint64_t routed_bytes() const;
   [[nodiscard]] Slots& of(FileKind kind) noexcept { return own_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const Slots& of(FileKind kind) const noexcept { return own_[static_cast<std::size_t>(kind)]; }
-  [[nodiscard]] Slot* slot_with(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
+  [[nodiscard]] Slot* find_slot(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
   [[nodiscard]] Slots& slots_of(const StoreFile& file);
   [[nodiscard]] Slot& slot_of(const StoreFile& file);
 
@@ -167,7 +168,7 @@ class NodeStore {
   LogicalRank logical_rank_;
   RunDirectory directory_;
   std::array<Slots, kFileKinds> own_;  ///< by FileKind
-  Adopted adopted_;
+  AdoptedFiles adopted_;
   std::vector<int> ranks_on_node_;
   std::uint64_t routed_count_ = 0;
 };

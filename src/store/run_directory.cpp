@@ -50,7 +50,7 @@ std::unique_ptr<StoreFile> RunDirectory::open(const FileName& name) const {
     throw Error(Failure{ErrorCode::io, "a file of the node-local store belongs to another user; remove it", -1,
                         file->path(), 0});
   }
-  if (direct_ && !location_.memory_backed) (void)file->write_directly();
+  if (direct_ && !location_.memory_backed) (void)file->enable_direct_writes();
   return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, *this);
 }
 
@@ -60,19 +60,18 @@ std::unique_ptr<StoreFile> RunDirectory::create(const FileName& name) const {
     throw Error(
         Failure{ErrorCode::io, "a new file of the node-local store already exists; remove it", -1, path_of(name), 0});
   }
-  if (direct_ && !location_.memory_backed) (void)file->write_directly();
+  if (direct_ && !location_.memory_backed) (void)file->enable_direct_writes();
   return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, *this);
 }
 
 Admission::Admitted RunDirectory::admit(std::uint64_t additional_bytes) const {
-  return within([&] {
-    return admission_.admit(additional_bytes, [this](std::uint64_t bytes) { return why_it_does_not_fit(bytes); });
-  });
+  return within(
+      [&] { return admission_.admit(additional_bytes, [this](std::uint64_t bytes) { return check_fits(bytes); }); });
 }
 
 /// Who is alone need not look: what is refused is asked for again, exactly.
-bool RunDirectory::is_ample(std::uint64_t additional_bytes) const {
-  return processes_ == 1 || within([&] { return !why_it_does_not_fit(additional_bytes * processes_); });
+bool RunDirectory::has_ample_space(std::uint64_t additional_bytes) const {
+  return processes_ == 1 || within([&] { return !check_fits(additional_bytes * processes_); });
 }
 
 void RunDirectory::throw_if_removed() const {
@@ -104,16 +103,16 @@ std::optional<std::uint64_t> RunDirectory::quota_left() const {
   return quota - std::min(used_bytes_(), quota);
 }
 
-std::vector<fs::Room> RunDirectory::rooms() const {
-  std::vector<fs::Room> rooms;
-  if (const auto left = quota_left()) rooms.push_back({*left, std::string(kQuota), fnv1a(kQuota)});
+std::vector<fs::SpaceLimit> RunDirectory::space_limits() const {
+  std::vector<fs::SpaceLimit> space_limits;
+  if (const auto left = quota_left()) space_limits.push_back({*left, std::string(kQuota), fnv1a(kQuota)});
   fs::Space space = within([&] { return file_system_->space(location_.directory); });
-  if (space.rooms.empty()) space.rooms.push_back({space.free_bytes, space.limit, fnv1a(space.limit)});
-  std::ranges::move(space.rooms, std::back_inserter(rooms));
-  return rooms;
+  if (space.space_limits.empty()) space.space_limits.push_back({space.free_bytes, space.limit, fnv1a(space.limit)});
+  std::ranges::move(space.space_limits, std::back_inserter(space_limits));
+  return space_limits;
 }
 
-std::optional<Failure> RunDirectory::why_it_does_not_fit(std::uint64_t additional_bytes) const {
+std::optional<Failure> RunDirectory::check_fits(std::uint64_t additional_bytes) const {
   const auto no_space = [&](std::string message) {
     return Failure{ErrorCode::no_space, std::move(message), -1, location_.directory, 0};
   };

@@ -21,7 +21,7 @@ namespace kedge::store {
 inline constexpr std::string_view kQuota = "store.quota_bytes";
 
 /// All calls are local. Files that are open must not outlive it: they ask it for space.
-class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-virtual-class-destructor): final
+class RunDirectory final : public SpaceManager {  // NOLINT(cppcoreguidelines-virtual-class-destructor): final
  public:
   /// `used_bytes` says how much of the quota is taken, by all ranks of this node.
   RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location, LogicalRank mine,
@@ -63,10 +63,10 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
   /// Throws Error{io} if the name is taken.
   [[nodiscard]] std::unique_ptr<StoreFile> create(const FileName& name) const;
   /// Files that are opened or made from now on write directly what is large, where that is possible.
-  void write_directly() noexcept { direct_ = true; }
+  void enable_direct_writes() noexcept { direct_ = true; }
   void remove(const FileName& name) const { file_system_->remove(path_of(name)); }
   /// Sets how many processes of this node have files here, this one included.
-  void share_with(std::uint64_t processes) noexcept {
+  void set_process_count(std::uint64_t processes) noexcept {
     processes_ = processes;
     if (processes > 1) admission_.share();
   }
@@ -76,17 +76,17 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
   void make_names_durable() const;
 
   [[nodiscard]] Admission::Admitted admit(std::uint64_t additional_bytes) const override;
-  [[nodiscard]] bool is_ample(std::uint64_t additional_bytes) const override;
+  [[nodiscard]] bool has_ample_space(std::uint64_t additional_bytes) const override;
   [[noreturn]] void explain(const Failure& refused, std::uint64_t needed_bytes) const override;
 
   /// Everything that limits what can be taken here: the quota, if there is one, before what the system says. Throws io.
-  [[nodiscard]] std::vector<fs::Room> rooms() const;
+  [[nodiscard]] std::vector<fs::SpaceLimit> space_limits() const;
 
  private:
   void throw_if_removed() const;
   /// Nothing without a quota.
   [[nodiscard]] std::optional<std::uint64_t> quota_left() const;
-  [[nodiscard]] std::optional<Failure> why_it_does_not_fit(std::uint64_t additional_bytes) const;
+  [[nodiscard]] std::optional<Failure> check_fits(std::uint64_t additional_bytes) const;
 
   std::shared_ptr<fs::FileSystem> file_system_;
   Options::Store options_;

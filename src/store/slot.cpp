@@ -7,7 +7,7 @@
 
 namespace kedge::store {
 
-void Slot::become(State next) {
+void Slot::set_state(State next) {
   if (next == state) return;
   switch (state) {
     case State::free: invariant(next != State::retired, "only a sealed file is retired"); break;
@@ -29,43 +29,43 @@ StoreFile& Slot::opened(const RunDirectory& directory) {
   return *file;
 }
 
-Held Slot::scan(const RunDirectory& directory, const Id128& run_id, Verify verify) {
-  let_go_if_lost();
-  return take_over(inspect(directory, name, run_id, verify));
+ScannedFile Slot::scan(const RunDirectory& directory, const Id128& run_id, Verify verify) {
+  close_if_lost();
+  return apply(inspect(directory, name, run_id, verify));
 }
 
 /// If it was removed, or another one took its name, that one is to be looked at.
-void Slot::let_go_if_lost() {
-  if (file && pins == 0 && attempt([&] { file->check_present(); })) file.reset();
+void Slot::close_if_lost() {
+  if (file && pins == 0 && attempt([&] { file->require_present(); })) file.reset();
 }
 
-Held Slot::verify(const RunDirectory& directory, const Id128& run_id) {
+ScannedFile Slot::verify(const RunDirectory& directory, const Id128& run_id) {
   StoreFile* in_memory = mapped(directory);
-  return take_over(inspect(directory, name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
+  return apply(inspect(directory, name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
 }
 
 /// The file, if its bytes can be read where they lie. Null is no verdict: it is read by calls, and what keeps it from
 /// being opened is told by whoever needs it open.
 StoreFile* Slot::mapped(const RunDirectory& directory) {
   if (!directory.location().memory_backed) return nullptr;
-  let_go_if_lost();
-  const auto failure = attempt([&] { opened(directory).check_present(); });
+  close_if_lost();
+  const auto failure = attempt([&] { opened(directory).require_present(); });
   return failure || !file->is_mapped() ? nullptr : file.get();
 }
 
-Held Slot::take_over(Inspection inspection) {
+ScannedFile Slot::apply(Inspection inspection) {
   invariant(state != State::writing, "what is being written is not taken for what it was");
   if (inspection.foreign) {
-    become(State::foreign);
+    set_state(State::foreign);
     file.reset();
     return std::move(inspection.held);
   }
-  if (state == State::foreign) become(State::free);  // what was there has gone since
+  if (state == State::foreign) set_state(State::free);  // what was there has gone since
   failed = failed || inspection.failed;
   const auto found = inspection.held.key();
   intact = inspection.held.intact;
   if (found) {
-    if (state == State::free) become(State::sealed);
+    if (state == State::free) set_state(State::sealed);
     key = *found;
     generation = inspection.held.generation();
   }

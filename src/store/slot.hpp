@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "store/held.hpp"
 #include "store/inspect.hpp"
 #include "store/run_directory.hpp"
+#include "store/scanned_file.hpp"
 #include "store/store_file.hpp"
 
 namespace kedge::store {
@@ -21,7 +21,7 @@ struct Slot {
   };
 
   /// The only way from one state to another; throws BrokenInvariant if it is none.
-  void become(State next);
+  void set_state(State next);
 
   FileName name;
   State state = State::free;  ///< changed by become()
@@ -32,29 +32,29 @@ struct Slot {
   std::uint64_t generation = 0;
   std::unique_ptr<StoreFile> file;  ///< opened when first needed, then kept open
 
-  [[nodiscard]] bool holds_something() const noexcept { return state == State::sealed || state == State::retired; }
+  [[nodiscard]] bool has_content() const noexcept { return state == State::sealed || state == State::retired; }
   /// Whether a readable file of this key lies here.
-  [[nodiscard]] bool offers(const FileKey& wanted) const noexcept {
-    return holds_something() && intact && key == wanted;
+  [[nodiscard]] bool has_readable(const FileKey& wanted) const noexcept {
+    return has_content() && intact && key == wanted;
   }
   /// Whether a readable file of this commit lies here, whatever its kind.
-  [[nodiscard]] bool offers_of(const Id128& commit_id) const noexcept {
-    return holds_something() && intact && key.commit_id == commit_id;
+  [[nodiscard]] bool has_readable_of(const Id128& commit_id) const noexcept {
+    return has_content() && intact && key.commit_id == commit_id;
   }
   /// Throws Error{not_found | io}.
   [[nodiscard]] StoreFile& opened(const RunDirectory& directory);
   /// Looks into the file anew and takes over what is found.
-  [[nodiscard]] Held scan(const RunDirectory& directory, const Id128& run_id, Verify verify);
+  [[nodiscard]] ScannedFile scan(const RunDirectory& directory, const Id128& run_id, Verify verify);
   /// Reads every byte where it lies and takes over what is found: bytes in the cache are not fetched again by the next
   /// reader.
-  [[nodiscard]] Held verify(const RunDirectory& directory, const Id128& run_id);
+  [[nodiscard]] ScannedFile verify(const RunDirectory& directory, const Id128& run_id);
   /// 0 if it is gone.
   [[nodiscard]] std::uint64_t size_bytes(const RunDirectory& directory) const;
 
  private:
-  void let_go_if_lost();
+  void close_if_lost();
   [[nodiscard]] StoreFile* mapped(const RunDirectory& directory);
-  [[nodiscard]] Held take_over(Inspection inspection);
+  [[nodiscard]] ScannedFile apply(Inspection inspection);
 };
 
 }  // namespace kedge::store

@@ -42,19 +42,20 @@ void Slots::find(std::span<const FileName> names) {
   }
 }
 
-void Slots::scan(const Id128& run_id, Verify verify, std::vector<Held>& found) {
+void Slots::scan(const Id128& run_id, Verify verify, std::vector<ScannedFile>& found) {
   for (const auto& slot : slots_) {
     if (slot->state != Slot::State::writing) found.push_back(slot->scan(directory_, run_id, verify));
   }
 }
 
-void Slots::verify(const Id128& run_id, const Id128& commit_id, const LeftOut& left_out, std::vector<Held>& found) {
+void Slots::verify(const Id128& run_id, const Id128& commit_id, const SkippedFiles& skipped_files,
+                   std::vector<ScannedFile>& found) {
   const auto is_in = [](std::span<const FileKey> keys, const FileKey& key) {
     return std::ranges::find(keys, key) != keys.end();
   };
   for (const auto& slot : slots_) {
-    const bool is_left_out = is_in(left_out.own, slot->key) || is_in(left_out.all, slot->key);
-    if (slot->offers_of(commit_id) && !is_left_out) found.push_back(slot->verify(directory_, run_id));
+    const bool is_left_out = is_in(skipped_files.own, slot->key) || is_in(skipped_files.all, slot->key);
+    if (slot->has_readable_of(commit_id) && !is_left_out) found.push_back(slot->verify(directory_, run_id));
   }
 }
 
@@ -74,7 +75,7 @@ Slot* Slots::idle_slot() const {
 
 bool Slots::begin_would_overwrite() const {
   const Slot* next = idle_slot();
-  return next != nullptr && next->holds_something() && next->intact;
+  return next != nullptr && next->has_content() && next->intact;
 }
 
 std::uint64_t Slots::additional_bytes(std::span<const std::uint64_t> sizes) const {
@@ -108,7 +109,7 @@ Slot& Slots::new_slot() {
 
 /// A file that was removed behind our back is not an old one but a lost one: start over.
 void Slots::replace_if_lost(Slot& slot) {
-  if (slot.file && attempt([&] { slot.file->check_present(); })) {
+  if (slot.file && attempt([&] { slot.file->require_present(); })) {
     slot.file.reset();
     directory_.remove(slot.name);
   }
@@ -132,7 +133,7 @@ StoreFile& Slots::opened_for_refill(Slot& slot) {
 StoreFile& Slots::replace(Slot& slot) {
   slot.file.reset();
   directory_.remove(slot.name);
-  slot.become(Slot::State::free);
+  slot.set_state(Slot::State::free);
   slot.key = {};
   slot.file = directory_.create(slot.name);
   return *slot.file;
@@ -181,21 +182,21 @@ StoreFile& Slots::begin(std::uint64_t expected_bytes) {
     (void)attempt([&] { discard(slot); });  // tried again when the slot is needed
     throw Error(*failure);
   }
-  slot.become(Slot::State::writing);
+  slot.set_state(Slot::State::writing);
   slot.key = {};
   return file;
 }
 
 void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
   invariant(slot.state == Slot::State::writing && slot.file, "only a file that was begun is sealed");
-  slot.become(Slot::State::sealed);
+  slot.set_state(Slot::State::sealed);
   slot.intact = true;
   slot.key = key;
   slot.generation = generation;
   slot.file->filled();
 }
 
-void Slots::make_ready(std::uint64_t size_bytes, const Wanted& wanted) {
+void Slots::preallocate(std::uint64_t size_bytes, const PreallocationTarget& wanted) {
   Slot* empty = nullptr;
   std::size_t ready = 0;
   for (const auto& slot : slots_) {
@@ -203,13 +204,13 @@ void Slots::make_ready(std::uint64_t size_bytes, const Wanted& wanted) {
     if (slot->state != Slot::State::free || slot->size_bytes(directory_) != 0) ++ready;
     else empty = slot.get();
   }
-  if (ready >= wanted.idle || with_storage() >= wanted.all) return;
+  if (ready >= wanted.idle || count_with_storage() >= wanted.all) return;
   if (empty == nullptr && slots_.size() >= wanted.all) return;
   Slot& slot = empty != nullptr ? *empty : new_slot();
   const auto failure = attempt([&] {
     StoreFile& file = slot.opened(directory_);
     file.reserve(size_bytes);
-    file.warm_up();
+    file.prefault();
   });
   if (!failure) return;
   // A partial reservation must not be taken for a file that is ready.
@@ -219,19 +220,19 @@ void Slots::make_ready(std::uint64_t size_bytes, const Wanted& wanted) {
   throw Error(*failure);
 }
 
-std::size_t Slots::with_storage() const {
+std::size_t Slots::count_with_storage() const {
   const auto has_storage = [&](const auto& slot) { return slot->size_bytes(directory_) != 0; };
   return static_cast<std::size_t>(std::ranges::count_if(slots_, has_storage));
 }
 
-void Slots::give_back_unused() {
+void Slots::free_unused_storage() {
   for (const auto& slot : slots_) {
     if (slot->state == Slot::State::free && slot->pins == 0 && slot->file) slot->file->empty();
   }
 }
 
 void Slots::discard(Slot& slot) {
-  slot.become(Slot::State::free);
+  slot.set_state(Slot::State::free);
   slot.key = {};
   // "Its space is freed": the pages of a failed checkpoint belong to the application again.
   if (!attempt([&] { slot.file->empty(); })) return;
@@ -251,16 +252,16 @@ void Slots::remove(Slot& slot) {
 /// A damaged file whose content was rebuilt in another one is not kept for its key.
 bool Slots::has_better(const Slot& slot) const {
   return !slot.intact && std::any_of(slots_.begin(), slots_.end(), [&](const auto& other) {
-    return other.get() != &slot && other->offers(slot.key);
+    return other.get() != &slot && other->has_readable(slot.key);
   });
 }
 
 void Slots::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
   for (const auto& slot : slots_) {
-    if (!slot->holds_something() || slot->generation > newest) continue;
+    if (!slot->has_content() || slot->generation > newest) continue;
     // Retired and kept after all: it was opened again, or what was newer turned out to be damaged.
     const bool kept = is_kept(slot->key) && !has_better(*slot);
-    slot->become(kept ? Slot::State::sealed : Slot::State::retired);
+    slot->set_state(kept ? Slot::State::sealed : Slot::State::retired);
   }
   remove_idle();
 }
@@ -273,7 +274,7 @@ void Slots::remove_idle() {
     if (removable(*slot)) spared.push_back(slot.get());
   }
   std::ranges::stable_sort(spared, [](const Slot* a, const Slot* b) { return worth(*a) > worth(*b); });
-  if (spared.size() > spared_) spared.resize(spared_);
+  if (spared.size() > idle_files_) spared.resize(idle_files_);
   for (auto slot = slots_.begin(); slot != slots_.end();) {
     if (!removable(**slot) || std::ranges::find(spared, slot->get()) != spared.end()) {
       ++slot;
@@ -299,18 +300,19 @@ Slot* Slots::slot_of(const StoreFile& file) noexcept {
   return found == slots_.end() ? nullptr : found->get();
 }
 
-Slot* Slots::slot_with(const FileKey& key) noexcept {
-  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->offers(key); });
+Slot* Slots::find_slot(const FileKey& key) noexcept {
+  const auto found =
+      std::find_if(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->has_readable(key); });
   return found == slots_.end() ? nullptr : found->get();
 }
 
-void Slots::distrust(const std::string& path) {
+void Slots::ignore_until_scan(const std::string& path) {
   for (const auto& slot : slots_) {
     if (directory_.path_of(slot->name) == path) slot->intact = false;
   }
 }
 
-bool Slots::misses_files() const {
+bool Slots::has_missing_files() const {
   return std::ranges::any_of(slots_, [&](const auto& slot) {
     const bool counts = slot->state == Slot::State::sealed && slot->intact;
     return counts && !directory_.file_system().status(directory_.path_of(slot->name));
@@ -320,7 +322,7 @@ bool Slots::misses_files() const {
 std::vector<FileKey> Slots::keys() const {
   std::vector<FileKey> keys;
   for (const auto& slot : slots_) {
-    if (slot->holds_something() && slot->intact) keys.push_back(slot->key);
+    if (slot->has_content() && slot->intact) keys.push_back(slot->key);
   }
   return keys;
 }

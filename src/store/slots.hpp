@@ -10,7 +10,7 @@
 namespace kedge::store {
 
 /// How many files of a kind are to have storage before it is asked for.
-struct Wanted {
+struct PreallocationTarget {
   std::size_t idle = 1;
   std::size_t all = 1;  ///< at most, with those that hold something
 };
@@ -25,13 +25,14 @@ class Slots {
   /// Takes in what of `names`, all that there are, is this rank's and of this kind. What is not there any more goes.
   void find(std::span<const FileName> names);
   /// Looks into every file but those that are being written.
-  void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
+  void scan(const Id128& run_id, Verify verify, std::vector<ScannedFile>& found);
 
   /// Reads every byte of what the last scan found intact of this commit, but for these keys.
-  void verify(const Id128& run_id, const Id128& commit_id, const LeftOut& left_out, std::vector<Held>& found);
+  void verify(const Id128& run_id, const Id128& commit_id, const SkippedFiles& skipped_files,
+              std::vector<ScannedFile>& found);
 
   /// How many idle files are spared.
-  void spare(std::size_t files) noexcept { spared_ = files; }
+  void set_idle_files(std::size_t files) noexcept { idle_files_ = files; }
   /// See NodeStore; one after the other.
   [[nodiscard]] std::uint64_t additional_bytes(std::span<const std::uint64_t> sizes) const;
   [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
@@ -39,8 +40,8 @@ class Slots {
   [[nodiscard]] bool begin_would_overwrite() const;
   static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
   /// See NodeStore.
-  void make_ready(std::uint64_t size_bytes, const Wanted& wanted);
-  void give_back_unused();
+  void preallocate(std::uint64_t size_bytes, const PreallocationTarget& wanted);
+  void free_unused_storage();
   void discard(Slot& slot);
   /// The file goes, unless it is pinned.
   void remove(Slot& slot);
@@ -50,17 +51,17 @@ class Slots {
   /// Null if it is not one of these.
   [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
   /// Nothing is offered of the file of this path until the next scan.
-  void distrust(const std::string& path);
-  [[nodiscard]] Slot* slot_with(const FileKey& key) noexcept;
+  void ignore_until_scan(const std::string& path);
+  [[nodiscard]] Slot* find_slot(const FileKey& key) noexcept;
   /// Whether a file that is sealed and intact was removed. Throws io.
-  [[nodiscard]] bool misses_files() const;
+  [[nodiscard]] bool has_missing_files() const;
   /// Keys of the files that are sealed and intact.
   [[nodiscard]] std::vector<FileKey> keys() const;
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
 
  private:
-  [[nodiscard]] std::size_t with_storage() const;
+  [[nodiscard]] std::size_t count_with_storage() const;
   [[nodiscard]] bool comes_before(const Slot& one, const Slot& other) const;
   [[nodiscard]] Slot* idle_slot() const;
   [[nodiscard]] Slot& free_slot();
@@ -76,7 +77,7 @@ class Slots {
   const RunDirectory& directory_;
   FileKind kind_;
   LogicalRank owner_;
-  std::size_t spared_ = 1;
+  std::size_t idle_files_ = 1;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -19,7 +19,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 
 }  // namespace
 
-StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const SpaceKeeper& space)
+StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const SpaceManager& space)
     : file_(std::move(file)), memory_backed_(memory_backed), space_(space) {
   // Reserving what is there already fills holes that a copying tool may have left: a mapping must not need
   // storage later.
@@ -39,7 +39,7 @@ void StoreFile::use(std::uint64_t size_bytes) {
   if (!memory_backed_) {
     if (!combiner_) {
       combiner_ = std::make_unique<WriteCombiner>(*file_);
-      file_access_ = std::make_shared<device::FileAccess>();
+      file_access_ = std::make_shared<device::FileRegistration>();
     }
     if (size_bytes != size_bytes_) end_access();
   } else if (size_bytes == 0) {
@@ -47,31 +47,31 @@ void StoreFile::use(std::uint64_t size_bytes) {
   } else if (!mapping_ || size_bytes != size_bytes_) {
     end_access();
     mapping_ = file_->map(size_bytes);
-    access_ = std::make_shared<device::DirectAccess>();
+    access_ = std::make_shared<device::MemoryRegistration>();
   }
   size_bytes_ = size_bytes;
 }
 
 void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
-  if (size_bytes_ != 0) check_present();  // growing, it would have its old size again
+  if (size_bytes_ != 0) require_present();  // growing, it would have its old size again
   const std::uint64_t whole_pages = round_up(size_bytes, fs::kPageBytes);
   const auto admitted = space_.admit(whole_pages - size_bytes_);
-  note_new(take_storage(whole_pages, whole_pages - size_bytes_), whole_pages);
+  set_new_from(take_storage(whole_pages, whole_pages - size_bytes_), whole_pages);
   use(whole_pages);
 }
 
 /// Storage that one rank takes ahead must not be missed by another of its node.
 std::uint64_t StoreFile::reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) {
   if (size_bytes <= size_bytes_) return size_bytes_;
-  if (wished_bytes > size_bytes_ && space_.is_ample(wished_bytes - size_bytes_)) {
+  if (wished_bytes > size_bytes_ && space_.has_ample_space(wished_bytes - size_bytes_)) {
     return ContainerTarget::reserve_ahead(size_bytes, wished_bytes);
   }
   reserve(size_bytes);
   return size_bytes;
 }
 
-void StoreFile::note_new(std::uint64_t new_from, std::uint64_t size_bytes) noexcept {
+void StoreFile::set_new_from(std::uint64_t new_from, std::uint64_t size_bytes) noexcept {
   if (new_from < size_bytes) new_from_ = std::min<std::uint64_t>(new_from_, new_from);
 }
 
@@ -93,7 +93,7 @@ void StoreFile::set_size(std::uint64_t size_bytes) {
   // the end, and nothing touches it before it is replaced.
   end_access();
   file_->truncate(size_bytes);
-  if (mapping_) lose_mapping();
+  if (mapping_) drop_mapping();
   use(size_bytes);
 }
 
@@ -107,14 +107,15 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
   file_->truncate(size_bytes);
   if (const std::uint64_t had = file_->reserve_huge_pages(size_bytes); had != 0 && had + kAtOnceBytes > size_bytes) {
     (void)take_storage(size_bytes, size_bytes - had);
-    note_new(had, size_bytes);
+    set_new_from(had, size_bytes);
     use(size_bytes);
     return;
   }
   size_bytes_ = size_bytes;
   grows_ = true;
   written_ = {};
-  bytes().copy_in(0, kNoSuperblock, 0);  // nobody else writes these before it is sealed: it must have no hole there
+  bytes().write_with_crc(0, kNoSuperblock,
+                         0);  // nobody else writes these before it is sealed: it must have no hole there
 }
 
 void StoreFile::empty() {
@@ -140,12 +141,12 @@ void StoreFile::unmap() noexcept {
 }
 
 /// If no new mapping can be made, the file counts as having no bytes: an error instead of a signal.
-void StoreFile::lose_mapping() {
+void StoreFile::drop_mapping() {
   unmap();
   size_bytes_ = 0;
 }
 
-void StoreFile::check_present() {
+void StoreFile::require_present() {
   const fs::FileStatus now = file_->status();
   if (now.links == 0) {
     throw Error(Failure{ErrorCode::io,
@@ -193,7 +194,7 @@ device::FileTarget StoreFile::direct_file() noexcept {
 }
 
 /// Within a mapping all storage is reserved, so that pwrite needs none.
-fs::ByteAccess& StoreFile::written_by(std::uint64_t offset, std::uint64_t length) const noexcept {
+fs::ByteAccess& StoreFile::access_for_write(std::uint64_t offset, std::uint64_t length) const noexcept {
   if (grows_) return *file_;
   const bool is_new = offset >= new_from_ && length >= kWorthACall && offset + length <= mapping_->bytes().size();
   return is_new ? static_cast<fs::ByteAccess&>(*file_) : *mapping_;
@@ -201,7 +202,7 @@ fs::ByteAccess& StoreFile::written_by(std::uint64_t offset, std::uint64_t length
 
 /// Runs a write of `length` bytes; explains a failure for lack of space.
 template <class Write>
-std::uint32_t StoreFile::explained(std::uint64_t length, Write&& write) const {
+std::uint32_t StoreFile::with_space_message(std::uint64_t length, Write&& write) const {
   try {
     return write();
   } catch (const Error& error) {
@@ -210,28 +211,31 @@ std::uint32_t StoreFile::explained(std::uint64_t length, Write&& write) const {
   }
 }
 
-void StoreFile::note_written(std::uint64_t offset, std::uint64_t length) {
+void StoreFile::add_written(std::uint64_t offset, std::uint64_t length) {
   if (!grows_) return;
   const std::lock_guard guard(written_mutex_);
   written_.add(offset, length);
 }
 
-std::uint32_t StoreFile::MemoryAccess::copy_in(std::uint64_t offset, std::span<const std::byte> bytes,
-                                               std::uint32_t crc) {
-  file_.note_written(offset, bytes.size());
-  return file_.explained(bytes.size(),
-                         [&] { return file_.written_by(offset, bytes.size()).copy_in(offset, bytes, crc); });
+std::uint32_t StoreFile::MemoryAccess::write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes,
+                                                      std::uint32_t crc) {
+  file_.add_written(offset, bytes.size());
+  return file_.with_space_message(
+      bytes.size(), [&] { return file_.access_for_write(offset, bytes.size()).write_with_crc(offset, bytes, crc); });
 }
 
-std::uint32_t StoreFile::MemoryAccess::xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
-                                              std::uint32_t crc) {
+std::uint32_t StoreFile::MemoryAccess::write_xor(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                                                 std::uint32_t crc) {
   const std::size_t length = from.front().size();
-  file_.note_written(offset, length);
-  return file_.explained(length, [&] { return file_.written_by(offset, length).xor_in(offset, from, crc); });
+  file_.add_written(offset, length);
+  return file_.with_space_message(length,
+                                  [&] { return file_.access_for_write(offset, length).write_xor(offset, from, crc); });
 }
 
-std::uint32_t StoreFile::MemoryAccess::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
-  return file_.grows_ ? file_.file_->copy_out(offset, bytes, crc) : file_.mapping_->copy_out(offset, bytes, crc);
+std::uint32_t StoreFile::MemoryAccess::read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
+                                                     std::uint32_t crc) {
+  return file_.grows_ ? file_.file_->read_with_crc(offset, bytes, crc)
+                      : file_.mapping_->read_with_crc(offset, bytes, crc);
 }
 
 void StoreFile::MemoryAccess::read(std::uint64_t offset, std::span<std::byte> bytes) {
@@ -243,8 +247,8 @@ std::uint32_t StoreFile::MemoryAccess::checksum(std::uint64_t offset, std::uint6
   return file_.grows_ ? file_.file_->checksum(offset, length, crc) : file_.mapping_->checksum(offset, length, crc);
 }
 
-void StoreFile::warm_up() noexcept {
-  if (mapping_ && mapping_->enter_all()) filled();
+void StoreFile::prefault() noexcept {
+  if (mapping_ && mapping_->prefault()) filled();
 }
 
 std::span<const std::byte> StoreFile::mapped() const noexcept {
@@ -266,8 +270,8 @@ void StoreFile::flush(bool durable) {
 
 void StoreFile::unseal() {
   if (size_bytes_ < format::kSuperblockBytes) return;  // too short to have ever been sealed
-  check_present();
-  bytes().copy_in(0, kNoSuperblock, 0);
+  require_present();
+  bytes().write_with_crc(0, kNoSuperblock, 0);
   if (!grows_) flush(!memory_backed_);
 }
 

@@ -20,22 +20,22 @@
 namespace kedge::store {
 
 /// Who decides whether files may take storage.
-class SpaceKeeper {
+class SpaceManager {
  public:
-  SpaceKeeper() = default;
-  SpaceKeeper(const SpaceKeeper&) = delete;
-  SpaceKeeper& operator=(const SpaceKeeper&) = delete;
+  SpaceManager() = default;
+  SpaceManager(const SpaceManager&) = delete;
+  SpaceManager& operator=(const SpaceManager&) = delete;
 
   /// Asked before a file takes `additional_bytes` of storage, which it has when what this returns is destroyed. Throws
   /// Error{no_space}.
   [[nodiscard]] virtual Admission::Admitted admit(std::uint64_t additional_bytes) const = 0;
   /// Whether all processes of this node could take so much. Throws io.
-  [[nodiscard]] virtual bool is_ample(std::uint64_t additional_bytes) const = 0;
+  [[nodiscard]] virtual bool has_ample_space(std::uint64_t additional_bytes) const = 0;
   /// Throws what the system said when it `refused` them all the same, with what is needed and what is free.
   [[noreturn]] virtual void explain(const Failure& refused, std::uint64_t additional_bytes) const = 0;
 
  protected:
-  ~SpaceKeeper() = default;
+  ~SpaceManager() = default;
 };
 
 /// An open file. On memory-backed stores it is mapped once and refilled by plain copies; storage that is new is written
@@ -45,7 +45,7 @@ class SpaceKeeper {
 class StoreFile final : public format::ContainerTarget {
  public:
   /// `space` must outlive it.
-  StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const SpaceKeeper& space);
+  StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const SpaceManager& space);
   ~StoreFile() override;
 
   void reserve(std::uint64_t size_bytes) override;
@@ -60,7 +60,7 @@ class StoreFile final : public format::ContainerTarget {
   void grow_as_written(std::uint64_t size_bytes);
   /// Local. Has its storage cleared and entered, where that can be done ahead: the first copy costs no more then than
   /// one into a recycled file.
-  void warm_up() noexcept;
+  void prefault() noexcept;
   /// The file's bytes where they lie, on memory-backed stores; empty elsewhere. Valid until the size changes.
   [[nodiscard]] std::span<const std::byte> mapped() const noexcept;
   [[nodiscard]] bool is_mapped() const noexcept { return mapping_ != nullptr && size_bytes_ != 0; }
@@ -70,7 +70,7 @@ class StoreFile final : public format::ContainerTarget {
 
   /// Throws Error{io} if the file was removed or truncated by another process since the last call. Called at the start
   /// of an engine call that will touch the bytes, so that a mapping never reaches past the file's end.
-  void check_present();
+  void require_present();
   /// Whether it has a second name: a backup by hard links, which must not change with it.
   [[nodiscard]] bool is_shared() { return file_->status().links > 1; }
   /// Hands everything written so far to the system, and where `durable`, to stable storage.
@@ -91,10 +91,11 @@ class StoreFile final : public format::ContainerTarget {
   class MemoryAccess final : public fs::ByteAccess {
    public:
     explicit MemoryAccess(StoreFile& file) : file_(file) {}
-    std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
-    std::uint32_t xor_in(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
-                         std::uint32_t crc) override;
-    [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
+    std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
+    std::uint32_t write_xor(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
+                            std::uint32_t crc) override;
+    [[nodiscard]] std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
+                                              std::uint32_t crc) override;
     void read(std::uint64_t offset, std::span<std::byte> bytes) override;
     [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
 
@@ -103,31 +104,31 @@ class StoreFile final : public format::ContainerTarget {
   };
 
   template <class Write>
-  std::uint32_t explained(std::uint64_t length, Write&& write) const;
+  std::uint32_t with_space_message(std::uint64_t length, Write&& write) const;
   void end_access() noexcept;
   void unmap() noexcept;
-  void lose_mapping();
+  void drop_mapping();
   [[noreturn]] void throw_truncated() const;
-  void note_written(std::uint64_t offset, std::uint64_t length);
+  void add_written(std::uint64_t offset, std::uint64_t length);
   std::uint64_t take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
-  void note_new(std::uint64_t new_from, std::uint64_t size_bytes) noexcept;
+  void set_new_from(std::uint64_t new_from, std::uint64_t size_bytes) noexcept;
   void use(std::uint64_t size_bytes);
-  [[nodiscard]] fs::ByteAccess& written_by(std::uint64_t offset, std::uint64_t length) const noexcept;
+  [[nodiscard]] fs::ByteAccess& access_for_write(std::uint64_t offset, std::uint64_t length) const noexcept;
 
   std::unique_ptr<fs::File> file_;
   bool memory_backed_;
-  const SpaceKeeper& space_;
-  std::atomic<std::uint64_t> size_bytes_ = 0;     ///< looked at by other threads' saves while one makes it grow
-  std::unique_ptr<fs::Mapping> mapping_;          // memory-backed
-  std::shared_ptr<device::DirectAccess> access_;  ///< to the mapping; ended before that is unmapped
-  std::atomic<unsigned> fills_ = 0;               ///< of the mapping
+  const SpaceManager& space_;
+  std::atomic<std::uint64_t> size_bytes_ = 0;           ///< looked at by other threads' saves while one makes it grow
+  std::unique_ptr<fs::Mapping> mapping_;                // memory-backed
+  std::shared_ptr<device::MemoryRegistration> access_;  ///< to the mapping; ended before that is unmapped
+  std::atomic<unsigned> fills_ = 0;                     ///< of the mapping
   MemoryAccess memory_access_{*this};
   bool grows_ = false;  ///< as it is written; there is no mapping then
   std::mutex written_mutex_;
-  ByteRanges written_;                                ///< while it grows
-  std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< storage from here on was never written; till filled()
-  std::unique_ptr<WriteCombiner> combiner_;           // block storage
-  std::shared_ptr<device::FileAccess> file_access_;   ///< on block storage; ended before the file is sealed
+  ByteRanges written_;                                     ///< while it grows
+  std::atomic<std::uint64_t> new_from_ = UINT64_MAX;       ///< storage from here on was never written; till filled()
+  std::unique_ptr<WriteCombiner> combiner_;                // block storage
+  std::shared_ptr<device::FileRegistration> file_access_;  ///< on block storage; ended before the file is sealed
 };
 
 }  // namespace kedge::store

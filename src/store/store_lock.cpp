@@ -58,7 +58,7 @@ std::optional<std::string> lock_holder(fs::FileSystem& file_system, const std::s
   return holder;
 }
 
-std::optional<std::uint64_t> start_of_lock(std::string_view name) {
+std::optional<std::uint64_t> incarnation_of_lock(std::string_view name) {
   const auto lock = parse_lock(name);
   return lock ? std::optional(lock->incarnation) : std::nullopt;
 }
@@ -120,7 +120,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
                           -1, path, 0});
     }
     while (holder) {
-      const double waited_s = waited.look_s();
+      const double waited_s = waited.elapsed_s();
       if (!said && waited_s >= kSilent_s) {
         waits(*holder);
         said = true;

@@ -19,7 +19,7 @@ namespace kedge::store {
 [[nodiscard]] std::optional<std::string> lock_holder(fs::FileSystem& file_system, const std::string& path);
 
 /// Pure. The start whose lock a file of this name is; nothing for other names.
-[[nodiscard]] std::optional<std::uint64_t> start_of_lock(std::string_view name);
+[[nodiscard]] std::optional<std::uint64_t> incarnation_of_lock(std::string_view name);
 
 /// This process's lock on the run's directory, released when destroyed or when the process dies.
 class StoreLock {

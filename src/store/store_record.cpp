@@ -24,13 +24,13 @@ std::string read_small_file(fs::FileSystem& file_system, const std::string& dire
   return text;
 }
 
-Id128 id_in(const std::string& text) { return parse_id(text.substr(0, kIdCharacters)).value_or(Id128{}); }
+Id128 parse_leading_id(const std::string& text) { return parse_id(text.substr(0, kIdCharacters)).value_or(Id128{}); }
 
 /// Two ids, a line each, and the paths, with a NUL between them: no path has one.
 std::string to_text(const StoreRecord& record) {
   std::string paths = record.prefix;
   for (const std::string& name : record.names) paths.append(1, '\0').append(name);
-  return compose("{}\n{}\n{}\n", to_string(record.run_id), to_string(record.place_id), paths);
+  return compose("{}\n{}\n{}\n", to_string(record.run_id), to_string(record.prefix_id), paths);
 }
 
 StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory) {
@@ -38,10 +38,10 @@ StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& di
   constexpr std::size_t kPrefixAt = 2 * (kIdCharacters + 1);
   if (text.size() < kPrefixAt + 1 || text[kIdCharacters] != '\n' || text[kPrefixAt - 1] != '\n' || text.back() != '\n')
     return {};
-  const Id128 run_id = id_in(text);
-  const Id128 place_id = id_in(text.substr(kIdCharacters + 1));
-  if (run_id.is_none() || place_id.is_none()) return {};
-  StoreRecord record{run_id, place_id, {}};
+  const Id128 run_id = parse_leading_id(text);
+  const Id128 prefix_id = parse_leading_id(text.substr(kIdCharacters + 1));
+  if (run_id.is_none() || prefix_id.is_none()) return {};
+  StoreRecord record{run_id, prefix_id, {}};
   std::string_view paths = std::string_view(text).substr(kPrefixAt, text.size() - kPrefixAt - 1);
   std::size_t end = paths.find('\0');
   record.prefix = paths.substr(0, end);

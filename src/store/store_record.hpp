@@ -13,7 +13,7 @@ namespace kedge::store {
 /// Content of the record.
 struct StoreRecord {
   Id128 run_id;        ///< none if there is no valid record
-  Id128 place_id;      ///< whose store it is: as RunRecord::place_id
+  Id128 prefix_id;     ///< whose store it is: as RunRecord::prefix_id
   std::string prefix;  ///< canonical: where the run's checkpoints lay at the last start that used the store
   /// Other paths by which starts were given the prefix, newest first: through a link that may lead elsewhere by now.
   std::vector<std::string> names = {};
@@ -31,6 +31,6 @@ struct StoreRecord {
                                           std::string_view name);
 
 /// Pure. The id at the start of the text; none if there is none.
-[[nodiscard]] Id128 id_in(const std::string& text);
+[[nodiscard]] Id128 parse_leading_id(const std::string& text);
 
 }  // namespace kedge::store

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/attempt.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "commits/head_check.hpp"
 #include "fs/tree.hpp"
 #include "store/file_name.hpp"
@@ -35,7 +35,7 @@ std::uint64_t bytes_below(fs::FileSystem& file_system, const std::string& direct
   return bytes;
 }
 
-[[noreturn]] void refuse_in_use(const std::string& used_by, const std::string& directory) {
+[[noreturn]] void throw_in_use(const std::string& used_by, const std::string& directory) {
   refuse(ErrorCode::busy, compose("in use by a job ({}); end that job first", used_by), directory);
 }
 
@@ -54,10 +54,10 @@ void remove_files(fs::FileSystem& file_system, const std::string& directory, con
 /// misses, or else a container. No start can come between: it could not create its lock either. False if there is none.
 bool make_room(fs::FileSystem& file_system, const std::string& directory) {
   const StoreContent content = content_of_store(file_system, directory);
-  if (!content.used_by.empty()) refuse_in_use(content.used_by, directory);
+  if (!content.used_by.empty()) throw_in_use(content.used_by, directory);
   const auto worth = [](const std::string& name) {
     const auto is = [&](std::string_view kind) { return name.starts_with(kind); };
-    return is(kLockPrefix) || is(kTakingPrefix) || is(kNoncePrefix) ? 0 : parse_file_name(name) ? 1 : 2;
+    return is(kLockPrefix) || is(kReservationPrefix) || is(kNoncePrefix) ? 0 : parse_file_name(name) ? 1 : 2;
   };
   const auto least = std::ranges::min_element(content.files, {}, worth);
   if (least == content.files.end()) return false;
@@ -95,9 +95,9 @@ StoreContent content_of_store(fs::FileSystem& file_system, const std::string& di
     found.bytes += here->size_bytes;
     if (!name.starts_with(kLockPrefix) || file_system.holds_lock(file)) continue;
     if (auto holder = lock_holder(file_system, file)) found.used_by = std::move(*holder);
-    else if (const auto start = start_of_lock(name)) found.left_by.push_back(*start);
+    else if (const auto start = incarnation_of_lock(name)) found.dead_starts.push_back(*start);
   }
-  found.job = noted_job(found.files);
+  found.job = recorded_job(found.files);
   return found;
 }
 
@@ -105,7 +105,7 @@ std::size_t remove_store(fs::FileSystem& file_system, const std::string& directo
   const std::string path = fs::join(directory, own_lock());
   {
     const auto lock = take_own_lock(file_system, directory);
-    if (!lock) refuse_in_use(lock_holder(file_system, path).value_or("another kedge drop"), directory);
+    if (!lock) throw_in_use(lock_holder(file_system, path).value_or("another kedge drop"), directory);
     StoreContent content;
     const auto failure = attempt([&] {
       content = content_of_store(file_system, directory);
@@ -113,7 +113,7 @@ std::size_t remove_store(fs::FileSystem& file_system, const std::string& directo
     });
     file_system.remove(path);
     if (failure) throw Error(*failure);
-    if (!content.used_by.empty()) refuse_in_use(content.used_by, directory);
+    if (!content.used_by.empty()) throw_in_use(content.used_by, directory);
   }
   const std::size_t left = file_system.list(directory).size();
   if (left == 0) file_system.remove(directory);

@@ -14,11 +14,11 @@ namespace kedge::store {
 /// Content of a run's directory on this node.
 struct StoreContent {
   StoreRecord record;
-  std::string job;                     ///< of a batch system, of the last start; empty if unknown
-  std::vector<std::string> files;      ///< that Kedge wrote, by name; also directories of routed files
-  std::uint64_t bytes = 0;             ///< bytes of these files
-  std::vector<std::uint64_t> left_by;  ///< starts that left a lock which nobody holds: they are dead
-  std::string used_by;                 ///< who holds a lock there, other than this process; empty: nobody
+  std::string job;                         ///< of a batch system, of the last start; empty if unknown
+  std::vector<std::string> files;          ///< that Kedge wrote, by name; also directories of routed files
+  std::uint64_t bytes = 0;                 ///< bytes of these files
+  std::vector<std::uint64_t> dead_starts;  ///< starts that left a lock which nobody holds: they are dead
+  std::string used_by;                     ///< who holds a lock there, other than this process; empty: nobody
 };
 
 /// Local, reads only. Throws Error{io}.

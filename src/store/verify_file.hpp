@@ -14,7 +14,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
 #include "kedge/types.hpp"
-#include "store/held.hpp"
+#include "store/scanned_file.hpp"
 
 namespace kedge::store {
 

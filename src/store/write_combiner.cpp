@@ -6,8 +6,8 @@
 
 namespace kedge::store {
 
-std::uint32_t WriteCombiner::copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
-  return gather(offset, bytes) ? crc32c(bytes, crc) : file_.copy_in(offset, bytes, crc);
+std::uint32_t WriteCombiner::write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
+  return gather(offset, bytes) ? crc32c(bytes, crc) : file_.write_with_crc(offset, bytes, crc);
 }
 
 void WriteCombiner::write(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -31,9 +31,9 @@ bool WriteCombiner::gather(std::uint64_t offset, std::span<const std::byte> byte
   return true;
 }
 
-std::uint32_t WriteCombiner::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
+std::uint32_t WriteCombiner::read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
   flush();
-  return file_.copy_out(offset, bytes, crc);
+  return file_.read_with_crc(offset, bytes, crc);
 }
 
 void WriteCombiner::read(std::uint64_t offset, std::span<std::byte> bytes) {

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "tools/outcome.hpp"
 #include "tools/table.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {

@@ -8,12 +8,12 @@
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
 #include "tools/table.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
 
-std::uint64_t total_bytes(const std::vector<format::PlacedRegion>& regions) {
+std::uint64_t total_bytes(const std::vector<format::StoredRegion>& regions) {
   std::uint64_t total = 0;
   for (const auto& region : regions) total += region.size_bytes;
   return total;
@@ -33,7 +33,7 @@ std::string place_text(const format::RegionSpec& spec) {
   return std::holds_alternative<Replicated>(spec.placement) ? "replicated" : "rank's own";
 }
 
-Json region_json(const format::PlacedRegion& region) {
+Json region_json(const format::StoredRegion& region) {
   const format::RegionSpec& spec = region.spec;
   Json json = {{"name", spec.name},       {"dtype", to_string(spec.dtype)}, {"shape", shape_json(spec.shape)},
                {"offset", region.offset}, {"bytes", region.size_bytes},     {"routed", spec.routed}};

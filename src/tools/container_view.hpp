@@ -16,7 +16,7 @@ namespace kedge::tools {
 struct Content {
   std::string path;  ///< as the user gave it
   format::Superblock superblock;
-  std::vector<format::PlacedRegion> regions;
+  std::vector<format::StoredRegion> regions;
   std::optional<Failure> damage;
 };
 

@@ -16,8 +16,8 @@
 #include "base/text.hpp"
 #include "fs/file_system.hpp"
 #include "tools/outcome.hpp"
-#include "tools/place.hpp"
 #include "tools/start_program.hpp"
+#include "tools/tag_location.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -119,9 +119,10 @@ Options options_for(const DrainArguments& arguments) {
 
 Outcome drain(const DrainArguments& arguments) {
   std::vector<std::string> words = launcher_words(arguments);
-  words.push_back(beside("kedge-mpi", KEDGE_HAS_MPI ? "in a build directory, build the target kedge_product; else "
-                                                      "install Kedge again"
-                                                    : "this Kedge was built without MPI"));
+  words.push_back(path_of_program("kedge-mpi", KEDGE_HAS_MPI
+                                                   ? "in a build directory, build the target kedge_product; else "
+                                                     "install Kedge again"
+                                                   : "this Kedge was built without MPI"));
   words.emplace_back("drain");
   if (arguments.overtakes) words.emplace_back("--overtake");
   if (arguments.all_runs) words.emplace_back("--all-runs");

@@ -12,9 +12,9 @@
 #include "base/job_name.hpp"
 #include "base/options_load.hpp"
 #include "base/printable.hpp"
-#include "base/refuse.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_removal.hpp"
@@ -23,9 +23,9 @@
 #include "store/store_removal.hpp"
 #include "tools/node_stores.hpp"
 #include "tools/outcome.hpp"
-#include "tools/place.hpp"
 #include "tools/table.hpp"
-#include "tools/words.hpp"
+#include "tools/tag_location.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -54,7 +54,7 @@ std::string text_of(const std::vector<Store>& stores) {
 bool is_confirmed(const std::string& question, bool yes) {
   if (yes) return true;
   if (::isatty(STDIN_FILENO) == 0) {
-    complain("nothing was removed: standard input is not a terminal; use --yes");
+    print_error("nothing was removed: standard input is not a terminal; use --yes");
     return false;
   }
   print(question + " [y/N] ");
@@ -62,7 +62,7 @@ bool is_confirmed(const std::string& question, bool yes) {
   std::string answer;
   if (!std::getline(std::cin, answer)) print("\n");  // at the end of input nobody began another line
   if (answer == "y" || answer == "yes") return true;
-  complain("nothing was removed");
+  print_error("nothing was removed");
   return false;
 }
 
@@ -78,18 +78,18 @@ Outcome remove_one(fs::FileSystem& file_system, const std::string& directory) {
     print(compose("freed {}\n", printable(directory)));
     return Outcome::ok;
   }
-  complain(compose("{} is not removed: {} not written by Kedge remain{}", printable(directory),
-                   count_text(left, "file"), left == 1 ? "s" : ""));
-  return Outcome::cannot_look;
+  print_error(compose("{} is not removed: {} not written by Kedge remain{}", printable(directory),
+                      count_text(left, "file"), left == 1 ? "s" : ""));
+  return Outcome::not_checked;
 }
 
 Outcome drop_stores(fs::FileSystem& file_system, const DropArguments& arguments) {
   std::vector<Store> stores;
-  for (const std::string& path : arguments.stores) stores.push_back(look_at(file_system, path));
+  for (const std::string& path : arguments.stores) stores.push_back(open_store(file_system, path));
   print(text_of(stores));
   for (const Store& one : stores) refuse_if_used(one);
   if (!is_confirmed(stores.size() == 1 ? "Remove this store?" : "Remove these stores?", arguments.yes))
-    return Outcome::cannot_look;
+    return Outcome::not_checked;
   Outcome outcome = Outcome::ok;
   for (const Store& one : stores) outcome = std::max(outcome, remove_one(file_system, one.directory));
   return outcome;
@@ -100,14 +100,14 @@ Outcome drop_of_job(fs::FileSystem& file_system, const DropArguments& arguments)
   const std::string job = job_name(arguments.job);
   std::vector<std::string> paths = arguments.stores;
   if (paths.empty()) {
-    for (const Store& one : stores_here(file_system)) paths.push_back(one.directory);
+    for (const Store& one : find_stores(file_system)) paths.push_back(one.directory);
   }
   std::vector<std::string> of_job;
   Outcome outcome = Outcome::ok;
   const auto with_each = [&](const std::vector<std::string>& stores, auto&& step) {
     for (const std::string& path : stores) {
-      if (const auto failure = attempt([&] { step(look_at(file_system, path)); })) {
-        outcome = std::max(outcome, explain_attempt(*failure));
+      if (const auto failure = attempt([&] { step(open_store(file_system, path)); })) {
+        outcome = std::max(outcome, report_failed_attempt(*failure));
       }
     }
   };
@@ -119,7 +119,7 @@ Outcome drop_of_job(fs::FileSystem& file_system, const DropArguments& arguments)
   });
   if (of_job.empty()) return outcome;
   if (!is_confirmed(compose("Remove {} of job {}?", count_text(of_job.size(), "store"), printable(job)), arguments.yes))
-    return Outcome::cannot_look;
+    return Outcome::not_checked;
   with_each(of_job, [&](const Store& one) {
     refuse_if_used(one);
     outcome = std::max(outcome, remove_one(file_system, one.directory));
@@ -150,8 +150,8 @@ std::string text_of(const persist::RunOnPrefix& found, const std::string& prefix
                human_bytes(entry.total_bytes), entry.pinned ? "pinned" : "-", short_id(entry.commit.run_id)});
     bytes += entry.total_bytes;
   }
-  return folded(compose("{}run '{}' on {}: {}, {}\n", found.entries.empty() ? "" : table.text(), printable(run),
-                        printable(prefix), count_text(found.entries.size(), "checkpoint"), human_bytes(bytes)));
+  return fold(compose("{}run '{}' on {}: {}, {}\n", found.entries.empty() ? "" : table.text(), printable(run),
+                      printable(prefix), count_text(found.entries.size(), "checkpoint"), human_bytes(bytes)));
 }
 
 /// If it named one of these.
@@ -173,12 +173,12 @@ std::string remains_text(fs::FileSystem& file_system, const std::string& prefix,
     text += compose("{} is not removed: its manifest cannot be read, so it may be another run's\n",
                     printable(fs::join(prefix, directory)));
   }
-  for (const Store& one : stores_here(file_system)) {
+  for (const Store& one : find_stores(file_system)) {
     const store::StoreRecord& record = one.content.record;
     // Another run's name may begin alike. What follows an @ is the node.
     const std::string name = one.directory.substr(one.directory.rfind('/') + 1);
     const std::string of_run = name.substr(0, name.find('@'));
-    if (record.prefix != prefix || !store::is_directory_of(of_run, file_system.user(), {}, run, record.place_id))
+    if (record.prefix != prefix || !store::is_directory_of(of_run, file_system.user(), {}, run, record.prefix_id))
       continue;
     text += compose("a store of it on this node is still there; to free it: kedge drop {}\n",
                     printable(shell_word(one.directory)));
@@ -199,11 +199,11 @@ Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const DropA
   }
   const std::string prefix = file_system->canonical(given);
   print(text_of(find_run(*file_system, prefix, arguments.run), prefix, arguments.run));
-  if (!is_confirmed("Remove all of it?", arguments.yes)) return Outcome::cannot_look;
+  if (!is_confirmed("Remove all of it?", arguments.yes)) return Outcome::not_checked;
   const persist::RunOnPrefix removed = persist::remove_run(file_system, prefix, arguments.run);
   remove_latest(*file_system, prefix, removed.entries);
   print(remains_text(*file_system, prefix, arguments.run, removed));
-  return removed.unreadable.empty() ? Outcome::ok : Outcome::cannot_look;
+  return removed.unreadable.empty() ? Outcome::ok : Outcome::not_checked;
 }
 
 Outcome drop(const DropArguments& arguments) {
@@ -214,7 +214,7 @@ Outcome drop(const DropArguments& arguments) {
            arguments.prefix);
   if (!arguments.job.empty()) return drop_of_job(*file_system, arguments);
   if (!arguments.stores.empty()) return drop_stores(*file_system, arguments);
-  const std::vector<Store> stores = stores_here(*file_system);
+  const std::vector<Store> stores = find_stores(*file_system);
   print(stores.empty() ? std::string("you have no stores on this node\n")
                        : text_of(stores) + "to free one: kedge drop STORE\n");
   return Outcome::ok;
@@ -252,7 +252,7 @@ Command add_drop(CLI::App& program) {
   return {parser, [arguments] {
             Outcome outcome = Outcome::ok;
             const auto failure = attempt([&] { outcome = drop(*arguments); });
-            return failure ? explain_attempt(*failure) : outcome;
+            return failure ? report_failed_attempt(*failure) : outcome;
           }};
 }
 

@@ -54,7 +54,7 @@ bool changed_meanwhile(const OpenedFile& opened) {
 // Copies the result to the finding; nothing is checked here again.
 void judge(store::VerifiedFile&& found, const OpenedFile& opened, const std::optional<store::FileName>& name,
            Finding& finding) {
-  const std::string message = what_is_wrong(opened, found, name);
+  const std::string message = describe_fault(opened, found, name);
   if (found.kind) finding.kind = found.kind;
   finding.superblock = std::move(found.superblock);
   finding.set = std::move(found.set);
@@ -69,7 +69,7 @@ void judge(store::VerifiedFile&& found, const OpenedFile& opened, const std::opt
 
 }  // namespace
 
-store::ExpectedFile expected_by(const std::optional<store::FileName>& name, bool manifest) {
+store::ExpectedFile expected_from_name(const std::optional<store::FileName>& name, bool manifest) {
   store::ExpectedFile expected;
   if (manifest) expected.kind = store::FileKind::manifest;
   if (!name) return expected;
@@ -129,8 +129,8 @@ Error refusal(FileKind kind, const std::string& path) {
   }
 }
 
-std::string what_is_wrong(const OpenedFile& opened, const store::VerifiedFile& found,
-                          const std::optional<store::FileName>& name) {
+std::string describe_fault(const OpenedFile& opened, const store::VerifiedFile& found,
+                           const std::optional<store::FileName>& name) {
   const bool marked = opened.kind == FileKind::container || opened.kind == FileKind::set_file;
   const bool is_container = opened.kind == FileKind::container;
   if (marked && found.fault == store::FileFault::truncated) {
@@ -151,7 +151,7 @@ std::string what_is_wrong(const OpenedFile& opened, const store::VerifiedFile& f
 void judge(const Failure& failure, Finding& finding) {
   finding.state = failure.code == ErrorCode::corrupt     ? Finding::State::damaged
                   : failure.code == ErrorCode::bad_state ? Finding::State::unsealed
-                                                         : Finding::State::cannot_look;
+                                                         : Finding::State::not_checked;
   // The path is said by whoever reports the finding.
   finding.reason = describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno});
 }
@@ -181,7 +181,7 @@ Finding check_file(fs::FileSystem& file_system, const std::string& path, const s
     if (!manifest && opened.kind != FileKind::container && opened.kind != FileKind::set_file) {
       throw refusal(opened.kind, path);
     }
-    judge(store::verify_file(*opened.file, opened.size_bytes, path, expected_by(name, manifest), Verify::all,
+    judge(store::verify_file(*opened.file, opened.size_bytes, path, expected_from_name(name, manifest), Verify::all,
                              on_progress),
           opened, name, finding);
   });

@@ -48,11 +48,11 @@ struct OpenedFile {
 [[nodiscard]] Error refusal(FileKind kind, const std::string& path);
 
 /// The file's expected kind and rank: by its name in a store's directory, if it has one of those.
-[[nodiscard]] store::ExpectedFile expected_by(const std::optional<store::FileName>& name, bool manifest = false);
+[[nodiscard]] store::ExpectedFile expected_from_name(const std::optional<store::FileName>& name, bool manifest = false);
 
 /// The fault that was found, in words for people who look at files.
-[[nodiscard]] std::string what_is_wrong(const OpenedFile& opened, const store::VerifiedFile& found,
-                                        const std::optional<store::FileName>& name);
+[[nodiscard]] std::string describe_fault(const OpenedFile& opened, const store::VerifiedFile& found,
+                                         const std::optional<store::FileName>& name);
 
 /// True for a manifest, as a store keeps it beside containers until its commit is on the prefix: by its name there,
 /// else by its content.
@@ -60,8 +60,8 @@ struct OpenedFile {
 
 /// Result of checking one file.
 struct Finding {
-  enum class State : std::uint8_t { ok, damaged, unsealed, uncommitted, cannot_look };
-  State state = State::cannot_look;
+  enum class State : std::uint8_t { ok, damaged, unsealed, uncommitted, not_checked };
+  State state = State::not_checked;
   std::string path;
   std::uint64_t size_bytes = 0;
   std::optional<store::FileKind> kind;           ///< by its content, else by its name, if either tells

@@ -11,9 +11,9 @@
 #include "base/attempt.hpp"
 #include "base/json.hpp"
 #include "base/printable.hpp"
-#include "base/refuse.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "fs/tree.hpp"
 #include "persist/tag_directory.hpp"
@@ -21,10 +21,10 @@
 #include "tools/examine.hpp"
 #include "tools/extract_plan.hpp"
 #include "tools/outcome.hpp"
-#include "tools/place.hpp"
 #include "tools/table.hpp"
+#include "tools/tag_location.hpp"
 #include "tools/tag_reader.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -55,7 +55,7 @@ struct Containers {
   std::function<Container(std::uint32_t rank)> open;
 };
 
-Containers containers_of_tag(fs::FileSystem& file_system, const TagPlace& place) {
+Containers containers_of_tag(fs::FileSystem& file_system, const TagLocation& place) {
   const auto manifest = std::make_shared<OpenedManifest>(open_manifest(file_system, place));
   Containers containers{place.shown, 0, manifest->entry.commit.world_size, {}};
   containers.open = [&file_system, place, manifest](std::uint32_t rank) {
@@ -120,8 +120,8 @@ class Extraction {
 void Extraction::note(const std::string& what, const Failure& failure) {
   problems_.emplace_back(what, failure);
   if (failure.code == ErrorCode::corrupt) outcome_ = Outcome::damaged;
-  else if (outcome_ == Outcome::ok) outcome_ = Outcome::cannot_look;
-  complain(compose("{}: {}", printable(what), describe(failure)));
+  else if (outcome_ == Outcome::ok) outcome_ = Outcome::not_checked;
+  print_error(compose("{}: {}", printable(what), describe(failure)));
 }
 
 void Extraction::for_each_container(const std::set<std::uint32_t>* only,
@@ -139,13 +139,13 @@ void Extraction::for_each_container(const std::set<std::uint32_t>* only,
 
 void Extraction::find_files() {
   for_each_container(nullptr, [&](std::uint32_t rank, const format::ContainerReader& reader) {
-    for (const format::PlacedRegion& region : reader.regions()) {
+    for (const format::StoredRegion& region : reader.regions()) {
       if (region.spec.routed) {
         files_.push_back({rank, region.spec.name, region.size_bytes, {}, format::is_empty_directory(region.spec)});
       } else in_memory_.insert(region.spec.name);
     }
   });
-  place_files(files_, problems_.empty());
+  assign_targets(files_, problems_.empty());
 }
 
 void Extraction::refuse_unmatched(const std::string& name) const {
@@ -204,7 +204,7 @@ void Extraction::extract(const RoutedFile& file, const format::ContainerReader& 
     const auto to = file_system_.create(unfinished, 0666);
     if (!to) refuse(ErrorCode::io, "file already exists; remove it", unfinished);
     is_mine = true;
-    const format::PlacedRegion* region = reader.find(file.name);
+    const format::StoredRegion* region = reader.find(file.name);
     if (region == nullptr) refuse(ErrorCode::io, "the container changed meanwhile; try again", containers_.shown);
     to->reserve(region->size_bytes);
     reader.read(*region, *to);
@@ -222,7 +222,7 @@ void Extraction::extract(const RoutedFile& file, const format::ContainerReader& 
 
 Outcome Extraction::run() {
   find_files();
-  if (const auto name = unmatched(files_, arguments_.wanted)) refuse_unmatched(*name);
+  if (const auto name = find_unmatched_name(files_, arguments_.wanted)) refuse_unmatched(*name);
   const std::vector<RoutedFile> wanted = select_files(files_, arguments_.wanted);
   if (wanted.empty() && problems_.empty()) {
     refuse(ErrorCode::not_found, "it has no routed files; kedge show lists what it has", containers_.shown);
@@ -271,7 +271,7 @@ void Extraction::report() const {
 
 Outcome extract(const ExtractArguments& arguments) {
   const auto file_system = fs::posix_file_system();
-  const auto place = tag_meant(*file_system, {arguments.what, arguments.prefix, arguments.run});
+  const auto place = resolve_tag(*file_system, {arguments.what, arguments.prefix, arguments.run});
   Containers containers =
       place ? containers_of_tag(*file_system, *place) : containers_of_file(*file_system, arguments.what);
   return Extraction(*file_system, arguments, std::move(containers)).run();

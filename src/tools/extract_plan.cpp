@@ -32,7 +32,7 @@ bool can_lie_beside_each_other(const std::vector<RoutedFile>& files) {
 
 }  // namespace
 
-void place_files(std::vector<RoutedFile>& files, bool is_complete) {
+void assign_targets(std::vector<RoutedFile>& files, bool is_complete) {
   std::map<std::string_view, std::size_t> ranks;
   for (const RoutedFile& file : files) ++ranks[file.name];
   for (RoutedFile& file : files) {
@@ -53,7 +53,7 @@ std::vector<RoutedFile> select_files(const std::vector<RoutedFile>& files, const
   return selected;
 }
 
-std::optional<std::string> unmatched(const std::vector<RoutedFile>& files, const Wanted& wanted) {
+std::optional<std::string> find_unmatched_name(const std::vector<RoutedFile>& files, const Wanted& wanted) {
   for (const std::string& name : wanted.names) {
     if (select_files(files, {{name}, wanted.rank}).empty()) return name;
   }

@@ -28,12 +28,13 @@ struct Wanted {
 /// each rank. If some of these cannot lie beside each other (a file in the place of a directory), all files go below
 /// rank-<r>. `files` are all of the checkpoint, whatever is wanted, so that a file's place is always the same;
 /// if some containers could not be read (`is_complete` is false), each file may be one of several.
-void place_files(std::vector<RoutedFile>& files, bool is_complete);
+void assign_targets(std::vector<RoutedFile>& files, bool is_complete);
 
 /// Selects the wanted files, in their order.
 [[nodiscard]] std::vector<RoutedFile> select_files(const std::vector<RoutedFile>& files, const Wanted& wanted);
 
-/// The first wanted name that stands for no file; `files` as in place_files. Nothing if each stands for one.
-[[nodiscard]] std::optional<std::string> unmatched(const std::vector<RoutedFile>& files, const Wanted& wanted);
+/// The first wanted name that stands for no file; `files` as in assign_targets. Nothing if each stands for one.
+[[nodiscard]] std::optional<std::string> find_unmatched_name(const std::vector<RoutedFile>& files,
+                                                             const Wanted& wanted);
 
 }  // namespace kedge::tools

@@ -7,7 +7,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 

@@ -26,15 +26,15 @@ class FittingFormatter final : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override {
     return entry(command->get_display_name(true), command->get_description());
   }
-  std::string make_description(const CLI::App* app) const override { return folded(app->get_description(), 0) + "\n"; }
-  std::string make_footer(const CLI::App* app) const override { return folded(app->get_footer(), 0) + "\n"; }
+  std::string make_description(const CLI::App* app) const override { return fold(app->get_description(), 0) + "\n"; }
+  std::string make_footer(const CLI::App* app) const override { return fold(app->get_footer(), 0) + "\n"; }
 
  private:
   static std::string entry(const std::string& name, const std::string& description) {
     std::string text = "  " + name;
     if (width(text) + 2 > kNameColumns) text += "\n" + std::string(kNameColumns, ' ');
     else text.append(kNameColumns - width(text), ' ');
-    return folded(text + description, kNameColumns) + "\n";
+    return fold(text + description, kNameColumns) + "\n";
   }
 };
 
@@ -48,8 +48,8 @@ Outcome help(const CLI::App& program, const std::string& word) {
   }
   const CLI::App* command = find_command(program, word);
   if (command == nullptr) {
-    complain(unknown_command(program, word));
-    return Outcome::cannot_look;
+    print_error(unknown_command(program, word));
+    return Outcome::not_checked;
   }
   print(help_of(*command, program.get_name() + " " + word));
   return Outcome::ok;

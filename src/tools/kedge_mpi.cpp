@@ -80,10 +80,10 @@ Outcome drain_each(const comm::Group& processes, Options options, bool overtakes
         continue;
       }
       any_seen = true;
-      if (processes.is_root()) outcome = std::max(outcome, explain_attempt(error.failure()));
+      if (processes.is_root()) outcome = std::max(outcome, report_failed_attempt(error.failure()));
     }
   }
-  return any_seen ? outcome : Outcome::cannot_look;
+  return any_seen ? outcome : Outcome::not_checked;
 }
 
 /// COLLECTIVE. Throws what ends communication.
@@ -101,7 +101,7 @@ Outcome drain_all(const Asked& asked) {
     return Outcome::ok;
   } catch (const Error& error) {
     if (comm::ends_communication(error.code())) throw;
-    return processes.is_root() ? explain_attempt(error.failure()) : Outcome::ok;
+    return processes.is_root() ? report_failed_attempt(error.failure()) : Outcome::ok;
   }
 }
 
@@ -120,9 +120,9 @@ int main(int count, char** words) {
   drain->add_flag("--overtake", asked.overtakes, "Even if a job of the run may be at work elsewhere");
   drain->add_flag("--all-runs", asked.all_runs, "Every run of the job, or, if it has no name, of the prefix");
   CLI11_PARSE(program, count, words);
-  auto outcome = kedge::tools::Outcome::cannot_look;
+  auto outcome = kedge::tools::Outcome::not_checked;
   const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(asked); });
   if (failed == kedge::kExitTryAgain) outcome = kedge::tools::Outcome::try_again;
-  else if (failed != 0) outcome = kedge::tools::Outcome::cannot_look;
+  else if (failed != 0) outcome = kedge::tools::Outcome::not_checked;
   return static_cast<int>(outcome);
 }

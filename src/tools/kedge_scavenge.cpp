@@ -29,23 +29,23 @@ Outcome scavenge(const ScavengeArguments& arguments) {
       print(printable(drain::finish_scavenge(options, environment, arguments.overtakes)) + "\n");
       return Outcome::ok;
     } catch (const Error& error) {
-      return explain_attempt(error.failure());
+      return report_failed_attempt(error.failure());
     }
   }
   std::vector<std::string> stores = arguments.stores;
   if (stores.empty()) {
-    for (const Store& one : stores_here(*environment.file_system)) stores.push_back(one.directory);
+    for (const Store& one : find_stores(*environment.file_system)) stores.push_back(one.directory);
   }
   Outcome outcome = Outcome::ok;
   if (stores.empty()) print("you have no stores on this node\n");
   for (const std::string& path : stores) {
     try {
-      const Store store = look_at(*environment.file_system, path);
+      const Store store = open_store(*environment.file_system, path);
       if (!arguments.job.empty() && store.content.job != job_name(arguments.job)) continue;
       print(printable(store.directory) + ": " +
             printable(drain::scavenge_store(store.directory, options, environment)) + "\n");
     } catch (const Error& error) {
-      outcome = std::max(outcome, explain_attempt(error.failure()));
+      outcome = std::max(outcome, report_failed_attempt(error.failure()));
     }
   }
   return outcome;
@@ -63,7 +63,7 @@ int main(int count, char** words) {
   try {
     return static_cast<int>(kedge::tools::scavenge(arguments));
   } catch (const std::exception& error) {
-    kedge::tools::complain(kedge::compose("unexpected: {}", error.what()));
-    return static_cast<int>(Outcome::cannot_look);
+    kedge::tools::print_error(kedge::compose("unexpected: {}", error.what()));
+    return static_cast<int>(Outcome::not_checked);
   }
 }

@@ -6,11 +6,11 @@
 #include <set>
 
 #include "base/printable.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "persist/tags.hpp"
-#include "tools/place.hpp"
-#include "tools/words.hpp"
+#include "tools/tag_location.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {

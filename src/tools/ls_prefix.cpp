@@ -16,9 +16,9 @@
 #include "tools/ls.hpp"
 #include "tools/node_stores.hpp"
 #include "tools/run_states.hpp"
-#include "tools/store_news.hpp"
 #include "tools/table.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
+#include "tools/unflushed_commits.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -85,15 +85,15 @@ std::string table_of(const RunGroup& group, const Tags& tags) {
   return table.text();
 }
 
-std::string_view state_of(const persist::Unusable& unusable) {
+std::string_view state_of(const persist::UnusableTag& unusable) {
   if (!unusable.committed) return "not committed";
   if (unusable.code == ErrorCode::corrupt) return "DAMAGED";
   return "not checked";
 }
 
-std::string unusable_text(const std::vector<persist::Unusable>& all) {
+std::string unusable_text(const std::vector<persist::UnusableTag>& all) {
   Table table("lll");
-  for (const persist::Unusable& unusable : all) {
+  for (const persist::UnusableTag& unusable : all) {
     table.add({printable(unusable.directory), std::string(state_of(unusable)), printable(unusable.reason)});
   }
   return table.text();
@@ -101,8 +101,8 @@ std::string unusable_text(const std::vector<persist::Unusable>& all) {
 
 /// Where it is not clear without it: of several runs, and of one that no start goes on with.
 std::string heading_of(const RunGroup& group, RunState state) {
-  const std::string_view words = in_words(state);
-  return folded(
+  const std::string_view words = state_text(state);
+  return fold(
       compose("run {} ({}){}{}\n", printable(group.run), to_string(group.run_id), words.empty() ? "" : ": ", words));
 }
 
@@ -120,7 +120,7 @@ std::string text_of(const persist::TagList& list, const std::string& shown, cons
     if (groups.size() > 1 || state == RunState::given_up) text += heading_of(group, state);
     text += table_of(group, tags);
   }
-  if (list.entries.empty()) text = folded(compose("no checkpoints in {} yet\n", printable(shown)));
+  if (list.entries.empty()) text = fold(compose("no checkpoints in {} yet\n", printable(shown)));
   else if (!stores_text.empty()) text += "\n";
   text += stores_text;
   if (!list.unusable.empty()) text += "\n" + unusable_text(list.unusable);
@@ -153,7 +153,7 @@ Json json_of(const persist::TagList& list, const std::string& shown, const RunSt
   const Tags tags(list.entries);
   Json json = {{"path", shown}, {"kind", "prefix"}, {"checkpoints", Json::array()}, {"unusable", Json::array()}};
   for (const TagEntry& entry : list.entries) json["checkpoints"].push_back(entry_json(entry, tags, states));
-  for (const persist::Unusable& unusable : list.unusable) {
+  for (const persist::UnusableTag& unusable : list.unusable) {
     json["unusable"].push_back({{"directory", unusable.directory},
                                 {"committed", unusable.committed},
                                 {"state", unusable.code == ErrorCode::corrupt ? "damaged" : state_of(unusable)},
@@ -164,7 +164,7 @@ Json json_of(const persist::TagList& list, const std::string& shown, const RunSt
 
 /// Stores of this node that flush to the prefix.
 std::vector<Store> stores_of(fs::FileSystem& file_system, const std::string& prefix) {
-  std::vector<Store> stores = stores_here(file_system);
+  std::vector<Store> stores = find_stores(file_system);
   std::erase_if(stores, [&](const Store& one) { return one.content.record.prefix != prefix; });
   return stores;
 }
@@ -173,8 +173,8 @@ std::vector<Store> stores_of(fs::FileSystem& file_system, const std::string& pre
 std::string stores_text(const std::vector<Store>& stores) {
   std::string text;
   for (const Store& one : stores) {
-    text += folded(compose("a job that flushes here has a store on this node: kedge ls {}\n",
-                           printable(shell_word(one.directory))));
+    text += fold(compose("a job that flushes here has a store on this node: kedge ls {}\n",
+                         printable(shell_word(one.directory))));
   }
   return text;
 }
@@ -199,12 +199,12 @@ Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, c
   const persist::TagList list = persist::list_tags(file_system, directory);
   const std::vector<Store> stores = stores_of(file_system, directory);
   const RunStates states(file_system, directory);
-  const std::vector<StoreNews> news = store_news(file_system, stores, list, states);
+  const std::vector<UnflushedCommits> news = find_unflushed(file_system, stores, list, states);
   const std::vector<store::FailedFlush> failed = failed_flushes(file_system, stores, list);
   Listing listing;
   if (json) {
     Json all = json_of(list, shown, states);
-    all["stores"] = json_for(news);
+    all["stores"] = to_json(news);
     all["flushes_failed"] = Json::array();
     for (const store::FailedFlush& one : failed) all["flushes_failed"].push_back(failed_flush_json(one));
     listing.output = json_text(all);
@@ -212,10 +212,10 @@ Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, c
     listing.output = text_of(list, shown, list.entries.empty() ? stores_text(stores) : words_for(news), states);
     for (const store::FailedFlush& one : failed) listing.output += "\n" + failed_flush_text(one);
   }
-  for (const persist::Unusable& unusable : list.unusable) {
+  for (const persist::UnusableTag& unusable : list.unusable) {
     if (!unusable.committed) continue;
     if (unusable.code == ErrorCode::corrupt) listing.outcome = Outcome::damaged;
-    else if (listing.outcome == Outcome::ok) listing.outcome = Outcome::cannot_look;
+    else if (listing.outcome == Outcome::ok) listing.outcome = Outcome::not_checked;
   }
   return listing;
 }

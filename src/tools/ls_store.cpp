@@ -16,7 +16,7 @@
 #include "tools/failed_flush.hpp"
 #include "tools/ls.hpp"
 #include "tools/table.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -96,12 +96,12 @@ void StoreListing::add(fs::FileSystem& file_system, const std::string& path, con
   if (is_manifest(opened, name)) return;  // a manifest adds nothing to what the containers say
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   const store::VerifiedFile found =
-      store::verify_file(*opened.file, opened.size_bytes, path, expected_by(name), Verify::headers);
+      store::verify_file(*opened.file, opened.size_bytes, path, expected_from_name(name), Verify::headers);
   if (found.fault == store::FileFault::unsealed) {  // since it was opened
     ++unsealed_;
     return;
   }
-  if (!found.is_intact()) throw Error(ErrorCode::corrupt, what_is_wrong(opened, found, name));
+  if (!found.is_intact()) throw Error(ErrorCode::corrupt, describe_fault(opened, found, name));
   if (found.superblock) add_container(*found.superblock);
   else add_set_file(*found.set, opened.size_bytes);
 }
@@ -142,7 +142,7 @@ void StoreListing::add_storage(fs::FileSystem& file_system, const std::string& p
 void StoreListing::note(const std::string& path, const Failure& failure) {
   const bool damaged = failure.code == ErrorCode::corrupt;
   if (damaged) outcome_ = Outcome::damaged;
-  else if (outcome_ == Outcome::ok) outcome_ = Outcome::cannot_look;
+  else if (outcome_ == Outcome::ok) outcome_ = Outcome::not_checked;
   broken_.push_back({path, damaged ? "damaged" : "not checked",
                      describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno})});
 }
@@ -227,7 +227,7 @@ Json StoreListing::json() const {
   return json;
 }
 
-Listing StoreListing::listing(bool as_json) const { return {as_json ? json_text(json()) : folded(text()), outcome_}; }
+Listing StoreListing::listing(bool as_json) const { return {as_json ? json_text(json()) : fold(text()), outcome_}; }
 
 }  // namespace
 

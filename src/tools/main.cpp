@@ -11,7 +11,7 @@
 #include "format/on_disk.hpp"
 #include "tools/help.hpp"
 #include "tools/outcome.hpp"
-#include "tools/place.hpp"
+#include "tools/tag_location.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -30,16 +30,16 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
   const std::string word = count > 1 ? words[1] : "";
   const bool is_known = find_command(program, word) != nullptr;
   if (!word.empty() && word.front() != '-' && !is_known) {
-    complain(unknown_command(program, word));
+    print_error(unknown_command(program, word));
   } else if (is_known && lacks_checkpoint(error)) {
-    complain(compose(
+    print_error(compose(
         "name a checkpoint: kedge {0} latest takes the newest, kedge ls lists the tags; a directory or a file of "
         "a store or prefix will do, too; see kedge {0} --help",
         word));
   } else {
-    complain(compose("{}; see kedge {}--help", printable(error.what()), is_known ? word + " " : ""));
+    print_error(compose("{}; see kedge {}--help", printable(error.what()), is_known ? word + " " : ""));
   }
-  return Outcome::cannot_look;
+  return Outcome::not_checked;
 }
 
 Outcome run(int count, char** words) {
@@ -63,7 +63,7 @@ Outcome run(int count, char** words) {
   for (const Command& command : commands) {
     if (command.parser->parsed()) return command.run();
   }
-  return Outcome::cannot_look;
+  return Outcome::not_checked;
 }
 
 }  // namespace
@@ -71,19 +71,19 @@ Outcome run(int count, char** words) {
 
 int main(int count, char** words) {
   using kedge::tools::Outcome;
-  Outcome outcome = Outcome::cannot_look;
+  Outcome outcome = Outcome::not_checked;
   try {
     outcome = kedge::tools::run(count, words);
   } catch (const kedge::Error& error) {
-    kedge::tools::complain(kedge::tools::describe(error.failure()));
-    outcome = error.code() == kedge::ErrorCode::corrupt ? Outcome::damaged : Outcome::cannot_look;
+    kedge::tools::print_error(kedge::tools::describe(error.failure()));
+    outcome = error.code() == kedge::ErrorCode::corrupt ? Outcome::damaged : Outcome::not_checked;
   } catch (const std::exception& error) {
-    kedge::tools::complain(kedge::compose("unexpected: {}", error.what()));
+    kedge::tools::print_error(kedge::compose("unexpected: {}", error.what()));
   }
   // A result that did not reach a full disk was not reported.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    kedge::tools::complain("the output could not be written; check the disk or pipe it goes to");
-    if (outcome == Outcome::ok) outcome = Outcome::cannot_look;
+    kedge::tools::print_error("the output could not be written; check the disk or pipe it goes to");
+    if (outcome == Outcome::ok) outcome = Outcome::not_checked;
   }
   return static_cast<int>(outcome);
 }

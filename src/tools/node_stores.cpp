@@ -4,15 +4,15 @@
 
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
-#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "store/file_name.hpp"
 #include "store/location.hpp"
-#include "tools/place.hpp"
+#include "tools/tag_location.hpp"
 
 namespace kedge::tools {
 
-Store look_at(fs::FileSystem& file_system, const std::string& path) {
+Store open_store(fs::FileSystem& file_system, const std::string& path) {
   const auto status = status_of(file_system, path);
   if (!status) refuse(ErrorCode::not_found, "there is no such directory; check the path", path);
   Store found{file_system.canonical(path), {}};
@@ -34,9 +34,9 @@ Store look_at(fs::FileSystem& file_system, const std::string& path) {
   return found;
 }
 
-std::vector<Store> stores_here(fs::FileSystem& file_system) {
+std::vector<Store> find_stores(fs::FileSystem& file_system) {
   const std::string begin = compose("kedge-{}-", file_system.user());
-  std::vector<std::string> roots = store::usual_roots(process_variable);
+  std::vector<std::string> roots = store::default_roots(process_variable);
   std::ranges::sort(roots);
   roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
   std::vector<Store> found;
@@ -44,7 +44,7 @@ std::vector<Store> stores_here(fs::FileSystem& file_system) {
     (void)attempt([&] {
       for (const std::string& name : file_system.list(root)) {
         if (!name.starts_with(begin)) continue;
-        (void)attempt([&] { found.push_back(look_at(file_system, fs::join(root, name))); });
+        (void)attempt([&] { found.push_back(open_store(file_system, fs::join(root, name))); });
       }
     });
   }

@@ -16,9 +16,9 @@ struct Store {
 };
 
 /// Throws Error{not_found | mismatch} that says what to do if it is no store of this user.
-[[nodiscard]] Store look_at(fs::FileSystem& file_system, const std::string& path);
+[[nodiscard]] Store open_store(fs::FileSystem& file_system, const std::string& path);
 
 /// In the default places.
-[[nodiscard]] std::vector<Store> stores_here(fs::FileSystem& file_system);
+[[nodiscard]] std::vector<Store> find_stores(fs::FileSystem& file_system);
 
 }  // namespace kedge::tools

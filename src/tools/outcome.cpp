@@ -12,9 +12,9 @@ namespace kedge::tools {
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-void complain(std::string_view text) {
+void print_error(std::string_view text) {
   std::fflush(stdout);
-  const std::string line = folded(compose("kedge: {}\n", text));
+  const std::string line = fold(compose("kedge: {}\n", text));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -26,14 +26,14 @@ std::string describe(const Failure& failure) {
 }
 
 Outcome explain(const Failure& failure) {
-  complain(describe(failure));
+  print_error(describe(failure));
   const bool is_lost = failure.code == ErrorCode::corrupt || failure.code == ErrorCode::unrecoverable;
-  return is_lost ? Outcome::damaged : Outcome::cannot_look;
+  return is_lost ? Outcome::damaged : Outcome::not_checked;
 }
 
-Outcome explain_attempt(const Failure& failure) {
+Outcome report_failed_attempt(const Failure& failure) {
   const Outcome outcome = explain(failure);
-  return outcome == Outcome::cannot_look && exit_status(failure.code) == kExitTryAgain ? Outcome::try_again : outcome;
+  return outcome == Outcome::not_checked && exit_status(failure.code) == kExitTryAgain ? Outcome::try_again : outcome;
 }
 
 }  // namespace kedge::tools

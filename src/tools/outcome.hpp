@@ -18,7 +18,7 @@ namespace kedge::tools {
 enum class Outcome : std::uint8_t {
   ok = 0,           ///< everything asked for is as it was written
   damaged = 1,      ///< something is not what was written
-  cannot_look = 2,  ///< something could not be checked (missing, unreadable, not a container), or wrong usage
+  not_checked = 2,  ///< something could not be checked (missing, unreadable, not a container), or wrong usage
   try_again = 75,   ///< of commands that copy or free something: it failed, and another attempt may succeed
 };
 
@@ -44,12 +44,12 @@ struct Command {
 [[nodiscard]] Outcome explain(const Failure& failure);
 
 /// Complains for a command that copies or frees something, and may be called again (kedge/exit_status.hpp).
-[[nodiscard]] Outcome explain_attempt(const Failure& failure);
+[[nodiscard]] Outcome report_failed_attempt(const Failure& failure);
 
 /// To standard output, in order with everything else written there.
 void print(std::string_view text);
 /// To standard error: "kedge: <text>" and a newline, folded.
-void complain(std::string_view text);
+void print_error(std::string_view text);
 
 /// The failure in words for people: "<path>: <message> (<errno's words>)".
 [[nodiscard]] std::string describe(const Failure& failure);

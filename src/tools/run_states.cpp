@@ -26,7 +26,7 @@ RunState RunStates::of(const Id128& run_id) const {
   return found == states_.end() ? RunState::unknown : found->second;
 }
 
-std::string_view in_words(RunState state) {
+std::string_view state_text(RunState state) {
   switch (state) {
     case RunState::present: return "the prefix's present run";
     case RunState::given_up: return "an older run, given up by open.fresh or open.adopt_store";

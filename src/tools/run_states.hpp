@@ -24,7 +24,7 @@ class RunStates {
 };
 
 /// For the heading of a run's table; empty if nothing is known.
-[[nodiscard]] std::string_view in_words(RunState state);
+[[nodiscard]] std::string_view state_text(RunState state);
 /// For programs: "present", "given_up" or "unknown".
 [[nodiscard]] std::string_view to_string(RunState state);
 

@@ -21,7 +21,7 @@ Command add_scavenge(CLI::App& program) {
       "are.\nExit status: 0, 1 if nothing can be recovered, 75 if another attempt may succeed (a store is in use, the "
       "prefix is full), else 2.");
   return {parser, [arguments]() -> Outcome {
-            std::vector<std::string> words = {beside("kedge-scavenge", "install Kedge again")};
+            std::vector<std::string> words = {path_of_program("kedge-scavenge", "install Kedge again")};
             for (std::string& word : arguments->words()) words.push_back(std::move(word));
             become(std::move(words), "start it; install Kedge again");
           }};

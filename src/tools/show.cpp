@@ -9,11 +9,11 @@
 #include "tools/container_view.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
-#include "tools/place.hpp"
 #include "tools/set_file.hpp"
 #include "tools/table.hpp"
+#include "tools/tag_location.hpp"
 #include "tools/tag_view.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -52,7 +52,7 @@ Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   store::VerifiedFile found = store::verify_file(*opened.file, opened.size_bytes, path, {}, Verify::headers);
   if (!found.superblock && !found.set) {
-    throw Error(Failure{ErrorCode::corrupt, what_is_wrong(opened, found, std::nullopt), -1, path, 0});
+    throw Error(Failure{ErrorCode::corrupt, describe_fault(opened, found, std::nullopt), -1, path, 0});
   }
   return {std::move(opened), std::move(found)};
 }
@@ -70,7 +70,7 @@ Outcome show_set(const ShowArguments& arguments, const store::VerifiedFile& foun
     print(set_text(set, arguments.what));
   }
   if (!damage) return Outcome::ok;
-  complain(describe(*damage));
+  print_error(describe(*damage));
   return Outcome::damaged;
 }
 
@@ -85,13 +85,13 @@ Outcome show_file(fs::FileSystem& file_system, const ShowArguments& arguments) {
   const Content content = read_content(opened, arguments.what);
   print(arguments.view.json ? json_text(content_json(content)) : content_text(content));
   if (!content.damage) return Outcome::ok;
-  complain(describe(*content.damage));
+  print_error(describe(*content.damage));
   return Outcome::damaged;
 }
 
 Outcome show(const ShowArguments& arguments) {
   const auto file_system = fs::posix_file_system();
-  const auto place = tag_meant(*file_system, {arguments.what, arguments.prefix, arguments.run});
+  const auto place = resolve_tag(*file_system, {arguments.what, arguments.prefix, arguments.run});
   return place ? show_tag(*file_system, *place, arguments.view) : show_file(*file_system, arguments);
 }
 

@@ -12,7 +12,7 @@
 
 namespace kedge::tools {
 
-std::string beside(const std::string& name, const std::string& why) {
+std::string path_of_program(const std::string& name, const std::string& why) {
   std::array<char, PATH_MAX> path{};
   const auto length = ::readlink("/proc/self/exe", path.data(), path.size());
   if (length <= 0) fs::throw_system_error("find this program", "/proc/self/exe", errno);

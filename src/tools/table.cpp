@@ -43,7 +43,7 @@ std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
 }
 
-std::string folded(std::string_view text, std::size_t indent) {
+std::string fold(std::string_view text, std::size_t indent) {
   std::string out;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');

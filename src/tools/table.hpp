@@ -17,7 +17,7 @@ inline constexpr std::size_t kFoldIndent = 9;
 [[nodiscard]] std::size_t width(std::string_view text);
 
 /// Each line of `text` folded at spaces, which it keeps elsewhere; what follows is indented by `indent`.
-[[nodiscard]] std::string folded(std::string_view text, std::size_t indent = kFoldIndent);
+[[nodiscard]] std::string fold(std::string_view text, std::size_t indent = kFoldIndent);
 
 /// Rows of cells; a column is as wide as its widest cell, in characters. What of its last cell makes a row longer than
 /// kColumns goes on in further lines.

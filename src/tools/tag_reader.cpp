@@ -6,14 +6,14 @@
 #include "base/text.hpp"
 #include "persist/tag_directory.hpp"
 #include "tools/examine.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
 
 using Problem = persist::ContainerProblem::Kind;
 
-persist::TagPath path_of(const TagPlace& place) { return {fs::join(place.prefix, place.directory), place.shown}; }
+persist::TagPath path_of(const TagLocation& place) { return {fs::join(place.prefix, place.directory), place.shown}; }
 
 std::string words_on_size(std::uint64_t size_bytes, const format::ShardRow& row) {
   return size_bytes < row.size_bytes
@@ -57,7 +57,7 @@ ErrorCode code_of(const persist::ContainerProblem& problem) {
 
 }  // namespace
 
-OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPlace& place) {
+OpenedManifest open_manifest(fs::FileSystem& file_system, const TagLocation& place) {
   OpenedManifest opened;
   opened.entry = persist::read_tag(file_system, place.prefix, place.directory);
   persist::OpenedManifest manifest = persist::open_manifest(file_system, path_of(place));
@@ -66,7 +66,7 @@ OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPlace& place)
   return opened;
 }
 
-persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& place,
+persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagLocation& place,
                                         const format::ManifestHead& head, const format::ShardRow& row,
                                         LogicalRank rank) {
   try {

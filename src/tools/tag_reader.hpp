@@ -9,7 +9,7 @@
 #include "fs/file_system.hpp"
 #include "persist/open_container.hpp"
 #include "persist/tags.hpp"
-#include "tools/place.hpp"
+#include "tools/tag_location.hpp"
 
 namespace kedge::tools {
 
@@ -21,11 +21,11 @@ struct OpenedManifest {
 
 /// Head and file size are checked. Throws Error{not_found} (no manifest: not committed), corrupt, mismatch (newer
 /// format), io.
-[[nodiscard]] OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPlace& place);
+[[nodiscard]] OpenedManifest open_manifest(fs::FileSystem& file_system, const TagLocation& place);
 
 /// Opens a container as persist::open_container does, which judges it. Throws Error{corrupt} that says missing,
 /// truncated, or whose it is instead; mismatch (newer format); io.
-[[nodiscard]] persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& place,
+[[nodiscard]] persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagLocation& place,
                                                       const format::ManifestHead& head, const format::ShardRow& row,
                                                       LogicalRank rank);
 

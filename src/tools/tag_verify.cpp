@@ -8,7 +8,7 @@
 namespace kedge::tools {
 namespace {
 
-bool has_manifest(fs::FileSystem& file_system, const TagPlace& place) {
+bool has_manifest(fs::FileSystem& file_system, const TagLocation& place) {
   bool exists = true;
   const auto failure = attempt([&] {
     const std::string directory = fs::join(place.prefix, place.directory);
@@ -17,7 +17,7 @@ bool has_manifest(fs::FileSystem& file_system, const TagPlace& place) {
   return failure || exists;
 }
 
-Finding check_manifest(const TagPlace& place, const OpenedManifest& manifest,
+Finding check_manifest(const TagLocation& place, const OpenedManifest& manifest,
                        const std::function<void(std::uint64_t)>& on_progress) {
   Finding finding;
   finding.path = fs::join(place.shown, persist::kManifestFile);
@@ -28,8 +28,8 @@ Finding check_manifest(const TagPlace& place, const OpenedManifest& manifest,
   return finding;
 }
 
-Finding check_rank(fs::FileSystem& file_system, const TagPlace& place, const OpenedManifest& manifest, LogicalRank rank,
-                   const std::function<void(std::uint64_t)>& on_progress) {
+Finding check_rank(fs::FileSystem& file_system, const TagLocation& place, const OpenedManifest& manifest,
+                   LogicalRank rank, const std::function<void(std::uint64_t)>& on_progress) {
   Finding finding;
   finding.path = fs::join(place.shown, persist::container_file(rank));
   finding.kind = store::FileKind::container;
@@ -48,7 +48,7 @@ Finding check_rank(fs::FileSystem& file_system, const TagPlace& place, const Ope
   return finding;
 }
 
-void forgive_if_removed(fs::FileSystem& file_system, const TagPlace& place, Finding& finding) {
+void forgive_if_removed(fs::FileSystem& file_system, const TagLocation& place, Finding& finding) {
   if (finding.state == Finding::State::ok || has_manifest(file_system, place)) return;
   finding.state = Finding::State::uncommitted;
   finding.damages.clear();
@@ -57,7 +57,7 @@ void forgive_if_removed(fs::FileSystem& file_system, const TagPlace& place, Find
 
 }  // namespace
 
-void check_tag(fs::FileSystem& file_system, const TagPlace& place,
+void check_tag(fs::FileSystem& file_system, const TagLocation& place,
                const std::function<void(std::uint64_t)>& on_progress,
                const std::function<void(const Finding&)>& report) {
   OpenedManifest manifest;
@@ -80,7 +80,7 @@ void check_tag(fs::FileSystem& file_system, const TagPlace& place,
   }
 }
 
-std::uint64_t bytes_of_tag(fs::FileSystem& file_system, const TagPlace& place) {
+std::uint64_t bytes_of_tag(fs::FileSystem& file_system, const TagLocation& place) {
   std::uint64_t bytes = 0;
   static_cast<void>(attempt([&] {
     const OpenedManifest manifest = open_manifest(file_system, place);

@@ -16,7 +16,7 @@
 #include "tools/container_view.hpp"
 #include "tools/table.hpp"
 #include "tools/tag_reader.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -52,7 +52,7 @@ struct Held {
 };
 
 struct TagContent {
-  TagPlace place;
+  TagLocation place;
   persist::TagEntry entry;
   std::optional<std::string> parent_tag;  // if it lies beside this one
   bool has_view = false;
@@ -69,7 +69,7 @@ std::string kind_of(const format::RegionSpec& spec) {
   return std::holds_alternative<Replicated>(spec.placement) ? "replicated" : "own";
 }
 
-void add_region(TagContent& content, const format::PlacedRegion& region) {
+void add_region(TagContent& content, const format::StoredRegion& region) {
   const format::RegionSpec& spec = region.spec;
   if (spec.name == format::kAttributesName) return;  // Kedge's own; told as what they are
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
@@ -90,7 +90,7 @@ void add_region(TagContent& content, const format::PlacedRegion& region) {
 }
 
 // By the names of the directories alone: their manifests need not be opened.
-std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagPlace& place,
+std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagLocation& place,
                                        const persist::TagEntry& entry) {
   std::optional<std::string> tag;
   static_cast<void>(attempt([&] {
@@ -103,7 +103,7 @@ std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagPla
   return tag;
 }
 
-TagContent read_content(fs::FileSystem& file_system, const TagPlace& place) {
+TagContent read_content(fs::FileSystem& file_system, const TagLocation& place) {
   const OpenedManifest manifest = open_manifest(file_system, place);
   TagContent content;
   content.place = place;
@@ -270,25 +270,25 @@ Json content_json(const TagContent& content) {
 Outcome complain_of(const TagContent& content) {
   Outcome outcome = Outcome::ok;
   if (content.attributes_failure) {
-    outcome = content.attributes_failure->code == ErrorCode::corrupt ? Outcome::damaged : Outcome::cannot_look;
-    complain(describe(*content.attributes_failure));
+    outcome = content.attributes_failure->code == ErrorCode::corrupt ? Outcome::damaged : Outcome::not_checked;
+    print_error(describe(*content.attributes_failure));
   }
   std::size_t problems = 0;
   for (const Held& held : content.containers) {
     if (!held.failure) continue;
     if (held.failure->code == ErrorCode::corrupt) outcome = Outcome::damaged;
-    else if (outcome == Outcome::ok) outcome = Outcome::cannot_look;
-    if (++problems <= kProblemsShown) complain(describe(*held.failure));
+    else if (outcome == Outcome::ok) outcome = Outcome::not_checked;
+    if (++problems <= kProblemsShown) print_error(describe(*held.failure));
   }
-  if (problems > kProblemsShown) complain(compose("and {} more", problems - kProblemsShown));
+  if (problems > kProblemsShown) print_error(compose("and {} more", problems - kProblemsShown));
   if (problems > 0) {
-    complain(compose("{} of {} can be used; arrays and regions are listed from these only", usable(content),
-                     count_text(content.containers.size(), "container")));
+    print_error(compose("{} of {} can be used; arrays and regions are listed from these only", usable(content),
+                        count_text(content.containers.size(), "container")));
   }
   return outcome;
 }
 
-Outcome show_rank(fs::FileSystem& file_system, const TagPlace& place, std::uint32_t rank, bool json) {
+Outcome show_rank(fs::FileSystem& file_system, const TagLocation& place, std::uint32_t rank, bool json) {
   const OpenedManifest manifest = open_manifest(file_system, place);
   const format::ManifestHead& head = manifest.reader->head();
   if (rank >= head.commit.world_size) {
@@ -307,7 +307,7 @@ Outcome show_rank(fs::FileSystem& file_system, const TagPlace& place, std::uint3
 
 }  // namespace
 
-Outcome show_tag(fs::FileSystem& file_system, const TagPlace& place, const TagViewOptions& options) {
+Outcome show_tag(fs::FileSystem& file_system, const TagLocation& place, const TagViewOptions& options) {
   if (options.rank) return show_rank(file_system, place, *options.rank, options.json);
   const TagContent content = read_content(file_system, place);
   if (options.json) {

@@ -6,7 +6,7 @@
 
 #include "fs/file_system.hpp"
 #include "tools/outcome.hpp"
-#include "tools/place.hpp"
+#include "tools/tag_location.hpp"
 
 namespace kedge::tools {
 
@@ -18,6 +18,6 @@ struct TagViewOptions {
 
 /// Prints it, and complains of what is missing or damaged. Throws what open_manifest throws, and invalid_argument for a
 /// rank that the checkpoint does not have.
-[[nodiscard]] Outcome show_tag(fs::FileSystem& file_system, const TagPlace& place, const TagViewOptions& options);
+[[nodiscard]] Outcome show_tag(fs::FileSystem& file_system, const TagLocation& place, const TagViewOptions& options);
 
 }  // namespace kedge::tools

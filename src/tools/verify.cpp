@@ -16,12 +16,12 @@
 #include "persist/tags.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
-#include "tools/place.hpp"
 #include "tools/progress.hpp"
 #include "tools/set_file.hpp"
 #include "tools/table.hpp"
+#include "tools/tag_location.hpp"
 #include "tools/tag_verify.hpp"
-#include "tools/words.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -41,7 +41,7 @@ struct Task {
   std::string path;   // to open
   std::string shown;  // as the user named it
   std::optional<store::FileName> name;
-  std::optional<TagPlace> tag;
+  std::optional<TagLocation> tag;
 };
 
 using State = Finding::State;
@@ -52,7 +52,7 @@ std::string_view to_string(State state) {
     case State::damaged: return "damaged";
     case State::unsealed: return "unsealed";
     case State::uncommitted: return "not committed";
-    case State::cannot_look: return "not checked";
+    case State::not_checked: return "not checked";
   }
   return "not checked";
 }
@@ -64,7 +64,7 @@ Finding unreadable(const std::string& path, const Failure& failure) {
   return finding;
 }
 
-Task checkpoint(TagPlace place) { return {{}, place.shown, std::nullopt, std::move(place)}; }
+Task checkpoint(TagLocation place) { return {{}, place.shown, std::nullopt, std::move(place)}; }
 
 /// Directories of other runs; what cannot be read may be this one's.
 std::set<std::string> of_other_runs(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
@@ -106,9 +106,9 @@ std::vector<Task> files_of(const std::vector<std::string>& names, const std::str
   return tasks;
 }
 
-std::vector<Task> tasks_of(fs::FileSystem& file_system, const Meant& meant) {
+std::vector<Task> tasks_of(fs::FileSystem& file_system, const TagQuery& meant) {
   const std::string& word = meant.word;
-  if (auto place = tag_meant(file_system, meant)) return {checkpoint(*std::move(place))};
+  if (auto place = resolve_tag(file_system, meant)) return {checkpoint(*std::move(place))};
   const std::string real_path = file_system.canonical(word);  // a link that the user names himself is followed
   const auto status = file_system.status(real_path);
   if (!status || status->kind != fs::FileStatus::Kind::directory)
@@ -160,7 +160,7 @@ std::string finding_text(const Finding& finding) {
     case State::ok: return compose("ok       {}  {}, {}\n", path, whose(finding), human_bytes(finding.size_bytes));
     case State::uncommitted:
     case State::unsealed: return compose("-        {}  {}\n", path, finding.reason);
-    case State::cannot_look: return compose("?        {}  {}\n", path, printable(finding.reason));
+    case State::not_checked: return compose("?        {}  {}\n", path, printable(finding.reason));
     case State::damaged: break;
   }
   std::string text =
@@ -216,7 +216,7 @@ struct Tally {
   std::uint64_t damaged = 0;
   std::uint64_t unsealed = 0;
   std::uint64_t uncommitted = 0;
-  std::uint64_t cannot_look = 0;
+  std::uint64_t not_checked = 0;
   std::uint64_t checked_bytes = 0;
   std::uint64_t ok_manifests = 0;
   std::array<std::uint64_t, store::kFileKinds> ok_of_kind{};  // by store::FileKind
@@ -235,7 +235,7 @@ struct Tally {
       case State::damaged: ++damaged; break;
       case State::unsealed: ++unsealed; return;
       case State::uncommitted: ++uncommitted; return;
-      case State::cannot_look: ++cannot_look; return;
+      case State::not_checked: ++not_checked; return;
     }
     checked_bytes += finding.size_bytes;
   }
@@ -243,7 +243,7 @@ struct Tally {
   // Nothing sealed is nothing checked, and that must not look like "ok" to a script.
   [[nodiscard]] Outcome outcome() const {
     if (damaged > 0) return Outcome::damaged;
-    return cannot_look > 0 || ok == 0 ? Outcome::cannot_look : Outcome::ok;
+    return not_checked > 0 || ok == 0 ? Outcome::not_checked : Outcome::ok;
   }
 
   [[nodiscard]] std::string text(double took_s) const {
@@ -252,8 +252,8 @@ struct Tally {
     if (!kinds.empty()) line = compose("{} ok ({}), {} damaged", ok, kinds, damaged);
     if (unsealed > 0) line += compose(", {} being written or free", unsealed);
     if (uncommitted > 0) line += compose(", {} not committed", uncommitted);
-    if (cannot_look > 0) line += compose(", {} not checked", cannot_look);
-    return folded(line + compose(" ({} in {})\n", human_bytes(checked_bytes), human_seconds(took_s)));
+    if (not_checked > 0) line += compose(", {} not checked", not_checked);
+    return fold(line + compose(" ({} in {})\n", human_bytes(checked_bytes), human_seconds(took_s)));
   }
 
  private:
@@ -306,7 +306,7 @@ class Verification {
   }
 
   // Thousands of ranks that are well make one line.
-  void check_checkpoint(const TagPlace& place, const std::function<void(std::uint64_t)>& on_progress) {
+  void check_checkpoint(const TagLocation& place, const std::function<void(std::uint64_t)>& on_progress) {
     std::uint64_t containers = 0;
     std::uint64_t bytes = 0;
     std::string tag;
@@ -322,17 +322,17 @@ class Verification {
     });
     if (!all_ok || arguments_.json || arguments_.quiet) return;
     progress_->clear();
-    print(folded(compose("ok       {}  {}: manifest and {}, {}\n", printable(place.shown), tag,
-                         count_text(containers, "container"), human_bytes(bytes))));
+    print(fold(compose("ok       {}  {}: manifest and {}, {}\n", printable(place.shown), tag,
+                       count_text(containers, "container"), human_bytes(bytes))));
   }
 
   void report(const Finding& finding) {
     tally_.add(finding);
     if (arguments_.json) {
       json_.push_back(finding_json(finding));
-    } else if (!arguments_.quiet || finding.state == State::damaged || finding.state == State::cannot_look) {
+    } else if (!arguments_.quiet || finding.state == State::damaged || finding.state == State::not_checked) {
       progress_->clear();
-      print(folded(finding_text(finding)));
+      print(fold(finding_text(finding)));
     }
   }
 
@@ -347,7 +347,7 @@ class Verification {
                          {"damaged", tally_.damaged},
                          {"unsealed", tally_.unsealed},
                          {"uncommitted", tally_.uncommitted},
-                         {"not_checked", tally_.cannot_look},
+                         {"not_checked", tally_.not_checked},
                          {"checked_bytes", tally_.checked_bytes},
                          {"exit_status", static_cast<int>(tally_.outcome())}};
       print(json_text(json));
@@ -355,11 +355,11 @@ class Verification {
     }
     if (!arguments_.quiet) print(tally_.text(took_s));
     if (tally_.damaged > 0) {
-      complain(
+      print_error(
           "the next start skips damaged files and opens the newest intact commit; "
           "if this happens repeatedly, have the node's memory or disk checked");
-    } else if (tally_.cannot_look == 0 && tally_.ok == 0) {
-      complain("nothing is sealed yet, so nothing was checked; try again after the next commit");
+    } else if (tally_.not_checked == 0 && tally_.ok == 0) {
+      print_error("nothing is sealed yet, so nothing was checked; try again after the next commit");
     }
   }
 

@@ -88,7 +88,7 @@ struct Coded {
     }
   }
 
-  kedge::codec::Code code;
+  kedge::codec::ErasureCode code;
   Symbols symbols;
 };
 
@@ -98,7 +98,7 @@ Coded coded(const benchmark::State& state) {
 
 void reed_solomon_encode(benchmark::State& state) {
   Coded coded_now = coded(state);
-  const kedge::codec::Code& code = coded_now.code;
+  const kedge::codec::ErasureCode& code = coded_now.code;
   for (auto _ : state) coded_now.encode();
   for (std::uint32_t j = 0; j < code.parity(); ++j) {
     for (std::size_t at = 0; at < kPieceBytes; at += 997) {
@@ -116,7 +116,7 @@ void reed_solomon_encode(benchmark::State& state) {
 void reed_solomon_decode(benchmark::State& state) {
   Coded coded_now = coded(state);
   coded_now.encode();
-  const kedge::codec::Code& code = coded_now.code;
+  const kedge::codec::ErasureCode& code = coded_now.code;
   const std::uint32_t lost = std::min(code.data(), code.parity());
   std::vector<bool> present(coded_now.symbols.size(), true);
   std::fill_n(present.begin(), lost, false);
@@ -125,7 +125,7 @@ void reed_solomon_decode(benchmark::State& state) {
   for (auto _ : state) {
     for (std::uint32_t i = 0; i < lost; ++i) {
       std::vector<kedge::codec::Term> terms;
-      for (const auto& part : code.express(i, present)) {
+      for (const auto& part : code.solve_for(i, present)) {
         terms.push_back({coded_now.symbols[part.symbol].bytes(), part.coefficient});
       }
       kedge::codec::combine(made[i].bytes(), terms);

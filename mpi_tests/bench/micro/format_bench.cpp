@@ -21,9 +21,9 @@ std::uint64_t file_size(std::uint64_t regions) { return kSuperblockBytes + regio
 
 /// So many regions of 64 KiB, one after the other.
 RegionMap some_regions(std::uint64_t count) {
-  std::vector<PlacedRegion> regions;
+  std::vector<StoredRegion> regions;
   for (std::uint64_t i = 0; i < count; ++i) {
-    PlacedRegion region;
+    StoredRegion region;
     region.spec = {"fields/block-" + std::to_string(i), kedge::DataType::float64, kedge::Shape{64, 128}, {}, false};
     region.offset = file_size(i);
     region.size_bytes = kRegionBytes;
@@ -56,7 +56,7 @@ void index_decode(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(index = decode_index(bytes, {}, file_size(count), "made up"));
   require(index.map.regions.size() == count && index.checksums.size() == map.checksum_count, "number of regions");
   for (std::uint64_t i = 0; i < count; ++i) {
-    const PlacedRegion& found = index.map.regions[i];
+    const StoredRegion& found = index.map.regions[i];
     require(found.spec == map.regions[i].spec && found.offset == map.regions[i].offset, "region in the index");
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));

@@ -15,7 +15,7 @@ using kedge::redundancy::Redundancy;
 constexpr std::uint32_t kSetSize = 8;
 
 /// Nodes of 8 ranks, but the last of 4.
-kedge::DomainRuns layout(std::uint64_t ranks) {
+kedge::DomainCounts layout(std::uint64_t ranks) {
   if (ranks % 8 == 0) return {{ranks / 8, 8}};
   return {{ranks / 8, 8}, {1, ranks % 8}};
 }

@@ -2,8 +2,8 @@
 #include <array>
 #include <cstring>
 
-#include "harness/engine_checks.hpp"
 #include "engine/for_bindings.hpp"
+#include "harness/engine_checks.hpp"
 
 namespace kedge::faults::committed_test {
 namespace {

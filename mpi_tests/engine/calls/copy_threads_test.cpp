@@ -31,7 +31,7 @@ std::vector<std::byte> noise(std::uint64_t size, std::uint32_t seed) {
 class Sheet final : public fs::ByteAccess {
  public:
   explicit Sheet(std::uint64_t size) : content(size) {}
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     ++calls;
     if (dies && offset == strikes_at) throw testing::SimulatedDeath{};
     if (offset == strikes_at) throw Error(Failure{ErrorCode::no_space, "the store is full", -1, "/store/x", ENOSPC});
@@ -39,7 +39,7 @@ class Sheet final : public fs::ByteAccess {
     std::this_thread::yield();
     return crc32c(bytes, crc);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     ++calls;
     if (dies && offset == strikes_at) throw testing::SimulatedDeath{};
     if (offset == strikes_at) throw Error(Failure{ErrorCode::io, "the store is gone", -1, "/store/x", EIO});

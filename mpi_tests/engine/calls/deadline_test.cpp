@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "harness/blocking_file_system.hpp"
 #include "harness/ending_job.hpp"
 #include "harness/engine_checks.hpp"
-#include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults::deadline_test {
@@ -20,12 +20,12 @@ using std::chrono::seconds;
 
 /// A flush takes 20 s, a pass one: it is due at half as much again before the deadline, less the margin of 5.
 TEST(JobDeadline, ADeadlineLeavesTimeForTheLastFlush) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.schedule.every = 10;
   job.options.persistent.every = 1;
   job.options.exit.margin_s = 5;
   job.flush_s = 20;
-  job.options.deadline = EndingJob::moment(200);
+  job.options.deadline = JobWithDeadline::moment(200);
   const Loop loop = job.run_loop(1000, [&](int rank, int) {
     if (rank == 0) job.clock->sleep_for(seconds(1));
   });
@@ -41,12 +41,12 @@ TEST(JobDeadline, ADeadlineLeavesTimeForTheLastFlush) {
 
 TEST(JobDeadline, AnotherRanksClockDoesNotMatter) {
   for (const double skew_s : {-1e6, 1e6}) {
-    EndingJob job;
+    JobWithDeadline job;
     job.options.persistent.every = 0;
     job.options.redundancy.scheme = Scheme::single;
     job.options.exit.margin_s = 5;
     job.skew_s = skew_s;
-    job.options.deadline = EndingJob::moment(100);
+    job.options.deadline = JobWithDeadline::moment(100);
     const Loop loop = job.run_loop(1000, [&](int rank, int) {
       if (rank == 0) job.clock->sleep_for(seconds(1));
     });
@@ -59,9 +59,9 @@ TEST(JobDeadline, AnotherRanksClockDoesNotMatter) {
 }
 
 TEST(JobDeadline, WhatTheOthersWereToldOfADeadlineDoesNotMatter) {
-  EndingJob job;
-  job.variables = {{"SLURM_JOB_END_TIME", EndingJob::moment(100)}};
-  job.others_variables = {{"SLURM_JOB_END_TIME", EndingJob::moment(1)}};
+  JobWithDeadline job;
+  job.variables = {{"SLURM_JOB_END_TIME", JobWithDeadline::moment(100)}};
+  job.others_variables = {{"SLURM_JOB_END_TIME", JobWithDeadline::moment(1)}};
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_TRUE(engine.should_exit());  // 80 s are assumed for a flush
@@ -70,7 +70,7 @@ TEST(JobDeadline, WhatTheOthersWereToldOfADeadlineDoesNotMatter) {
       job.logged("SLURM_JOB_END_TIME 2023-11-14T22:15:00Z (the job ends in 1 min 40 s); the last checkpoint is to be "
                  "done "));
   std::swap(job.variables, job.others_variables);
-  job.variables["SLURM_JOB_END_TIME"] = EndingJob::moment(100'000);
+  job.variables["SLURM_JOB_END_TIME"] = JobWithDeadline::moment(100'000);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_FALSE(engine.should_exit());
@@ -79,9 +79,9 @@ TEST(JobDeadline, WhatTheOthersWereToldOfADeadlineDoesNotMatter) {
 
 TEST(JobDeadline, ADeadlineThatIsGivenCountsInsteadOfSlurms) {
   for (const bool none : {false, true}) {
-    EndingJob job;
-    job.variables = {{"SLURM_JOB_END_TIME", EndingJob::moment(100)}};
-    job.options.deadline = none ? "none" : EndingJob::moment(100'000);
+    JobWithDeadline job;
+    job.variables = {{"SLURM_JOB_END_TIME", JobWithDeadline::moment(100)}};
+    job.options.deadline = none ? "none" : JobWithDeadline::moment(100'000);
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_FALSE(engine.should_exit());
@@ -99,7 +99,7 @@ TEST(JobDeadline, AnEndBySlurmThatIsOfNoUseIsAWarning) {
       {"99999999999999999999", "which is not a time"},
       {"1699999999", "SLURM_JOB_END_TIME is 2023-11-14T22:13:19Z, which has passed"}};
   for (const auto& [value, warning] : warnings) {
-    EndingJob job;
+    JobWithDeadline job;
     job.variables = {{"SLURM_JOB_END_TIME", value}};
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
@@ -110,7 +110,7 @@ TEST(JobDeadline, AnEndBySlurmThatIsOfNoUseIsAWarning) {
 }
 
 TEST(JobDeadline, ABadDeadlineIsRefusedOnAllRanks) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.deadline = "tomorrow";
   const Failure failure =
       expect_all_threw(job.start([](RankScope& scope) { (void)scope.make_engine(); }), ErrorCode::invalid_argument);
@@ -119,11 +119,11 @@ TEST(JobDeadline, ABadDeadlineIsRefusedOnAllRanks) {
 
 /// Set late, or a pass took too long: the flush, 20 s, does not fit any more, so commit does not begin it.
 TEST(JobDeadline, WhereAFlushDoesNotFitTheLastCheckpointIsProtected) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.persistent.every = 1;
   job.options.exit.margin_s = 5;
   job.flush_s = 20;
-  job.options.deadline = EndingJob::moment(100);
+  job.options.deadline = JobWithDeadline::moment(100);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
@@ -146,11 +146,11 @@ TEST(JobDeadline, WhereAFlushDoesNotFitTheLastCheckpointIsProtected) {
 
 /// Every commit but the tenth stays off the prefix, so that nobody knows what a flush takes.
 TEST(JobDeadline, WhatWasNotMeasuredIsMeasuredBeforeTheJobEndsByAnAssumption) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.persistent.every = 10;
   job.options.exit.margin_s = 5;
   job.flush_s = 20;
-  job.options.deadline = EndingJob::moment(400);
+  job.options.deadline = JobWithDeadline::moment(400);
   const Loop loop = job.run_loop(1000, [&](int rank, int) {
     if (rank == 0) job.clock->sleep_for(seconds(1));
   });
@@ -162,8 +162,8 @@ TEST(JobDeadline, WhatWasNotMeasuredIsMeasuredBeforeTheJobEndsByAnAssumption) {
 }
 
 TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
-  EndingJob job;
-  job.options.deadline = EndingJob::moment(120);
+  JobWithDeadline job;
+  job.options.deadline = JobWithDeadline::moment(120);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_TRUE(engine.need_checkpoint());
@@ -177,7 +177,7 @@ TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
 }
 
 /// In the background, where the flush of the checkpoint that measures is held up.
-struct MeasuringJob : EndingJob {
+struct MeasuringJob : JobWithDeadline {
   MeasuringJob(int deadline_s, double margin_s) {
     held.close();
     gate = &held;
@@ -232,8 +232,8 @@ TEST(JobDeadline, WhileTheCheckpointThatMeasuresIsOnItsWayTheJobGoesOn) {
 }
 
 TEST(JobDeadline, ADeadlineInThePastEndsTheJobAfterItsFirstPass) {
-  EndingJob job;
-  job.options.deadline = EndingJob::moment(-7200);
+  JobWithDeadline job;
+  job.options.deadline = JobWithDeadline::moment(-7200);
   const Loop loop = job.run_loop(5);
   EXPECT_EQ(loop.saved, std::vector<int>{1});
   EXPECT_EQ(loop.last_step, 1);

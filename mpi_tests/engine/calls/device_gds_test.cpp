@@ -105,7 +105,7 @@ class DeviceGds : public DeviceMemory {
       ASSERT_FALSE(names.empty());
       const auto file = files.open(names.front(), fs::Access::read);
       bytes.resize(file->status().size_bytes - 4096);
-      (void)file->copy_out(4096, bytes, 0);
+      (void)file->read_with_crc(4096, bytes, 0);
     });
     return bytes;
   }

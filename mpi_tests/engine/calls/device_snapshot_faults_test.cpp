@@ -18,7 +18,7 @@
 
 #include "engine/calls/snapshot_fixture.hpp"
 #include "engine/for_bindings.hpp"
-#include "harness/held_file_system.hpp"
+#include "harness/blocking_file_system.hpp"
 
 namespace kedge::faults::device_snapshot_faults_test {
 namespace {

@@ -39,7 +39,7 @@ struct Plain {
 
 namespace {
 
-enum class Phase : std::uint16_t { warm_up, run };
+enum class Phase : std::uint16_t { prefault, run };
 
 Particle particle(int rank, std::size_t i) {
   const auto number = static_cast<double>(i);
@@ -97,7 +97,7 @@ TEST_P(GrowingState, EveryKindOfVariableComesBack) {
   for (const bool first : {true, false}) {
     expect_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
-      Phase phase = first ? Phase::run : Phase::warm_up;
+      Phase phase = first ? Phase::run : Phase::prefault;
       std::array<float, 4> four{};
       double table[2][3] = {};
       std::vector<std::array<double, 3>> points;
@@ -113,7 +113,7 @@ TEST_P(GrowingState, EveryKindOfVariableComesBack) {
         table[1][2] = 12;
         points = {{1, 2, 3}, {4, 5, 6}};
         waves = {{1, -1}};
-        phases = {Phase::run, Phase::warm_up, Phase::run};
+        phases = {Phase::run, Phase::prefault, Phase::run};
         plain = {3, 'c'};
         plains = {{1, 'a'}, {2, 'b'}};
         one = particle(scope.rank, 4);
@@ -144,7 +144,7 @@ TEST_P(GrowingState, EveryKindOfVariableComesBack) {
       EXPECT_EQ(table[1][2], 12);
       EXPECT_EQ(points, (std::vector<std::array<double, 3>>{{1, 2, 3}, {4, 5, 6}}));
       EXPECT_EQ(waves, (std::vector<std::complex<double>>{{1, -1}}));
-      EXPECT_EQ(phases, (std::vector<Phase>{Phase::run, Phase::warm_up, Phase::run}));
+      EXPECT_EQ(phases, (std::vector<Phase>{Phase::run, Phase::prefault, Phase::run}));
       EXPECT_EQ(plain, (Plain{3, 'c'}));
       EXPECT_EQ(plains, (std::vector<Plain>{{1, 'a'}, {2, 'b'}}));
       EXPECT_EQ(one, particle(scope.rank, 4));

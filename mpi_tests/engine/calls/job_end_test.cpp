@@ -19,7 +19,7 @@ namespace kedge::faults::job_end_test {
 namespace {
 
 TEST(JobEnd, ASignalToOneRankEndsTheLoopOfAllAfterALastCheckpoint) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.persistent.every = 10;
   const Loop loop = job.run_loop(8, [&](int rank, int step) {
     if (rank == 2 && step == 3) job.signals[2] = SIGTERM;
@@ -34,14 +34,14 @@ TEST(JobEnd, ASignalToOneRankEndsTheLoopOfAllAfterALastCheckpoint) {
 }
 
 TEST(JobEnd, WithoutASignalOrADeadlineNothingEnds) {
-  EndingJob job;
+  JobWithDeadline job;
   const Loop loop = job.run_loop(5);
   EXPECT_EQ(loop.saved, std::vector<int>{});
   EXPECT_EQ(loop.last_step, 5);
 }
 
 TEST(JobEnd, IsSoForGoodAndOnlyOneCheckpointBelongsToIt) {
-  EndingJob job;
+  JobWithDeadline job;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_FALSE(engine.should_exit());
@@ -62,7 +62,7 @@ TEST(JobEnd, IsSoForGoodAndOnlyOneCheckpointBelongsToIt) {
 
 /// Between the two calls of a pass: the loop must not end before the checkpoint of the step that it has just made.
 TEST(JobEnd, ASignalAfterNeedCheckpointIsForTheNextPass) {
-  EndingJob job;
+  JobWithDeadline job;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_FALSE(engine.need_checkpoint());
@@ -74,7 +74,7 @@ TEST(JobEnd, ASignalAfterNeedCheckpointIsForTheNextPass) {
 }
 
 TEST(JobEnd, WithoutNeedCheckpointShouldExitLooksItself) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.persistent.every = 10;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -90,7 +90,7 @@ TEST(JobEnd, WithoutNeedCheckpointShouldExitLooksItself) {
 }
 
 TEST(JobEnd, ACheckpointThatFailedIsAskedForAgain) {
-  EndingJob job;
+  JobWithDeadline job;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     job.signals[0] = SIGTERM;
@@ -107,7 +107,7 @@ TEST(JobEnd, ACheckpointThatFailedIsAskedForAgain) {
 
 /// What the schedule asks for is asked for all the same until then, and not afterwards.
 TEST(JobEnd, TheScheduleHoldsUntilTheLastCheckpoint) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.schedule.every = 2;
   const Loop loop = job.run_loop(9, [&](int rank, int step) {
     if (rank == 1 && step == 5) job.signals[1] = SIGTERM;
@@ -116,7 +116,7 @@ TEST(JobEnd, TheScheduleHoldsUntilTheLastCheckpoint) {
 }
 
 TEST(JobEnd, AfterASignalTheGraceIsWhatIsLeft) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.persistent.every = 1;
   job.options.exit.margin_s = 1;
   job.options.exit.grace_s = 10;
@@ -136,7 +136,7 @@ TEST(JobEnd, AfterASignalTheGraceIsWhatIsLeft) {
 /// A flush that is under way may take longer than the job has.
 TEST(JobEnd, TheLastCheckpointDoesNotWaitForAFlush) {
   for (const WhenFull when_full : {WhenFull::block, WhenFull::skip, WhenFull::fail}) {
-    EndingJob job;
+    JobWithDeadline job;
     Gate held;
     held.close();
     job.gate = &held;
@@ -163,7 +163,7 @@ TEST(JobEnd, TheLastCheckpointDoesNotWaitForAFlush) {
 
 /// If there is no space for it beside what the flush needs, there is no other way.
 TEST(JobEnd, TheLastCheckpointWaitsForAFlushWhereItHasNoSpaceOtherwise) {
-  EndingJob job;
+  JobWithDeadline job;
   Gate held;
   job.gate = &held;
   job.options.pipeline.mode = PipelineMode::background;
@@ -205,7 +205,7 @@ TEST(JobEnd, TheLastCheckpointWaitsForAFlushWhereItHasNoSpaceOtherwise) {
 }
 
 TEST(JobEnd, ALastFlushThatFailsIsLoggedAndTheJobEnds) {
-  EndingJob job;
+  JobWithDeadline job;
   Volume full;
   full.write_errno = ENOSPC;
   const Loop loop = job.run_loop(5, [&](int rank, int step) {
@@ -222,7 +222,7 @@ TEST(JobEnd, ALastFlushThatFailsIsLoggedAndTheJobEnds) {
 }
 
 TEST(JobEnd, BehindTheApplicationTheLastFlushGoesOnWhileTheLoopEnds) {
-  EndingJob job;
+  JobWithDeadline job;
   job.options.pipeline.mode = PipelineMode::background;
   job.options.persistent.every = 10;
   const Loop loop = job.run_loop(8, [&](int rank, int step) {
@@ -234,7 +234,7 @@ TEST(JobEnd, BehindTheApplicationTheLastFlushGoesOnWhileTheLoopEnds) {
 }
 
 TEST(JobEnd, RanksThatMakeDifferentCallsAreToldSo) {
-  EndingJob job;
+  JobWithDeadline job;
   const Failure failure = expect_all_threw(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();
     if (scope.rank == 1) (void)engine.should_exit();
@@ -247,7 +247,7 @@ TEST(JobEnd, RanksThatMakeDifferentCallsAreToldSo) {
 /// At every message of the call that finds out, and of the one before.
 TEST(JobEnd, ARankThatDiesInShouldExitHangsNobody) {
   std::uint64_t before = 0, after = 0;
-  const auto body = [&](EndingJob& job) {
+  const auto body = [&](JobWithDeadline& job) {
     return [&](RankScope& scope) {
       Engine engine = scope.make_engine();
       (void)engine.should_exit();
@@ -257,18 +257,18 @@ TEST(JobEnd, ARankThatDiesInShouldExitHangsNobody) {
     };
   };
   {
-    EndingJob job;
+    JobWithDeadline job;
     expect_all_returned(job.start([](RankScope& scope) { Engine engine = scope.make_engine(); }));
     before = job.events.at(1);
   }
   {
-    EndingJob job;
+    JobWithDeadline job;
     expect_all_returned(job.start(body(job)));
     after = job.events.at(1);
   }
   ASSERT_LT(before, after);
   for (std::uint64_t event = before; event < after; ++event) {
-    EndingJob job;
+    JobWithDeadline job;
     job.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, event, testing::StopKind::die); };
     const auto outcomes = job.start(body(job));
     EXPECT_TRUE(outcomes[1].died) << event;
@@ -286,7 +286,7 @@ void note_nothing(int /*signal*/) {}
 /// Ranks as threads share the process's signals: all of them heard it, and their engines share one handler.
 TEST(JobEnd, EnginesOfOneProcessShareItsSignals) {
   std::signal(SIGUSR1, note_nothing);
-  EndingJob job;
+  JobWithDeadline job;
   job.options.exit.signals = {"SIGUSR1"};
   job.real_signals = true;
   const Loop loop = job.run_loop(8, [&](int rank, int step) {
@@ -300,7 +300,7 @@ TEST(JobEnd, EnginesOfOneProcessShareItsSignals) {
 }
 
 TEST(JobEnd, NoSignalIsTouchedThatNobodyNamed) {
-  EndingJob job;
+  JobWithDeadline job;
   job.real_signals = true;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/recent.hpp"
+#include "base/recent_values.hpp"
 
 namespace kedge::engine::last_save_test {
 namespace {
@@ -153,8 +153,8 @@ TEST(LastSave, SaysWhatItChoseAndWhy) {
             "this run has not measured it yet)");
 }
 
-TEST(Recent, IsTheLargestOfTheLastOnes) {
-  Recent<3> recent;
+TEST(RecentValues, IsTheLargestOfTheLastOnes) {
+  RecentValues<3> recent;
   EXPECT_EQ(recent.largest(), std::nullopt);
   recent.add(-5);
   EXPECT_EQ(recent.largest(), -5);

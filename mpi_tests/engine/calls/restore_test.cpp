@@ -15,7 +15,7 @@ enum class Until { opened, saved, restored };
 bool run_while_rank_1_dies(Until until, std::uint64_t event, std::uint64_t& events) {
   SimulatedJob job(2);
   job.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, event, testing::StopKind::stop); };
-  bool timed_out = false;
+  bool timeout_error = false;
   job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     if (until == Until::opened) return;
@@ -26,14 +26,14 @@ bool run_while_rank_1_dies(Until until, std::uint64_t event, std::uint64_t& even
       failure = failure_of([&] { (void)engine.restore(State().add("values", values)); });
     }
     if (!failure || failure->code != ErrorCode::timeout) return;
-    timed_out = true;
+    timeout_error = true;
     // bad_state alone could also come from the communicator, or mean a call out of order.
     const Failure next = failure_of([&] { (void)engine.need_checkpoint(); }).value_or(Failure{});
     EXPECT_EQ(next.code, ErrorCode::bad_state) << to_string(next);
     EXPECT_NE(next.message.find("this engine is dead"), std::string::npos) << next.message;
   });
   events = job.events[1];
-  return timed_out;
+  return timeout_error;
 }
 
 /// Whoever waited in vain knows nothing of the others any more, wherever in the call that was.

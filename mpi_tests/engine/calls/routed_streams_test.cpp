@@ -19,14 +19,14 @@ class WatchedFile final : public ForwardingFile {
   WatchedFile(std::unique_ptr<fs::File> inner, std::atomic<std::uint64_t>& largest, std::function<void()> on_read)
       : ForwardingFile(std::move(inner)), largest_(largest), on_read_(std::move(on_read)) {}
 
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     note(bytes.size());
-    return ForwardingFile::copy_in(offset, bytes, crc);
+    return ForwardingFile::write_with_crc(offset, bytes, crc);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     note(bytes.size());
     if (on_read_) on_read_();
-    return ForwardingFile::copy_out(offset, bytes, crc);
+    return ForwardingFile::read_with_crc(offset, bytes, crc);
   }
   std::unique_ptr<fs::Mapping> map(std::uint64_t size_bytes) override {
     note(size_bytes);

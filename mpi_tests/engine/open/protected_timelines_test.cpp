@@ -49,7 +49,7 @@ TEST(ProtectedTimelines, R31_R32_EveryMixOfNodesWithAndWithoutALossGivesOneTimel
         fork.mix(pattern);
         if (lost >= 0) fork.job.disk.remove_all(store_of(lost));
         // A timeline can be had iff no set lacks more than one member of it.
-        const auto can_be_had = [&](bool of_first) {
+        const auto can_be_recovered = [&](bool of_first) {
           for (const auto& set : sets) {
             int missing = 0;
             for (const int rank : set) {
@@ -62,8 +62,8 @@ TEST(ProtectedTimelines, R31_R32_EveryMixOfNodesWithAndWithoutALossGivesOneTimel
         };
         const Opened opened = reopen(fork.job);
         ASSERT_FALSE(opened.failure) << to_string(*opened.failure);
-        const bool first = can_be_had(true);
-        const bool second = can_be_had(false);
+        const bool first = can_be_recovered(true);
+        const bool second = can_be_recovered(false);
         if (first && second) EXPECT_TRUE(opened.step == 20 || opened.step == 30) << opened.step;
         else EXPECT_EQ(opened.step, first ? 20 : second ? 30 : 1);
         EXPECT_EQ(opened.level, Level::protected_);

@@ -45,7 +45,7 @@ void restore_a_part(Engine& engine) {
   EXPECT_EQ(engine.restore(State().add("step", step)), "c");
 }
 
-TEST(Unproven, WhoWaitsForProtectionHearsOfTheDamage) {
+TEST(UnverifiedContainer, WhoWaitsForProtectionHearsOfTheDamage) {
   Job job(0);
   job.options.redundancy.every = 1;
   job.flip(container_of(job.disk, 1, "c"));
@@ -59,7 +59,7 @@ TEST(Unproven, WhoWaitsForProtectionHearsOfTheDamage) {
   EXPECT_TRUE(job.logged("found damage in a part of c"));
 }
 
-TEST(Unproven, DamagedParityLeavesRoomForTheNextCheckpoint) {
+TEST(UnverifiedContainer, DamagedParityLeavesRoomForTheNextCheckpoint) {
   Job job(1, 76);  // two containers and two parities
   job.surroundings = [](int, engine::Environment& environment) { environment.waits_for_worker = true; };
   job.flip(set_file_of(job.disk, format::SetFileKind::parity, 1, "c"));
@@ -70,7 +70,7 @@ TEST(Unproven, DamagedParityLeavesRoomForTheNextCheckpoint) {
   }));
 }
 
-TEST(Unproven, TheFirstCheckpointWaitsWhereItNeedsTheRoomOfWhatIsOlder) {
+TEST(UnverifiedContainer, TheFirstCheckpointWaitsWhereItNeedsTheRoomOfWhatIsOlder) {
   Job job(0, 40);  // two containers
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -82,7 +82,7 @@ TEST(Unproven, TheFirstCheckpointWaitsWhereItNeedsTheRoomOfWhatIsOlder) {
 }
 
 /// Between the look at the files and the first use of them: rank 0 says which was skipped.
-TEST(Unproven, WhatIsLostBeforeItIsUsedIsRecoveredAgain) {
+TEST(UnverifiedContainer, WhatIsLostBeforeItIsUsedIsRecoveredAgain) {
   for (const bool removed : {true, false}) {
     for (const bool protects : {true, false}) {
       SCOPED_TRACE(::testing::Message() << "removed " << removed << ", protects " << protects);

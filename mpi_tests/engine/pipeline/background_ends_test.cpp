@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "harness/blocking_file_system.hpp"
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
-#include "harness/held_file_system.hpp"
 #include "harness/real_run.hpp"
 #include "harness/several_starts.hpp"
 #include "kedge/transport.hpp"
@@ -39,7 +39,7 @@ TEST_F(BackgroundEnds, AnEngineDestroyedWithWorkUnderWayLosesNoCommit) {
   Gate gate;
   gate.close();
   job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
-    environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+    environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
   };
   std::thread opener;
   expect_all_returned(job.start([&](RankScope& scope) {

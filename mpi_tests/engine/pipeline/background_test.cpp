@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "harness/blocking_file_system.hpp"
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_communicator.hpp"
-#include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults::background_test {
@@ -46,7 +46,7 @@ class Background : public FlushFixture {
     job.options.pipeline.mode = PipelineMode::background;
     job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
       environment.waits_for_worker = false;
-      environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+      environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };
   }
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "harness/blocking_file_system.hpp"
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
-#include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "kedge/transport.hpp"
 #include "pipeline/worker.hpp"
@@ -28,7 +28,7 @@ class Completion : public FlushFixture, public testing::WithParamInterface<bool>
     job.options.pipeline.mode = GetParam() ? PipelineMode::background : PipelineMode::inline_;
     job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
       environment.waits_for_worker = false;
-      environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+      environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };
   }
 

@@ -15,14 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "harness/blocking_file_system.hpp"
+#include "harness/deferred_work_fixture.hpp"
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_communicator.hpp"
-#include "harness/held_file_system.hpp"
 #include "harness/outputs_fixture.hpp"
 #include "harness/real_run.hpp"
 #include "harness/several_starts.hpp"
-#include "harness/upkeep_fixture.hpp"
 #include "kedge/transport.hpp"
 
 namespace kedge::faults::finalize_test {
@@ -40,7 +40,7 @@ class Finalize : public FlushFixture {
     };
     job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
       environment.waits_for_worker = waits_for_worker;
-      environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+      environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };
   }
   /// What is held up goes on once rank 0 has said that it waits no longer: a write that has begun is waited for.
@@ -197,8 +197,8 @@ TEST_F(Finalize, WithoutTimeItNamesTheOutputsThatAreNotOnThePrefix) {
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       if (has_checkpoint) commit_step(engine, scope.rank, "a", 1);
-      put_out(engine, scope.rank, "p1", 7);
-      put_out(engine, scope.rank, "p2", 8);
+      write_output(engine, scope.rank, "p1", 7);
+      write_output(engine, scope.rank, "p2", 8);
       EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
     }));
     EXPECT_TRUE(has_said("2 of the outputs are in the node-local stores only (p1, p2). To flush")) << log;
@@ -267,7 +267,7 @@ TEST(FinalizeAlone, AWriteThatHangsIsLeftBehind) {
   Gate& gate = *new Gate;  // the thread that is left may use it to the end
   gate.close();
   engine::Environment environment = engine::Environment::system();
-  environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+  environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
   const auto promise = std::make_shared<std::promise<void>>();
   const std::future<void> over = promise->get_future();  // before that, its directory cannot be removed
   auto communicator = std::make_unique<ReportsThreadEnd>(single_process(), promise);
@@ -286,11 +286,11 @@ TEST(FinalizeAlone, AWriteThatHangsIsLeftBehind) {
   EXPECT_EQ(over.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "it did not end by itself";
 }
 
-class FinalizeProtects : public UpkeepFixture {};
+class FinalizeProtects : public DeferredWorkFixture {};
 
 /// Nothing has to get to the prefix, and protection is under way.
 TEST_F(FinalizeProtects, GivesUpOnProtectionToo) {
-  hold_new_parity();
+  block_new_parity();
   const std::jthread opener([this] {  // a file that is being made is waited for
     for (int turn = 0; turn < 1000 && !job.logged("finalize stopped waiting"); ++turn) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/cores.hpp"
+#include "harness/blocking_file_system.hpp"
 #include "harness/flush_fixture.hpp"
-#include "harness/held_file_system.hpp"
 #include "harness/model_devices.hpp"
 #include "harness/seconds_of.hpp"
 #include "harness/several_starts.hpp"
@@ -134,7 +134,7 @@ bool gets_on_during(PersistentJob& job, const std::function<void(Engine&)>& befo
   bool got_on = false;
   job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
     environment.waits_for_worker = false;
-    environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+    environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
   };
   job.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
     if (rank != 0) return own;
@@ -185,7 +185,7 @@ TEST_F(Gentle, WorkGoesOnWhileSaveWaitsForAGpu) {
   job.surroundings = [&](int rank, engine::Environment& environment) {
     environment.waits_for_worker = false;
     environment.devices = devices[static_cast<std::size_t>(rank)];
-    environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+    environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
   };
   expect_all_returned(job.start([&](RankScope& scope) {
     ModelDevices& own = *devices[static_cast<std::size_t>(scope.rank)];

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "harness/upkeep_fixture.hpp"
+#include "harness/deferred_work_fixture.hpp"
 
 namespace kedge::faults::removal_behind_test {
 namespace {
 
-class RemovalBehind : public UpkeepFixture {
+class RemovalBehind : public DeferredWorkFixture {
  protected:
   RemovalBehind() {
     job.options.persistent.every = 1;
@@ -31,7 +31,7 @@ TEST_F(RemovalBehind, IsWaitedForByNoCheckpoint) {
     once(engine, scope.rank, [&] { gate.close(); });
     commit_step(engine, scope.rank, "b", 2);
     engine.wait("b", Level::persistent);
-    once(engine, scope.rank, [&] { await_held(1); });
+    once(engine, scope.rank, [&] { await_blocked(1); });
     EXPECT_EQ(engine.counters().pending, 0U);
     commit_step(engine, scope.rank, "c", 3);
     EXPECT_EQ(engine.level("c"), Level::local);
@@ -56,7 +56,7 @@ TEST_F(RemovalBehind, IsWaitedForByAPin) {
     commit_step(engine, scope.rank, "b", 2);
     engine.wait("b", Level::persistent);
     once(engine, scope.rank, [&] {
-      await_held(1);
+      await_blocked(1);
       opener.open();
     });
     told.put(scope.rank, failure_of([&] { engine.pin("a"); }));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/calls/snapshot_fixture.hpp"
-#include "harness/held_file_system.hpp"
+#include "harness/blocking_file_system.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::faults::snapshot_levels_test {
@@ -23,7 +23,7 @@ class SnapshotLevels : public DeviceSnapshot {
     const auto ordinary = job.surroundings;
     job.surroundings = [this, ordinary](int rank, engine::Environment& environment) {
       ordinary(rank, environment);
-      environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+      environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };
   }
   /// Nothing else is done meanwhile. COLLECTIVE.

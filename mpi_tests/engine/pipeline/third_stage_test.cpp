@@ -19,7 +19,7 @@ class IndexStage final : public pipeline::Stage {
   }
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const pipeline::CommitFiles& files) override {
     const std::uint64_t bytes = group.sum(files.container->size_bytes());
-    return group.try_together([&] {
+    return group.try_on_all_ranks([&] {
       if (files.commit.tag == "bad") throw Error(ErrorCode::io, "no index today");
       if (group.is_root()) lines_.push_back(compose("{} {}", files.commit.tag, bytes != 0));
     });

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/upkeep_fixture.hpp"
+#include "harness/deferred_work_fixture.hpp"
 
 namespace kedge::faults::upkeep_ends_test {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using format::SetFileKind;
 
 /// "a" is committed and protected, and a byte of rank 1's parity flipped.
-class UpkeepEnds : public UpkeepFixture {
+class UpkeepEnds : public DeferredWorkFixture {
  protected:
   UpkeepEnds() { commit_and_flip(job); }
 

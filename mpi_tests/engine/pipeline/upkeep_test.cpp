@@ -13,18 +13,18 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "harness/upkeep_fixture.hpp"
+#include "harness/deferred_work_fixture.hpp"
 
 namespace kedge::faults::upkeep_test {
 namespace {
 
 using format::SetFileKind;
 
-class Upkeep : public UpkeepFixture {};
+class Upkeep : public DeferredWorkFixture {};
 
 TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
   commit_protected({{"a", 1}});
-  hold_reads();
+  block_reads();
   LateOpener opener(gate);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -33,7 +33,7 @@ TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
     EXPECT_EQ(load_step(engine, scope.rank), 1);
     engine.close();
     once(engine, scope.rank, [&] {
-      await_held(4);
+      await_blocked(4);
       opener.open();
     });
     engine.finalize();  // which waits for it
@@ -45,7 +45,7 @@ TEST_F(Upkeep, AContainerOfWhatIsOpenedIsReadBefore) {
   commit_protected({{"a", 1}});
   job.disk.flip_bit(faults::container_of(job.disk, 2, "a"),
                     inside_large(job.disk, faults::container_of(job.disk, 2, "a")));
-  hold_reads();
+  block_reads();
   gate.open();
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -89,7 +89,7 @@ TEST_F(Upkeep, FlippedParityIsFoundAndRepairedAndALostNodeComesBackFromIt) {
 TEST_F(Upkeep, ADamagedProtectionCountsNot) {
   commit_protected({{"a", 1}});
   flip_parity(1, "a");
-  hold_new_parity();
+  block_new_parity();
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_EQ(engine.open(), "a");
@@ -139,10 +139,10 @@ TEST_F(Upkeep, ACommitIsNotKeptWaiting) {
   job.options.store.keep = 2;
   commit_protected({{"a", 1}});
   flip_parity(2, "a");
-  hold_reads();
+  block_reads();
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    open_while_reads_are_held(engine, scope.rank);
+    open_with_blocked_reads(engine, scope.rank);
     commit_step(engine, scope.rank, "b", 2);
     once(engine, scope.rank, [&] { gate.open(); });
     engine.wait("b", Level::protected_);
@@ -162,7 +162,7 @@ TEST_F(Upkeep, RanksMayHearOfACommitOneAfterTheOther) {
   job.options.store.keep = 2;
   commit_protected({{"a", 1}, {"b", 2}});
   job.options.events.path = "/prefix/events";
-  hold_reads();
+  block_reads();
   std::atomic<bool> commits = false;
   holds.appending = [&](const std::string& path) {
     if (!commits) return;
@@ -174,7 +174,7 @@ TEST_F(Upkeep, RanksMayHearOfACommitOneAfterTheOther) {
     EXPECT_EQ(engine.open(), "b");
     engine.close();
     once(engine, scope.rank, [&] {
-      await_held(4);
+      await_blocked(4);
       commits = true;
     });
     commit_step(engine, scope.rank, "c", 3);
@@ -188,10 +188,10 @@ TEST_F(Upkeep, RanksMayHearOfACommitOneAfterTheOther) {
 TEST_F(Upkeep, WhatIsSupersededIsLeftAlone) {
   commit_protected({{"a", 1}});
   flip_parity(2, "a");
-  hold_reads();
+  block_reads();
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    open_while_reads_are_held(engine, scope.rank);
+    open_with_blocked_reads(engine, scope.rank);
     commit_step(engine, scope.rank, "b", 2);
     commit_step(engine, scope.rank, "c", 3);
     once(engine, scope.rank, [&] { gate.open(); });
@@ -339,7 +339,7 @@ TEST_F(Upkeep, ACheckpointThatLooksAtTheStoresWaitsForTheWorker) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_EQ(engine.open(), "b");
-    once(engine, scope.rank, [&] { await_held(4); });  // before they hear that it is not worth reading
+    once(engine, scope.rank, [&] { await_blocked(4); });  // before they hear that it is not worth reading
     load_damaged(engine, scope.rank);
     once(engine, scope.rank, [&] {
       opener = std::jthread([&] {

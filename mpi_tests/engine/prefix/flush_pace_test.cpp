@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/paced.hpp"
+#include "fs/rate_limiter.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/probed_file_system.hpp"
 #include "harness/several_starts.hpp"
@@ -51,7 +51,7 @@ TEST(FlushPace, ANodeWritesNoFasterThanTheLimit) {
 
 TEST(FlushPace, TimeThatNothingWasWrittenIsNotMadeUpFor) {
   FakeClock clock;
-  fs::Pace pace(clock, 100);
+  fs::RateLimiter pace(clock, 100);
   pace.pass(100);
   EXPECT_EQ(clock.seconds(), 0);
   pace.pass(50);
@@ -95,7 +95,7 @@ TEST(FlushPace, RankZeroMeasuresOnceHowAllRanksWrite) {
     }));
     EXPECT_TRUE(job.logged("prefix /prefix: large writes " + one.words)) << one.words;
     if (one.measured == 0) continue;
-    EXPECT_EQ(systems[0]->probed.storage, fs::ProbePlace::Storage::fresh);
+    EXPECT_EQ(systems[0]->probed.storage, fs::ProbeTarget::Storage::fresh);
     EXPECT_EQ(systems[0]->probed.directory, "/prefix/.kedge/test");
   }
 }

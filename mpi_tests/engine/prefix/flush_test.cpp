@@ -239,11 +239,11 @@ TEST_F(FlushTest, AnUnchangedStructureCostsNoHdf5Call) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
     (void)engine.need_checkpoint();  // all are through
-    const std::uint64_t entries = format::hdf5_entries();
+    const std::uint64_t entries = format::hdf5_call_count();
     (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "b", 2);
     (void)engine.need_checkpoint();
-    EXPECT_EQ(format::hdf5_entries(), entries);
+    EXPECT_EQ(format::hdf5_call_count(), entries);
     EXPECT_EQ(engine.level("b"), Level::persistent);
   }));
 }
@@ -259,12 +259,12 @@ std::uint64_t hdf5_calls_of_the_third(const Options& options, const Make& make) 
     Engine engine = scope.make_engine();
     for (int i = 0; i < 3; ++i) {
       (void)engine.need_checkpoint();  // all are through
-      const std::uint64_t before = format::hdf5_entries();
+      const std::uint64_t before = format::hdf5_call_count();
       (void)engine.need_checkpoint();
       make(engine, i);
       engine.commit();
       (void)engine.need_checkpoint();
-      if (scope.rank == 0) calls = format::hdf5_entries() - before;
+      if (scope.rank == 0) calls = format::hdf5_call_count() - before;
       EXPECT_EQ(engine.level(compose("t{}", i)), Level::persistent);
     }
   }));

@@ -135,7 +135,7 @@ TEST_F(FullPrefix, TheLastWholeOneStaysUnderBrokenOnes) {
 
 /// An output is no checkpoint to fall back on, so one beside it stays; and it is never removed to make room.
 TEST_F(FullPrefix, OutputsAreNothingToFallBackOnAndMakeNoRoom) {
-  const auto put_out = [&](const Tag& tag) {
+  const auto write_output = [&](const Tag& tag) {
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_TRUE(engine.open().has_value());
@@ -148,7 +148,7 @@ TEST_F(FullPrefix, OutputsAreNothingToFallBackOnAndMakeNoRoom) {
   };
   job.options.persistent.keep = 2;
   job.disk.remove_all(container_of(job, "t2", 1));
-  put_out("p1");
+  write_output("p1");
   leave(one_bytes / 2);
   EXPECT_FALSE(flushes({{"a", 4}}));
   EXPECT_THAT(tags(job), testing::IsSupersetOf({"t1", "p1"}));

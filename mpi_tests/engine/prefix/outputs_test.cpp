@@ -73,8 +73,8 @@ TEST_F(Outputs, OneThatCannotBeFlushedStaysUntilItCan) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
     once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-    put_out(engine, scope.rank, "p1", 2);
-    put_out(engine, scope.rank, "p2", 3);
+    write_output(engine, scope.rank, "p1", 2);
+    write_output(engine, scope.rank, "p2", 3);
     commit_step(engine, scope.rank, "b", 4);
     EXPECT_EQ(engine.level("p1"), Level::protected_);
     EXPECT_EQ(engine.level("p2"), Level::protected_);
@@ -96,8 +96,8 @@ TEST_F(Outputs, OneThatIsOwedMakesNoCheckpointDue) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
     once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-    put_out(engine, scope.rank, "p1", 2);
-    put_out(engine, scope.rank, "p2", 3);
+    write_output(engine, scope.rank, "p1", 2);
+    write_output(engine, scope.rank, "p2", 3);
     once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", {}); });
     for (int step = 4; step < 7; ++step) commit_step(engine, scope.rank, compose("s{}", step), step);
     EXPECT_EQ(engine.level("s6"), Level::protected_);
@@ -114,7 +114,7 @@ TEST_F(Outputs, OneThatAnEarlierStartLeftInTheStoresIsFlushedByTheNext) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-      put_out(engine, scope.rank, "p1", 2);
+      write_output(engine, scope.rank, "p1", 2);
     }));
     job.disk.set_volume("/prefix", {});
     make(job, finalize ? Steps{} : Steps{{"b", 3}}, finalize);
@@ -130,7 +130,7 @@ TEST_F(Outputs, NoOptionRemovesOneThatIsInTheStoresOnly) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-      put_out(engine, scope.rank, "p1", 2);
+      write_output(engine, scope.rank, "p1", 2);
       engine.finalize();
     }));
     EXPECT_TRUE(job.logged("of the outputs could not be flushed")) << "on_exit " << static_cast<int>(on_exit);
@@ -162,7 +162,7 @@ TEST_F(Outputs, IsProtectedUntilItIsFlushed) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
     once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-    put_out(engine, scope.rank, "p1", 7);
+    write_output(engine, scope.rank, "p1", 7);
   }));
   job.disk.set_volume("/prefix", {});
   lose_stores(job, {1});
@@ -182,7 +182,7 @@ TEST_F(Outputs, OneThatIsFlushedIsStillKnown) {
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       if (!finds_room) once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-      put_out(engine, scope.rank, "p1", 1);
+      write_output(engine, scope.rank, "p1", 1);
       if (!finds_room) once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", {}); });
       commit_step(engine, scope.rank, "a", 2);
       engine.wait("p1", Level::persistent);
@@ -236,8 +236,8 @@ TEST_F(Outputs, OneThatANodeTookAlongIsRebuiltAndFlushedByTheNextStart) {
       Engine engine = scope.make_engine();
       if (has_checkpoint) commit_step(engine, scope.rank, "a", 1);
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-      put_out(engine, scope.rank, "p1", 7);
-      put_out(engine, scope.rank, "p2", 8);
+      write_output(engine, scope.rank, "p1", 7);
+      write_output(engine, scope.rank, "p2", 8);
       if (has_checkpoint) commit_step(engine, scope.rank, "b", 2);
     }));
     job.disk.set_volume("/prefix", {});
@@ -288,7 +288,7 @@ TEST_F(Outputs, ChangesNothingOfWhenACheckpointIsDue) {
         due.push_back(step);
         commit_step(engine, scope.rank, compose("s{}", step), step);
       }
-      put_out(engine, scope.rank, compose("p{}", step), step);
+      write_output(engine, scope.rank, compose("p{}", step), step);
     }
     EXPECT_EQ(due, (std::vector<int>{3, 6, 9}));
   }));

@@ -14,9 +14,9 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
-#include "persist/posix_tier.hpp"
+#include "persist/posix_prefix_storage.hpp"
+#include "persist/prefix_retention.hpp"
 #include "persist/run_records.hpp"
-#include "persist/tier_retention.hpp"
 
 namespace kedge::faults::overtaken_test {
 namespace {
@@ -99,7 +99,7 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   persist::RunRecords old_records(file_system, "/prefix", "overtaken");
   (void)old_records.take_incarnation();
   old_records.begin_incarnation({});
-  persist::PosixTier old_prefix(file_system, "/prefix", {}, &old_records);
+  persist::PosixPrefixStorage old_prefix(file_system, "/prefix", {}, &old_records);
   persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
   entry.commit.tag = "z";
   ++entry.commit.generation;
@@ -121,9 +121,9 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   expect_busy("discard", [&] { old_prefix.discard(entry); });
   expect_busy("remove", [&] { old_prefix.remove(entries.back()); });
   expect_busy("sweep", [&] { (void)old_prefix.sweep(entry.commit.run_id); });
-  persist::TierHistory history;
+  persist::PrefixCommitList history;
   const persist::Retained retained =
-      persist::retain(old_prefix, old_records, history, {entry.commit.run_id, 1, {}, {}});
+      persist::retract_old_commits(old_prefix, old_records, history, {entry.commit.run_id, 1, {}, {}});
   ASSERT_TRUE(retained.failure);
   EXPECT_EQ(retained.failure->code, ErrorCode::busy);
   EXPECT_TRUE(retained.removed.empty());

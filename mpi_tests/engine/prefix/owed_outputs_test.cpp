@@ -20,7 +20,7 @@ class OwedOutputs : public OutputsFixture {
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-      put_out(engine, scope.rank, "p1", 7);
+      write_output(engine, scope.rank, "p1", 7);
     }));
     job.disk.set_volume("/prefix", {});
   }
@@ -53,7 +53,7 @@ TEST_F(OwedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce) {
         Engine engine = scope.make_engine();
         if (opens_first && engine.open()) engine.close();
         for (int step = 0; step < 3; ++step) commit_step(engine, scope.rank, compose("s{}-{}", start, step), step);
-        put_out(engine, scope.rank, compose("q{}", start), 9);
+        write_output(engine, scope.rank, compose("q{}", start), 9);
         engine.finalize();
       }));
       EXPECT_EQ(times_logged(job, "the output p1 is not on the prefix: 4 ranks wrote it, and this job has 2."),
@@ -125,7 +125,7 @@ TEST_F(OwedOutputs, OneOfWhichTooLittleIsLeftIsToldByName) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
     once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-    put_out(engine, scope.rank, "p1", 7);
+    write_output(engine, scope.rank, "p1", 7);
   }));
   job.disk.set_volume("/prefix", {});
   lose_stores(job, {1});
@@ -145,7 +145,7 @@ TEST_F(OwedOutputs, SteppingBackDiscardsNone) {
       commit_step(engine, scope.rank, "a", 1);
       if (!is_flushed) once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
       commit_step(engine, scope.rank, "b", 2);
-      put_out(engine, scope.rank, "p1", 7);
+      write_output(engine, scope.rank, "p1", 7);
     }));
     job.disk.set_volume("/prefix", {});
     expect_all_returned(job.start([&](RankScope& scope) {
@@ -171,8 +171,8 @@ TEST_F(OwedOutputs, OneThatARemovedStoreTookAlongIsToldByName) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-      put_out(engine, scope.rank, "p1", 7);
-      put_out(engine, scope.rank, "p2", 8);
+      write_output(engine, scope.rank, "p1", 7);
+      write_output(engine, scope.rank, "p2", 8);
       once(engine, scope.rank, [&] {
         job.disk.set_volume("/prefix", {});
         lose_stores(job, all_of_it ? std::vector<int>{0, 1} : std::vector<int>{1});
@@ -201,11 +201,11 @@ TEST_F(OwedOutputs, APrefixThatIsOutOfOrderIsSaidOnce) {
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
-      put_out(engine, scope.rank, "p1", 1);
+      write_output(engine, scope.rank, "p1", 1);
       for (int step = 1; step < 4; ++step) commit_step(engine, scope.rank, compose("a{}", step), step);
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", broken); });
       for (int step = 4; step < 7; ++step) commit_step(engine, scope.rank, compose("a{}", step), step);
-      put_out(engine, scope.rank, "p2", 2);
+      write_output(engine, scope.rank, "p2", 2);
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", {}); });
       for (int step = 7; step < 10; ++step) commit_step(engine, scope.rank, compose("a{}", step), step);
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });

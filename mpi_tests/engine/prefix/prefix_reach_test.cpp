@@ -20,7 +20,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
-#include "persist/posix_tier.hpp"
+#include "persist/posix_prefix_storage.hpp"
 #include "persist/run_records.hpp"
 
 namespace kedge::faults::prefix_reach_test {
@@ -242,7 +242,7 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
   persist::RunRecords records(file_system, "/prefix", job.options.run);
   (void)records.take_incarnation();
   records.begin_incarnation({});
-  persist::PosixTier prefix(file_system, "/prefix", job.options.persistent, &records);
+  persist::PosixPrefixStorage prefix(file_system, "/prefix", job.options.persistent, &records);
   persist::TagEntry entry = list(job).entries.front();
   const auto before = job.disk.snapshot();
   fs::FileStatus status = before.at(directory_of(job, "a")).status;
@@ -276,12 +276,12 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedManifestFirst) {
   persist::RunRecords old_records(file_system, "/prefix", job.options.run);
   (void)old_records.take_incarnation();
   old_records.begin_incarnation({});
-  old_records.note_unfinished(entry.directory);
+  old_records.mark_unfinished(entry.directory);
   file_system->rename(directory + "/checkpoint.h5", directory + "/checkpoint.h5.new");  // about to be renamed back
   persist::RunRecords new_records(file_system, "/prefix", job.options.run);
   (void)new_records.take_incarnation();
   new_records.begin_incarnation({});
-  persist::PosixTier prefix(file_system, "/prefix", job.options.persistent, &new_records);
+  persist::PosixPrefixStorage prefix(file_system, "/prefix", job.options.persistent, &new_records);
   const auto before = job.disk.snapshot();
   for (std::uint64_t n = 1; n < 20; ++n) {
     job.disk.restore(before);

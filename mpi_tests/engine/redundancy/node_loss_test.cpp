@@ -53,7 +53,7 @@ class Oracle {
     check(param);
   }
 
-  [[nodiscard]] bool can_be_had(const Nodes& lost) const { return lost_set(lost) == nullptr; }
+  [[nodiscard]] bool can_be_recovered(const Nodes& lost) const { return lost_set(lost) == nullptr; }
   /// The set of the lowest rank that cannot be had again.
   [[nodiscard]] const std::vector<int>* lost_set(const Nodes& lost) const {
     const std::vector<int>* worst = nullptr;
@@ -130,7 +130,7 @@ TEST_P(NodeLoss, R31_R32_EverySubsetOfNodesIsRecoveredExactlyWithinTheTolerance)
     job.disk.restore(committed);
     lose(job, lost);
     const Opened opened = reopen(job);
-    if (!oracle.can_be_had(lost)) {
+    if (!oracle.can_be_recovered(lost)) {
       ASSERT_TRUE(opened.failure);
       if (static_cast<int>(lost.size()) < param.nodes) expect_named(*opened.failure, oracle, lost);
       continue;

@@ -183,17 +183,17 @@ TEST_P(Permuted, R31_DamageInASourceIsALossBeforeAndDuringTheMove) {
 }
 
 TEST(Relocation, R34_R43_UnequalNodesChangePlaces) {
-  struct Layouts {
+  struct LayoutPolicy {
     Scheme scheme;
     std::vector<int> before, now;
   };
-  const std::vector<Layouts> cases = {
+  const std::vector<LayoutPolicy> cases = {
       {Scheme::xor_, {3, 2, 2, 1}, {2, 2, 2, 2}}, {Scheme::xor_, {2, 2, 2, 2}, {3, 3, 2}},
       {Scheme::xor_, {4, 2, 2}, {3, 3, 2}},       {Scheme::xor_, {4, 3, 1}, {1, 3, 4}},
       {Scheme::xor_, {1, 1, 1}, {1, 1, 1}},       {Scheme::partner, {4, 4}, {4, 2, 2}},
       {Scheme::partner, {3, 3, 2}, {4, 4}},       {Scheme::partner, {3, 2, 2}, {2, 2, 3}},
   };
-  for (const Layouts& layouts : cases) {
+  for (const LayoutPolicy& layouts : cases) {
     SCOPED_TRACE(compose("{} {} to {}", to_string(layouts.scheme), testing::PrintToString(layouts.before),
                          testing::PrintToString(layouts.now)));
     Job job(on_nodes(layouts.before), layouts.scheme);

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "harness/blocking_file_system.hpp"
 #include "harness/engine_checks.hpp"
-#include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "store/file_name.hpp"
 
@@ -63,7 +63,7 @@ class RemovedStore : public testing::TestWithParam<Removal> {
     job.options.persistent.path = directory + "/prefix";
     job.options.persistent.every = 0;
     job.surroundings = [this](int, engine::Environment& environment) {
-      environment.file_system = std::make_shared<HeldFileSystem>(fs::posix_file_system(), gate);
+      environment.file_system = std::make_shared<BlockingFileSystem>(fs::posix_file_system(), gate);
     };
   }
   void TearDown() override {

@@ -16,9 +16,9 @@
 namespace kedge::faults::launch_test {
 namespace {
 
-persist::Starter starter(const Variables& variables, const std::string& process = "vm/17@5",
-                         const std::string& daemon = "") {
-  return engine::find_starter(from(variables), {process, "vm/3@1", daemon}, 2);
+persist::LaunchInfo launch_info(const Variables& variables, const std::string& process = "vm/17@5",
+                                const std::string& daemon = "") {
+  return engine::find_launch_info(from(variables), {process, "vm/3@1", daemon}, 2);
 }
 
 TEST(Launch, IsWhatTheLauncherSays) {
@@ -27,21 +27,21 @@ TEST(Launch, IsWhatTheLauncherSays) {
                          {"OMPI_COMM_WORLD_SIZE", "4"},
                          {"PMIX_NAMESPACE", "x"},
                          {"SLURM_JOB_ID", "7"}};
-  persist::Starter found = starter(mpirun);
-  EXPECT_EQ(found, (persist::Starter{"OMPI_MCA_orte_precondition_transports a-b, job 7", 2, 4, 2, "", "", {}}));
-  EXPECT_EQ(starter(mpirun, "vm/18@5"), found);
+  persist::LaunchInfo found = launch_info(mpirun);
+  EXPECT_EQ(found, (persist::LaunchInfo{"OMPI_MCA_orte_precondition_transports a-b, job 7", 2, 4, 2, "", "", {}}));
+  EXPECT_EQ(launch_info(mpirun, "vm/18@5"), found);
 
   const Variables srun{
       {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}};
-  found = starter(srun);
-  EXPECT_EQ(found, (persist::Starter{"Slurm step 0, job 7", 3, 8, 2, "", "", {}}));
+  found = launch_info(srun);
+  EXPECT_EQ(found, (persist::LaunchInfo{"Slurm step 0, job 7", 3, 8, 2, "", "", {}}));
   Variables again = srun;
   again["SLURM_RESTART_COUNT"] = "1";
-  EXPECT_NE(starter(again).launch, found.launch) << "a job that was queued again is another launch";
+  EXPECT_NE(launch_info(again).launch, found.launch) << "a job that was queued again is another launch";
   again["PMIX_NAMESPACE"] = "slurm.pmix.7.0";
-  const std::string first = starter(again).launch;
+  const std::string first = launch_info(again).launch;
   again["SLURM_RESTART_COUNT"] = "2";
-  EXPECT_NE(starter(again).launch, first);
+  EXPECT_NE(launch_info(again).launch, first);
 }
 
 TEST(Launch, TheBatchSystemsJobHasOneNameWhereverItIsAskedFor) {
@@ -85,19 +85,21 @@ TEST(Launch, AStoreSaysWhichJobUsedItLast) {
 }
 
 TEST(Launch, IsTheProcessWhereNobodyLaunchesIt) {
-  EXPECT_EQ(starter({}), (persist::Starter{"process vm/17@5", -1, -1, 2, "", "", {}}));
+  EXPECT_EQ(launch_info({}), (persist::LaunchInfo{"process vm/17@5", -1, -1, 2, "", "", {}}));
   // In a Slurm script, beside srun: variables of the job, but of no step.
-  EXPECT_EQ(starter({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).launch,
+  EXPECT_EQ(launch_info({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).launch,
             "process vm/17@5, job 7");
-  EXPECT_EQ(starter({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), (persist::Starter{"process vm/3@1", 1, 2, 2, "", "", {}}));
-  EXPECT_EQ(starter({{"OMPI_MCA_orte_precondition_transports", "a-b"}}, "").launch, "") << "no identity asked for";
+  EXPECT_EQ(launch_info({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}),
+            (persist::LaunchInfo{"process vm/3@1", 1, 2, 2, "", "", {}}));
+  EXPECT_EQ(launch_info({{"OMPI_MCA_orte_precondition_transports", "a-b"}}, "").launch, "") << "no identity asked for";
 }
 
 TEST(Launch, ByMpichsDaemonIsKnownByItWhateverSlurmSays) {
   const Variables hydra{{"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "1"}, {"SLURM_PROCID", "0"},
                         {"SLURM_STEP_NUM_TASKS", "2"}, {"PMI_RANK", "3"},      {"PMI_SIZE", "8"}};
-  EXPECT_EQ(starter(hydra, "vm/17@5", "vm/9@2"), (persist::Starter{"process vm/9@2, job 7", 3, 8, 2, "", "", {}}));
-  EXPECT_EQ(starter(hydra), (persist::Starter{"Slurm step 1, job 7", 3, 8, 2, "", "", {}})) << "srun --mpi=pmi2";
+  EXPECT_EQ(launch_info(hydra, "vm/17@5", "vm/9@2"),
+            (persist::LaunchInfo{"process vm/9@2, job 7", 3, 8, 2, "", "", {}}));
+  EXPECT_EQ(launch_info(hydra), (persist::LaunchInfo{"Slurm step 1, job 7", 3, 8, 2, "", "", {}})) << "srun --mpi=pmi2";
 }
 
 TEST(Launch, IsNotWhatSomebodySetByHand) {
@@ -106,39 +108,39 @@ TEST(Launch, IsNotWhatSomebodySetByHand) {
                            {"SLURM_STEP_ID", "1"},
                            {"SLURM_PROCID", "2"},
                            {"SLURM_STEP_NUM_TASKS", "4"}};
-  EXPECT_EQ(starter(constant), (persist::Starter{"Slurm step 1, job 7", 2, 4, 2, "", "", {}}));
+  EXPECT_EQ(launch_info(constant), (persist::LaunchInfo{"Slurm step 1, job 7", 2, 4, 2, "", "", {}}));
 }
 
 TEST(Launch, InAShellThatSrunStartedIsTheProcess) {
   Variables shell{{"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "0"},     {"SLURM_PROCID", "0"},
                   {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PTY_PORT", "4711"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}};
-  EXPECT_EQ(starter(shell).launch, "process vm/17@5, job 7");
+  EXPECT_EQ(launch_info(shell).launch, "process vm/17@5, job 7");
   shell["PMI_RANK"] = "0";
-  EXPECT_EQ(starter(shell).launch, "process vm/3@1, job 7");
+  EXPECT_EQ(launch_info(shell).launch, "process vm/3@1, job 7");
 }
 
 TEST(Launch, ByPmixOutsideOfSlurmHasOpenMpisSize) {
   const Variables prterun{{"PMIX_NAMESPACE", "prterun-vm-5@1"}, {"PMIX_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
-  EXPECT_EQ(starter(prterun), (persist::Starter{"PMIX_NAMESPACE prterun-vm-5@1", 2, 4, 2, "", "", {}}));
+  EXPECT_EQ(launch_info(prterun), (persist::LaunchInfo{"PMIX_NAMESPACE prterun-vm-5@1", 2, 4, 2, "", "", {}}));
 }
 
 TEST(Launch, OfTorchrunIsEachOfItsRestarts) {
   Variables torchrun{{"TORCHELASTIC_RUN_ID", "none"},     {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"},
                      {"TORCHELASTIC_RESTART_COUNT", "0"}, {"RANK", "1"},        {"WORLD_SIZE", "3"}};
-  const persist::Starter found = starter(torchrun);
+  const persist::LaunchInfo found = launch_info(torchrun);
   EXPECT_TRUE(says(found.launch, {"process vm/3@1", "restart 0"})) << found.launch;
   EXPECT_EQ((std::pair{found.first, found.launched}), (std::pair{1, 3}));
   torchrun["TORCHELASTIC_RESTART_COUNT"] = "1";
-  EXPECT_NE(starter(torchrun).launch, found.launch);
+  EXPECT_NE(launch_info(torchrun).launch, found.launch);
 }
 
 TEST(Launch, ArrayTasksOfAllBatchSystems) {
   for (const std::string name :
        {"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"})
-    EXPECT_EQ(starter({{name, "12"}}).array_task, "12") << name;
-  EXPECT_EQ(starter({{"SLURM_ARRAY_TASK_ID", "0"}}).array_task, "0");
-  EXPECT_EQ(starter({{"LSB_JOBINDEX", "0"}}).array_task, "") << "no array";
-  EXPECT_EQ(starter({{"SGE_TASK_ID", "undefined"}}).array_task, "") << "no array";
+    EXPECT_EQ(launch_info({{name, "12"}}).array_task, "12") << name;
+  EXPECT_EQ(launch_info({{"SLURM_ARRAY_TASK_ID", "0"}}).array_task, "0");
+  EXPECT_EQ(launch_info({{"LSB_JOBINDEX", "0"}}).array_task, "") << "no array";
+  EXPECT_EQ(launch_info({{"SGE_TASK_ID", "undefined"}}).array_task, "") << "no array";
 }
 
 TEST(RunOfPart, IsTheRunsNameAndTheCommunicators) {

@@ -87,7 +87,7 @@ TEST_F(Lineages, StoresOfBothAreMoreThanAdoptionCanTell) {
 /// Generations begin anew with each run: the older one may have the higher ones.
 TEST_F(Lineages, TheRunThatWasGivenUpDoesNotComeBackFromItsManifests) {
   commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
-  job.let_pass(std::chrono::seconds(1));
+  job.advance_clock(std::chrono::seconds(1));
   job.options.open.fresh = true;
   commit_steps(job, {{"new", 20}});
   job.options.open.fresh = false;
@@ -280,7 +280,7 @@ TEST_F(Lineages, AStoreThatHasOutputsAloneStopsAStartOnAReplacedPrefix) {
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       once(engine, scope.rank, [&] { job.disk.set_volume("/case/checkpoints", full); });
-      put_out(engine, scope.rank, "p1", 7);
+      write_output(engine, scope.rank, "p1", 7);
     }));
     job.disk.set_volume("/case/checkpoints", {});
     job.disk.remove_all("/case/checkpoints");

@@ -263,8 +263,8 @@ TEST_F(MovedPrefix, TheRecordRemembersTheLastSixteenPlaces) {
   const auto found =
       persist::read_run_record(*job.disk.view(0), persist::records_directory(at + "/checkpoints", "main"));
   ASSERT_TRUE(found.record);
-  EXPECT_EQ(found.record->former.size(), 16U);
-  EXPECT_EQ(found.record->former.front(), "/place-18/checkpoints");
+  EXPECT_EQ(found.record->former_prefixes.size(), 16U);
+  EXPECT_EQ(found.record->former_prefixes.front(), "/place-18/checkpoints");
 }
 
 TEST_F(MovedPrefix, WhoIsRemovedWhereItMovedToIsNotResumedFromMemory) {

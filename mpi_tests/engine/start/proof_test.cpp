@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "engine/proof.hpp"
+#include "engine/sharing_check.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/start_each.hpp"
@@ -289,8 +289,8 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
       later.remove_nonces();
     });
     communicator.connect(Deadline::never());
-    (void)engine::prove_prefix(comm::Group(communicator, std::chrono::hours(1)), {*file_system, "/prefix", run, ""},
-                               comm::Topology{{0}, {0}, 0, {}}, &records);
+    (void)engine::require_shared_prefix(comm::Group(communicator, std::chrono::hours(1)),
+                                        {*file_system, "/prefix", run, ""}, comm::Topology{{0}, {0}, 0, {}}, &records);
   });
   const auto failure = expect_all_threw(outcomes, ErrorCode::busy);
   EXPECT_TRUE(says(failure.message, {"has taken over"})) << failure.message;

@@ -113,9 +113,9 @@ TEST_F(Succession, APartThatRunsIsSeenByTheOthers) {
          once(engine, scope.rank, [&] {
            persist::RunRecords records(job.disk.view(0), "/prefix", "test");
            (void)records.take_incarnation({"OMPI_MCA_orte_precondition_transports k", 2, 4, 2, "", "", {}});
-           const auto before = records.start_before();
+           const auto before = records.previous_start();
            ASSERT_TRUE(before);
-           EXPECT_EQ(before->starter.first, 0);
+           EXPECT_EQ(before->launch_info.first, 0);
            records.withdraw_incarnation();
          });
          engine.finalize();
@@ -194,7 +194,7 @@ TEST_F(Succession, AStartThatWasRefusedIsNobodysPredecessor) {
   persist::RunRecords third(job.disk.view(0), "/prefix", "test");
   (void)third.take_incarnation({"third", -1, -1, 2, "3", "", {}});
   second.withdraw_incarnation();
-  EXPECT_EQ(third.start_before()->incarnation, 1U);
+  EXPECT_EQ(third.previous_start()->incarnation, 1U);
   third.withdraw_incarnation();
   enter({{"SLURM_ARRAY_TASK_ID", "2"}}, "vm/2@1");
   expect_refused({"task 1 of a job array", "task 2"});
@@ -270,14 +270,14 @@ TEST_F(Succession, APartThatBeganAtTheSameTimeIsSeenOnceTheStoreIsHad) {
   const std::string note = "/prefix/.kedge/test/incarnation-1";
   const auto file = job.disk.view(0)->open(note, fs::Access::read_write);
   std::vector<std::byte> text(file->status().size_bytes);
-  (void)file->copy_out(0, text, 0);
+  (void)file->read_with_crc(0, text, 0);
   file->truncate(0);
   enter(mpirun("k", 2));
   job.surroundings = [&, of_part = job.surroundings](int rank, engine::Environment& environment) {
     of_part(rank, environment);
     if (rank == 0) {
       environment.file_system = std::make_shared<BeforeTheLock>(environment.file_system, [&] {
-        (void)job.disk.view(0)->open(note, fs::Access::read_write)->copy_in(0, text, 0);
+        (void)job.disk.view(0)->open(note, fs::Access::read_write)->write_with_crc(0, text, 0);
       });
     }
   };
@@ -311,7 +311,7 @@ TEST_F(Succession, ANoteThatCannotBeReadRefusesNothing) {
   enter(mpirun("k", 0));
   run_to_the_end("a", 1);
   const auto note = job.disk.view(0)->open("/prefix/.kedge/test/incarnation-1", fs::Access::read_write);
-  note->copy_in(0, std::as_bytes(std::span(std::string_view("no json"))), 0);
+  note->write_with_crc(0, std::as_bytes(std::span(std::string_view("no json"))), 0);
   EXPECT_EQ(reopen(job).step, 1);
 }
 
@@ -321,7 +321,7 @@ TEST_F(Succession, AStartThatOnlyFlushesIsNobodysPredecessor) {
   {
     persist::RunRecords drain(job.disk.view(0), "/prefix", "test");
     (void)drain.take_incarnation({"drain", 0, 1, 2, "", "", {}});
-    drain.note_drain();
+    drain.mark_drain();
     drain.begin_incarnation({});
   }
   enter(mpirun("k", 2));

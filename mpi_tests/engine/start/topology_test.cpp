@@ -33,7 +33,7 @@ TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
   EXPECT_EQ(found[3].domain, (std::vector<int>{1, 3}));
   EXPECT_EQ(found[4].node, (std::vector<int>{4}));
   EXPECT_EQ(found[5].node, (std::vector<int>{5}));
-  EXPECT_EQ(found[0].domains, (DomainRuns{{2, 2}, {2, 1}}));
+  EXPECT_EQ(found[0].domains, (DomainCounts{{2, 2}, {2, 1}}));
   EXPECT_EQ(found[5].place, 5U);
 }
 
@@ -44,7 +44,7 @@ TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
   });
   EXPECT_EQ(found[1].node, (std::vector<int>{0, 1}));
   EXPECT_EQ(found[4].domain, (std::vector<int>{4}));
-  EXPECT_EQ(found[4].domains, (DomainRuns{{2, 2}, {1, 1}}));
+  EXPECT_EQ(found[4].domains, (DomainCounts{{2, 2}, {1, 1}}));
 }
 
 TEST(EngineTopology, FailureDomainsOfAVariable) {

@@ -122,8 +122,8 @@ TEST(GlobalArrays, TheViewHasEachArrayWithItsBlocksAndEachReplicaOnce) {
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
 }
 
-format::PlacedRegion placed(std::string name, const Placement& placement = {}, Shape shape = Shape{2}) {
-  format::PlacedRegion region;
+format::StoredRegion placed(std::string name, const Placement& placement = {}, Shape shape = Shape{2}) {
+  format::StoredRegion region;
   region.spec = {std::move(name), DataType::opaque, shape, placement, false};
   return region;
 }
@@ -152,7 +152,7 @@ TEST(GlobalArrays, TheViewListsWhatEveryRankSavedUnlessThatIsTooMuch) {
         EXPECT_EQ(region.dtype, DataType::opaque);
       }
     }
-    std::vector<format::PlacedRegion> many;
+    std::vector<format::StoredRegion> many;
     for (std::uint64_t i = 0; i <= kListedRegionsMax / kRanks; ++i) many.push_back(placed(compose("r{}", i)));
     const auto none = arrays.gather(group, 100 * kListedRegionsMax, many);
     ASSERT_TRUE(none);
@@ -173,7 +173,7 @@ TEST(GlobalArrays, R35_ARanksOwnRegionHasNoNameThatOthersShare) {
         const comm::Group group(communicator, std::chrono::seconds(60));
         const bool shares = group.rank() == odd;
         const std::vector regions = {placed("other"), placed("x", shares ? placement : Placement())};
-        const auto names = names_if_any_changed(group, group.rank() == 1, shared_names(regions));
+        const auto names = gather_names_if_changed(group, group.rank() == 1, shared_names(regions));
         ASSERT_TRUE(names);
         const auto arrays = GlobalArrays::exchange(group, shared_regions(regions), own_regions_among(*names, regions));
         const auto failure = group.vote(arrays.check());
@@ -187,7 +187,7 @@ TEST(GlobalArrays, R35_ARanksOwnRegionHasNoNameThatOthersShare) {
 }
 
 TEST(GlobalArrays, R41_RegionsOfARanksOwnAreToldToOthersOnlyWhereTheirNamesMayBeShared) {
-  std::vector<format::PlacedRegion> regions = {placed("t", Replicated{})};
+  std::vector<format::StoredRegion> regions = {placed("t", Replicated{})};
   const NameBits names = shared_names(regions);
   for (int i = 0; i < 1000; ++i) regions.push_back(placed(compose("own-{}", i)));
   EXPECT_LT(own_regions_among(names, regions).size(), 10U);
@@ -197,7 +197,7 @@ TEST(GlobalArrays, R41_RegionsOfARanksOwnAreToldToOthersOnlyWhereTheirNamesMayBe
   testing::InProcessWorld world(kRanks);
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const comm::Group group(communicator, std::chrono::seconds(60));
-    EXPECT_FALSE(names_if_any_changed(group, false, names));
+    EXPECT_FALSE(gather_names_if_changed(group, false, names));
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
 }
@@ -228,13 +228,13 @@ TEST(GlobalArrays, R35_WhatCannotBeReadFromAnotherRankIsAFailureAndNotLeftOut) {
 /// The manifest's view is made anew only if this changes: what it did not tell apart would be shown as it was before.
 TEST(StructureHash, EveryPropertyOfASharedRegionCounts) {
   const auto hash = [](const std::vector<SharedRegion>& regions) {
-    std::vector<format::PlacedRegion> placed;
+    std::vector<format::StoredRegion> placed;
     for (const SharedRegion& region : regions) {
       Placement placement = Replicated{};
       if (region.shard) placement = *region.shard;
       placed.push_back({{region.name, region.dtype, region.shape, placement, false}, 0, 0, 0});
     }
-    return structure_hash(placed, Viewed::shared);
+    return structure_hash(placed, ViewedRegions::shared);
   };
   const std::vector<SharedRegion> before = {row("t", 1), replica("p")};
   const auto changed = [&](std::size_t which, const std::function<void(SharedRegion&)>& change) {
@@ -257,14 +257,15 @@ TEST(StructureHash, EveryPropertyOfASharedRegionCounts) {
 }
 
 TEST(StructureHash, ARanksOwnRegionsCountOnlyWhereTheyAreShown) {
-  const auto hash = [](std::string name, Shape shape, Viewed viewed) {
+  const auto hash = [](std::string name, Shape shape, ViewedRegions viewed) {
     return structure_hash(
-        std::vector<format::PlacedRegion>{{{std::move(name), DataType::opaque, shape, {}, false}, 0, 0, 0}}, viewed);
+        std::vector<format::StoredRegion>{{{std::move(name), DataType::opaque, shape, {}, false}, 0, 0, 0}}, viewed);
   };
-  EXPECT_EQ(hash("mine", Shape{5}, Viewed::shared), hash("other", Shape{6}, Viewed::shared));
-  EXPECT_NE(hash("mine", Shape{5}, Viewed::all), hash("mine", Shape{6}, Viewed::all));
-  EXPECT_NE(hash("mine", Shape{5}, Viewed::all), hash("other", Shape{5}, Viewed::all));
-  EXPECT_EQ(hash(".kedge/attributes", Shape{5}, Viewed::all), hash(".kedge/attributes", Shape{6}, Viewed::all));
+  EXPECT_EQ(hash("mine", Shape{5}, ViewedRegions::shared), hash("other", Shape{6}, ViewedRegions::shared));
+  EXPECT_NE(hash("mine", Shape{5}, ViewedRegions::all), hash("mine", Shape{6}, ViewedRegions::all));
+  EXPECT_NE(hash("mine", Shape{5}, ViewedRegions::all), hash("other", Shape{5}, ViewedRegions::all));
+  EXPECT_EQ(hash(".kedge/attributes", Shape{5}, ViewedRegions::all),
+            hash(".kedge/attributes", Shape{6}, ViewedRegions::all));
 }
 
 }  // namespace

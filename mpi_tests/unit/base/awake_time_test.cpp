@@ -91,11 +91,11 @@ TEST(AwakeTime, OfAWaitByAClock) {
   WaitTime waited(clock);
   for (int i = 0; i < 20; ++i) {
     clock.sleep_for(std::chrono::milliseconds(50));
-    EXPECT_NEAR(waited.look_s(), 0.05 * (i + 1), 1e-6);
+    EXPECT_NEAR(waited.elapsed_s(), 0.05 * (i + 1), 1e-6);
   }
   clock.now_s += 1000;
-  EXPECT_LT(waited.look_s(), 1.5);
-  EXPECT_GE(waited.look_s(), 0.5);
+  EXPECT_LT(waited.elapsed_s(), 1.5);
+  EXPECT_GE(waited.elapsed_s(), 0.5);
 }
 
 TEST(AwakeTime, ADeadlineThatNobodyLooksAtIsNotPutOff) {
@@ -108,7 +108,7 @@ TEST(AwakeTime, ADeadlineThatNobodyLooksAtIsNotPutOff) {
 TEST(AwakeTime, AWaitThatEndsWithAStopPutsOffTheNextOne) {
   const Deadline deadline = Deadline::after(Seconds(0.6));
   {
-    Patience patience(deadline);
+    WaitTimer patience(deadline);
     EXPECT_FALSE(patience.is_over());
     std::this_thread::sleep_for(Seconds(0.9));  // as if stopped; what it waited for is there afterwards
   }
@@ -116,10 +116,10 @@ TEST(AwakeTime, AWaitThatEndsWithAStopPutsOffTheNextOne) {
 }
 
 TEST(AwakeTime, APatienceWithoutADeadlineNeverEnds) {
-  Patience patience(Deadline::never());
+  WaitTimer patience(Deadline::never());
   EXPECT_FALSE(patience.is_over());
   EXPECT_NEAR(patience.slice().count(), 0.1, 1e-9);
-  EXPECT_TRUE(Patience(Deadline::after(std::chrono::seconds(0))).is_over());
+  EXPECT_TRUE(WaitTimer(Deadline::after(std::chrono::seconds(0))).is_over());
 }
 
 }  // namespace

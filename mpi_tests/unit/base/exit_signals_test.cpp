@@ -53,10 +53,10 @@ class ExitSignalsTest : public testing::Test {
 };
 
 TEST_F(ExitSignalsTest, NamesAreThoseOfTheSystem) {
-  EXPECT_EQ(exit_signal("SIGTERM"), SIGTERM);
-  EXPECT_EQ(exit_signal("SIGXCPU"), SIGXCPU);
+  EXPECT_EQ(parse_exit_signal("SIGTERM"), SIGTERM);
+  EXPECT_EQ(parse_exit_signal("SIGXCPU"), SIGXCPU);
   for (const char* name : {"", "TERM", "sigterm", "SIGKILL", "SIGSEGV", "15", "SIGTERM "}) {
-    EXPECT_EQ(exit_signal(name), std::nullopt) << name;
+    EXPECT_EQ(parse_exit_signal(name), std::nullopt) << name;
   }
   EXPECT_EQ(exit_signal_name(SIGUSR1), "SIGUSR1");
 }

@@ -1,5 +1,5 @@
 // Points in time as users write them: seconds since 1970, or a date and time with or without a zone; nothing else.
-#include "base/moment.hpp"
+#include "base/timestamp.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace kedge::moment_test {
 namespace {
 
-constexpr double kMoment = 1'764'108'000;  // date -u -d @1764108000: 2025-11-25T22:00:00Z
+constexpr double kTimestamp = 1'764'108'000;  // date -u -d @1764108000: 2025-11-25T22:00:00Z
 
 /// Local time is this one's while it lives.
 class Zone {
@@ -33,32 +33,32 @@ class Zone {
 };
 
 TEST(Moment, IsSecondsSince1970) {
-  EXPECT_EQ(parse_moment("1764108000"), kMoment);
-  EXPECT_EQ(parse_moment("1764108000.5"), kMoment + 0.5);
-  EXPECT_EQ(parse_moment("0"), 0.0);
+  EXPECT_EQ(parse_timestamp("1764108000"), kTimestamp);
+  EXPECT_EQ(parse_timestamp("1764108000.5"), kTimestamp + 0.5);
+  EXPECT_EQ(parse_timestamp("0"), 0.0);
 }
 
 TEST(Moment, IsADateAndTimeWithAZone) {
   for (const char* text : {"2025-11-25T22:00:00Z", "2025-11-25t22:00:00z", "2025-11-25 22:00:00Z", "2025-11-25T22:00Z",
                            "2025-11-25T23:00:00+01:00", "2025-11-25T23:00:00+0100", "2025-11-25T23:00+01",
                            "2025-11-26T03:30:00+05:30", "2025-11-25T17:00:00-05:00", "2025-11-25T22:00:00.000Z"}) {
-    EXPECT_EQ(parse_moment(text), kMoment) << text;
+    EXPECT_EQ(parse_timestamp(text), kTimestamp) << text;
   }
-  EXPECT_EQ(parse_moment("2025-11-25T22:00:00.25Z"), kMoment + 0.25);
-  EXPECT_EQ(parse_moment("2024-02-29T00:00:00Z"), 1'709'164'800.0);
-  EXPECT_EQ(parse_moment("1970-01-01T00:00:00Z"), 0.0);
+  EXPECT_EQ(parse_timestamp("2025-11-25T22:00:00.25Z"), kTimestamp + 0.25);
+  EXPECT_EQ(parse_timestamp("2024-02-29T00:00:00Z"), 1'709'164'800.0);
+  EXPECT_EQ(parse_timestamp("1970-01-01T00:00:00Z"), 0.0);
 }
 
 TEST(Moment, WithoutAZoneIsLocalTime) {
   {
     const Zone zone("CET-1CEST,M3.5.0,M10.5.0/3");
-    EXPECT_EQ(parse_moment("2025-11-25T23:00:00"), kMoment);
-    EXPECT_EQ(parse_moment("2025-07-01T12:00:00"), 1'751'364'000.0) << "summer time";
-    EXPECT_EQ(parse_moment("2025-11-25T22:00:00Z"), kMoment) << "a zone that is given counts";
+    EXPECT_EQ(parse_timestamp("2025-11-25T23:00:00"), kTimestamp);
+    EXPECT_EQ(parse_timestamp("2025-07-01T12:00:00"), 1'751'364'000.0) << "summer time";
+    EXPECT_EQ(parse_timestamp("2025-11-25T22:00:00Z"), kTimestamp) << "a zone that is given counts";
   }
   const Zone zone("UTC0");
-  EXPECT_EQ(parse_moment("2025-11-25T22:00:00"), kMoment);
-  EXPECT_EQ(parse_moment("2025-11-25 22:00"), kMoment);
+  EXPECT_EQ(parse_timestamp("2025-11-25T22:00:00"), kTimestamp);
+  EXPECT_EQ(parse_timestamp("2025-11-25 22:00"), kTimestamp);
 }
 
 TEST(Moment, IsNothingElse) {
@@ -109,17 +109,17 @@ TEST(Moment, IsNothingElse) {
                                  "25-11-25T22:00:00Z",
                                  "2025/11/25 22:00:00",
                                  "2025-11-25T-2:00:00Z"}) {
-    EXPECT_EQ(parse_moment(text), std::nullopt) << text;
+    EXPECT_EQ(parse_timestamp(text), std::nullopt) << text;
   }
-  EXPECT_EQ(parse_moment(std::string_view("1764108000\0", 11)), std::nullopt);
-  EXPECT_EQ(parse_moment(std::string(100'000, '1')), std::nullopt);
-  EXPECT_EQ(parse_moment("2025-11-25T22:00:00." + std::string(100'000, '0') + "Z"), kMoment);
+  EXPECT_EQ(parse_timestamp(std::string_view("1764108000\0", 11)), std::nullopt);
+  EXPECT_EQ(parse_timestamp(std::string(100'000, '1')), std::nullopt);
+  EXPECT_EQ(parse_timestamp("2025-11-25T22:00:00." + std::string(100'000, '0') + "Z"), kTimestamp);
 }
 
 TEST(Moment, IsPrintedAsItIsParsed) {
-  EXPECT_EQ(print_moment(kMoment), "2025-11-25T22:00:00Z");
-  EXPECT_EQ(print_moment(kMoment + 3'723.9), "2025-11-25T23:02:03Z");
-  EXPECT_EQ(print_moment(0), "1970-01-01T00:00:00Z");
+  EXPECT_EQ(format_timestamp(kTimestamp), "2025-11-25T22:00:00Z");
+  EXPECT_EQ(format_timestamp(kTimestamp + 3'723.9), "2025-11-25T23:02:03Z");
+  EXPECT_EQ(format_timestamp(0), "1970-01-01T00:00:00Z");
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ TEST(Combine, RefusesATermThatIsLongerThanTheResult) {
 }
 
 /// Symbols as single bytes: data at random, parity by the coefficients.
-std::vector<std::byte> word_of(const Code& code, std::uint64_t seed) {
+std::vector<std::byte> word_of(const ErasureCode& code, std::uint64_t seed) {
   Bytes word = noise(code.data(), seed);
   for (std::uint32_t parity = 0; parity < code.parity(); ++parity) {
     std::byte sum{0};
@@ -209,11 +209,11 @@ std::vector<std::byte> word_of(const Code& code, std::uint64_t seed) {
 }
 
 /// Every symbol that is lost comes out of the others.
-void lose(const Code& code, const Bytes& word, const std::vector<bool>& present) {
+void lose(const ErasureCode& code, const Bytes& word, const std::vector<bool>& present) {
   for (std::uint32_t symbol = 0; symbol < word.size(); ++symbol) {
     if (present[symbol]) continue;
     std::byte sum{0};
-    for (const auto& [part, coefficient] : code.express(symbol, present)) {
+    for (const auto& [part, coefficient] : code.solve_for(symbol, present)) {
       ASSERT_TRUE(present[part]);
       sum ^= times(coefficient, word[part]);
     }
@@ -235,12 +235,12 @@ void each_loss(std::vector<bool>& present, std::uint32_t first, std::uint32_t le
   }
 }
 
-TEST(Code, EveryLossPatternOfEverySetIsInverted) {
+TEST(ErasureCode, EveryLossPatternOfEverySetIsInverted) {
   // All that the plan can produce: sets of m + 1 to 32 members. The most patterns of one are 35,960 losses of 4 of 32.
   std::uint64_t patterns = 0;
   for (std::uint32_t parity = 1; parity <= 4; ++parity) {
     for (std::uint32_t members = parity + 1; members <= 32; ++members) {
-      const Code code(members - parity, parity);
+      const ErasureCode code(members - parity, parity);
       const Bytes word = word_of(code, members);
       std::vector<bool> present(members, true);
       for (std::uint32_t lost = 1; lost <= parity; ++lost) {
@@ -255,25 +255,25 @@ TEST(Code, EveryLossPatternOfEverySetIsInverted) {
   EXPECT_GT(patterns, 300'000U);
 }
 
-TEST(Code, MoreLossesThanParityAreRefused) {
-  const Code code(3, 2);
-  EXPECT_THROW(static_cast<void>(code.express(0, {false, false, false, true, true})), Error);
-  EXPECT_THROW(static_cast<void>(code.express(0, {false, true, true, false, false})), Error);
-  EXPECT_NO_THROW(static_cast<void>(code.express(4, {true, true, true, false, false})));
-  EXPECT_THROW(Code(0, 1), Error);
-  EXPECT_THROW(Code(1, 0), Error);
-  EXPECT_THROW(Code(253, 4), Error);
+TEST(ErasureCode, MoreLossesThanParityAreRefused) {
+  const ErasureCode code(3, 2);
+  EXPECT_THROW(static_cast<void>(code.solve_for(0, {false, false, false, true, true})), Error);
+  EXPECT_THROW(static_cast<void>(code.solve_for(0, {false, true, true, false, false})), Error);
+  EXPECT_NO_THROW(static_cast<void>(code.solve_for(4, {true, true, true, false, false})));
+  EXPECT_THROW(ErasureCode(0, 1), Error);
+  EXPECT_THROW(ErasureCode(1, 0), Error);
+  EXPECT_THROW(ErasureCode(253, 4), Error);
 }
 
-TEST(Code, CoefficientsAreThoseThatTheFormatNames) {
-  const Code code(30, 4);
+TEST(ErasureCode, CoefficientsAreThoseThatTheFormatNames) {
+  const ErasureCode code(30, 4);
   for (std::uint32_t parity = 0; parity < 4; ++parity) {
     for (std::uint32_t data = 0; data < 30; ++data) {
       const auto divisor = static_cast<std::uint8_t>((30 + parity) ^ data);
       EXPECT_EQ(times(code.coefficient(parity, data), static_cast<std::byte>(divisor)), std::byte{1});
     }
   }
-  const Code plain(5, 1);
+  const ErasureCode plain(5, 1);
   for (std::uint32_t data = 0; data < 5; ++data) EXPECT_EQ(plain.coefficient(0, data), 1U);
 }
 

@@ -37,7 +37,7 @@ void on_all_ranks(Body&& body) {
 TEST(Group, AStepThatFailsOnOneRankFailsOnAllAlike) {
   on_all_ranks([](const Group& group) {
     for (int failing = 0; failing < kRanks; ++failing) {
-      const auto failure = group.try_together([&] {
+      const auto failure = group.try_on_all_ranks([&] {
         if (group.rank() >= failing) fail("disk");
       });
       ASSERT_TRUE(failure);
@@ -48,7 +48,7 @@ TEST(Group, AStepThatFailsOnOneRankFailsOnAllAlike) {
       }),
                    Error);
     }
-    EXPECT_FALSE(group.try_together([] {}));
+    EXPECT_FALSE(group.try_on_all_ranks([] {}));
   });
 }
 
@@ -58,12 +58,12 @@ TEST(Group, OneThatAsksIsHeardOnAllRanksBesideAFailure) {
       for (const bool fails : {false, true}) {
         std::optional<Failure> local;
         if (fails && group.rank() == 2) local = Failure{ErrorCode::io, "disk", -1, {}, 0};
-        const Ballot ballot = group.vote_and_ask(local, group.rank() == asking);
+        const VoteResult ballot = group.vote_with_request(local, group.rank() == asking);
         EXPECT_TRUE(ballot.asked);
         EXPECT_EQ(ballot.failure ? ballot.failure->rank : -1, fails ? 2 : -1);
       }
     }
-    const Ballot none = group.vote_and_ask({}, false);
+    const VoteResult none = group.vote_with_request({}, false);
     EXPECT_FALSE(none.asked);
     EXPECT_FALSE(none.failure);
   });
@@ -71,7 +71,7 @@ TEST(Group, OneThatAsksIsHeardOnAllRanksBesideAFailure) {
 
 TEST(Group, WhatIsNoErrorOfKedgeIsAFailureToo) {
   on_all_ranks([](const Group& group) {
-    const auto failure = group.try_together([&] {
+    const auto failure = group.try_on_all_ranks([&] {
       if (group.rank() == 2) throw std::runtime_error("surprise");
     });
     ASSERT_TRUE(failure);
@@ -83,24 +83,24 @@ TEST(Group, WhatIsNoErrorOfKedgeIsAFailureToo) {
 TEST(Group, TheRootDecidesForAllOrFailsForAll) {
   on_all_ranks([](const Group& group) {
     int calls = 0;
-    EXPECT_EQ(group.root_decides([&] { return ++calls + 41; }), 42);
+    EXPECT_EQ(group.decide_on_root([&] { return ++calls + 41; }), 42);
     EXPECT_EQ(calls, group.is_root() ? 1 : 0);
-    EXPECT_EQ(group.root_decides([] { return std::string("a text"); }), "a text");
-    EXPECT_THAT(group.root_decides([] { return std::vector<int>{3, 1, 4}; }), ElementsAre(3, 1, 4));
-    EXPECT_TRUE(group.root_decides([] { return std::vector<int>{}; }).empty());
+    EXPECT_EQ(group.decide_on_root([] { return std::string("a text"); }), "a text");
+    EXPECT_THAT(group.decide_on_root([] { return std::vector<int>{3, 1, 4}; }), ElementsAre(3, 1, 4));
+    EXPECT_TRUE(group.decide_on_root([] { return std::vector<int>{}; }).empty());
     int value = 7;
-    const auto failure = group.try_root_decides(value, []() -> int { fail("prefix"); });
+    const auto failure = group.try_decide_on_root(value, []() -> int { fail("prefix"); });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->rank, 0);
     EXPECT_EQ(value, 7);
-    EXPECT_THROW((void)group.root_decides([]() -> int { fail("prefix"); }), Error);
+    EXPECT_THROW((void)group.decide_on_root([]() -> int { fail("prefix"); }), Error);
   });
 }
 
 /// Who found a failure need not be who has it: a home tells of the ranks that it is asked about.
 TEST(Group, AFailureThatNamesARankKeepsIt) {
   on_all_ranks([](const Group& group) {
-    const auto failure = group.try_together([&] {
+    const auto failure = group.try_on_all_ranks([&] {
       if (group.rank() == 1) throw Error(Failure{ErrorCode::mismatch, "other sizes", 3, {}, 0});
     });
     ASSERT_TRUE(failure);
@@ -123,11 +123,11 @@ TEST(Group, AnyAllSumAndMax) {
 
 TEST(Group, TheLowestRankWithSomethingIsFoundAndHeard) {
   on_all_ranks([](const Group& group) {
-    EXPECT_EQ(group.lowest_with(group.rank() >= 2), 2);
-    EXPECT_FALSE(group.lowest_with(false));
+    EXPECT_EQ(group.lowest_rank_with(group.rank() >= 2), 2);
+    EXPECT_FALSE(group.lowest_rank_with(false));
     const auto mine = group.rank() >= 1 ? std::optional("rank " + std::to_string(group.rank())) : std::nullopt;
-    EXPECT_EQ(group.text_of_lowest(mine), "rank 1");
-    EXPECT_EQ(group.text_of_lowest(std::nullopt), "");
+    EXPECT_EQ(group.text_of_lowest_rank(mine), "rank 1");
+    EXPECT_EQ(group.text_of_lowest_rank(std::nullopt), "");
     std::vector<int> values(group.rank() == 3 ? 5U : 2U, group.rank());
     group.broadcast(values, 3);
     EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 3));
@@ -215,11 +215,11 @@ TEST(Group, ARankThatIsGoneIsATimeoutForTheOthers) {
     if (group.rank() == 1) return;
     (void)group.any(true);
   });
-  int timed_out = 0;
+  int timeout_error = 0;
   for (const auto& outcome : outcomes) {
-    if (outcome.failure && outcome.failure->code == ErrorCode::timeout) ++timed_out;
+    if (outcome.failure && outcome.failure->code == ErrorCode::timeout) ++timeout_error;
   }
-  EXPECT_GT(timed_out, 0);
+  EXPECT_GT(timeout_error, 0);
 }
 
 }  // namespace

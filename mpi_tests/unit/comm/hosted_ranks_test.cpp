@@ -75,7 +75,7 @@ std::vector<std::string> run(Wires& wires, int processes, const std::vector<int>
       HostedRanks hosted(hosts, processes == 1 ? nullptr : &link);
       const auto thrown = hosted.run(
           [&](int /*rank*/, std::unique_ptr<Transport> transport) {
-            const auto communicator = communicate_over(std::move(transport));
+            const auto communicator = make_communicator(std::move(transport));
             communicator->connect(soon());
             body(*communicator);
           },
@@ -109,7 +109,7 @@ std::string name_of(const ::testing::TestParamInfo<Parameter>& info) {
 
 class HostedContract : public ::testing::TestWithParam<Parameter> {};
 
-TEST_P(HostedContract, Holds) {
+TEST_P(HostedContract, BlockedCalls) {
   const auto& [which, shape] = GetParam();
   const auto [ranks, processes] = shape;
   Wires wires(processes);

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/gentle_communicator.hpp"
+#include "comm/throttled_communicator.hpp"
 #include "comm/vote.hpp"
 #include "harness/communicator_contract.hpp"
 #include "harness/testing_world.hpp"
@@ -32,7 +32,7 @@ std::optional<Failure> failure_on(int rank, const Communicator& communicator) {
 
 class InProcessContract : public testing::TestWithParam<std::tuple<contract::Case, int>> {};
 
-TEST_P(InProcessContract, Holds) {
+TEST_P(InProcessContract, BlockedCalls) {
   const auto& [which, ranks] = GetParam();
   InProcessWorld world(ranks, ThreadSupport::multiple);
   for (const auto& outcome : world.run_connected(which.check)) {
@@ -49,12 +49,12 @@ INSTANTIATE_TEST_SUITE_P(All, InProcessContract,
 
 class GentleContract : public testing::TestWithParam<contract::Case> {};
 
-TEST_P(GentleContract, Holds) {
+TEST_P(GentleContract, BlockedCalls) {
   InProcessWorld world(3, ThreadSupport::multiple);
   const auto outcomes = world.run([&](int rank) {
     auto inner = world.communicator(rank);
     inner->connect(soon());
-    GentleCommunicator gentle(std::move(inner), [](std::uint64_t /*sent_bytes*/) {});
+    ThrottledCommunicator gentle(std::move(inner), [](std::uint64_t /*sent_bytes*/) {});
     GetParam().check(gentle);
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
@@ -69,7 +69,7 @@ TEST(Gentle, AsksBeforeEachMessage) {
   const auto outcomes = world.run([&](int rank) {
     auto inner = world.communicator(rank);
     inner->connect(soon());
-    GentleCommunicator gentle(std::move(inner), [&asked, rank](std::uint64_t sent_bytes) {
+    ThrottledCommunicator gentle(std::move(inner), [&asked, rank](std::uint64_t sent_bytes) {
       asked.at(static_cast<std::size_t>(rank)).push_back(sent_bytes);
     });
     std::vector<std::byte> bytes(77);
@@ -97,18 +97,18 @@ TEST(InProcess, AWaitForNobodyTimesOutAndNamesThePeer) {
 
 TEST(InProcess, TheLowestRankWithADeadlineTimesOutFirst) {
   InProcessWorld world(3);
-  std::vector<int> timed_out;  // ranks time out one after the other, never at once
+  std::vector<int> timeout_error;  // ranks time out one after the other, never at once
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     std::vector<std::byte> bytes(1);
     auto request = communicator.receive((communicator.rank() + 1) % 3, 0, bytes);
     try {
       communicator.wait(std::span(&request, 1), communicator.rank() == 0 ? Deadline::never() : soon());
     } catch (const Error&) {
-      timed_out.push_back(communicator.rank());
+      timeout_error.push_back(communicator.rank());
       throw;
     }
   });
-  EXPECT_EQ(timed_out, (std::vector<int>{1, 2, 0}));
+  EXPECT_EQ(timeout_error, (std::vector<int>{1, 2, 0}));
   EXPECT_EQ(outcomes[1].failure.value().code, ErrorCode::timeout);
   EXPECT_EQ(outcomes[2].failure.value().code, ErrorCode::timeout);
   EXPECT_EQ(outcomes[0].failure.value().code, ErrorCode::bad_state);  // nobody is left, and no deadline

@@ -1,5 +1,5 @@
 // A communicator that reduces wrongly is refused before anything rests on it.
-#include "comm/reductions_proof.hpp"
+#include "comm/reductions_check.hpp"
 
 #include <gmock/gmock.h>
 
@@ -37,7 +37,7 @@ std::vector<testing::RankOutcome> prove(int ranks, bool on_all, const Harm& harm
   return world.run_connected([&](Communicator& communicator) {
     const bool is_harmed = on_all || communicator.rank() == ranks - 1;
     WrongReductions wrong(communicator, is_harmed ? harm : Harm([](auto, auto) {}));
-    prove_reductions(wrong, Deadline::after(std::chrono::seconds(5)));
+    require_correct_reductions(wrong, Deadline::after(std::chrono::seconds(5)));
   });
 }
 
@@ -92,7 +92,7 @@ TEST(ReductionsProof, UnsignedIntegersComparedAsSignedAreRefused) {
     testing::InProcessWorld world(ranks);
     const auto outcomes = world.run_connected([&](Communicator& communicator) {
       SignedReductions wrong(communicator);
-      prove_reductions(wrong, Deadline::after(std::chrono::seconds(5)));
+      require_correct_reductions(wrong, Deadline::after(std::chrono::seconds(5)));
     });
     for (const auto& outcome : outcomes) {
       ASSERT_TRUE(outcome.failure) << ranks;

@@ -118,7 +118,7 @@ TEST(SocketsDeath, WhereAnotherProgramListensNowNothingIsSent) {
     Welcome welcome;  // without the job's token
     (void)send_some(taken, std::as_bytes(std::span(&welcome, 1)), {});
     std::array<std::byte, 1000> bytes{};
-    for (Moved moved; !moved.ended; moved = receive_some(taken, bytes)) bytes_that_came += moved.bytes;
+    for (TransferResult moved; !moved.ended; moved = receive_some(taken, bytes)) bytes_that_came += moved.bytes;
   });
   failure = attempt([&] { (void)mesh.wait(*sent, soon()); });
   other.join();

@@ -17,7 +17,7 @@
 
 #include "comm/sockets/frame.hpp"
 #include "harness/socket_ranks.hpp"
-#include "harness/stranger.hpp"
+#include "harness/unknown_client.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::comm::sockets_hostile_test {
@@ -27,7 +27,7 @@ using testing::greeting;
 using ::testing::HasSubstr;
 using testing::run_socket_ranks;
 using testing::socket_plans;
-using testing::Stranger;
+using testing::UnknownClient;
 using Bytes = std::vector<std::byte>;
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
@@ -44,7 +44,7 @@ TEST(SocketsHostile, WhoeverDoesNotShowTheTokenIsClosedAndHurtsNobody) {
     nearly.bytes.back() ^= 1U;
     Greeting other = greeting(token, 1, 0);
     other.magic ^= 1U;
-    std::vector<Stranger> strangers;
+    std::vector<UnknownClient> strangers;
     for (int i = 0; i < 7; ++i) strangers.emplace_back(address);
     strangers[0].say(std::as_bytes(std::span(http)));
     strangers[1].say(greeting(nearly, 1, 0));
@@ -53,7 +53,7 @@ TEST(SocketsHostile, WhoeverDoesNotShowTheTokenIsClosedAndHurtsNobody) {
     strangers[4].say(greeting(token, 2, 0));  // a rank that does not exist
     strangers[5].say(greeting(token, 0, 1));  // somebody else is wanted
     strangers[6].say(other);
-    for (Stranger& stranger : strangers) closed.push_back(stranger.is_closed(soon()));
+    for (UnknownClient& stranger : strangers) closed.push_back(stranger.is_closed(soon()));
     over = true;
   });
   const auto failures = run_socket_ranks(std::move(plans), [&](SocketTransport& transport) {
@@ -75,32 +75,32 @@ TEST(SocketsHostile, WhoeverDoesNotShowTheTokenIsClosedAndHurtsNobody) {
 
 TEST(SocketsHostile, AConnectionThatSaysNothingIsClosedAfterAWhileAndManyAtOnce) {
   auto plans = socket_plans(2);
-  Greeter greeter(std::move(plans[0].listener), 0, 2, plans[0].token, plans[0].welcome);
+  ConnectionAcceptor greeter(std::move(plans[0].listener), 0, 2, plans[0].token, plans[0].welcome);
   const auto begin = std::chrono::steady_clock::now();
-  std::vector<Stranger> silent;
+  std::vector<UnknownClient> silent;
   const auto turn = [&](std::chrono::milliseconds after) {
     std::size_t admitted = 0;
     for (int i = 0; i < 5; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      admitted += greeter.go_on(begin + after).size();
+      admitted += greeter.progress(begin + after).size();
     }
     return admitted;
   };
   silent.emplace_back(plans[0].addresses[0]);
   silent.back().say(std::byte{0x4b});
   EXPECT_EQ(turn(std::chrono::milliseconds(0)), 0U);
-  EXPECT_EQ(turn(Greeter::kGreetingLimit - std::chrono::milliseconds(1)), 0U);
+  EXPECT_EQ(turn(ConnectionAcceptor::kGreetingLimit - std::chrono::milliseconds(1)), 0U);
   EXPECT_FALSE(silent.back().is_closed(Deadline::after(std::chrono::milliseconds(20))));
-  EXPECT_EQ(turn(Greeter::kGreetingLimit), 0U);
+  EXPECT_EQ(turn(ConnectionAcceptor::kGreetingLimit), 0U);
   EXPECT_TRUE(silent.back().is_closed(soon()));
   silent.clear();
-  for (std::size_t i = 0; i < Greeter::kUnknownMax + 20; ++i) silent.emplace_back(plans[0].addresses[0]);
+  for (std::size_t i = 0; i < ConnectionAcceptor::kUnknownMax + 20; ++i) silent.emplace_back(plans[0].addresses[0]);
   EXPECT_EQ(turn(std::chrono::milliseconds(0)), 0U);
   for (std::size_t i = 0; i < silent.size(); ++i) {
     const auto deadline = i < 20 ? soon() : Deadline::after(std::chrono::milliseconds(0));
     EXPECT_EQ(silent[i].is_closed(deadline), i < 20) << i;  // the oldest
   }
-  Stranger rank(plans[0].addresses[0]);
+  UnknownClient rank(plans[0].addresses[0]);
   rank.say(greeting(plans[0].token, 1, 0));
   EXPECT_EQ(turn(std::chrono::milliseconds(0)), 1U);
   EXPECT_TRUE(rank.is_welcomed(soon()));
@@ -123,7 +123,7 @@ TEST(SocketsHostile, ARankThatWasClosedBeforeItWasWelcomedConnectsAgain) {
 }
 
 /// What rank 0 gets that waits for rank 1, of which `says` plays the part after it was welcomed.
-std::optional<Failure> failure_after(const std::function<void(Stranger& rank)>& says) {
+std::optional<Failure> failure_after(const std::function<void(UnknownClient& rank)>& says) {
   auto plans = socket_plans(2);
   const auto address = plans[0].addresses[0];
   const Greeting hello = greeting(plans[0].token, 1, 0);
@@ -131,7 +131,7 @@ std::optional<Failure> failure_after(const std::function<void(Stranger& rank)>& 
   Bytes target(100);
   const auto receive = mesh.receive(1, {0, 77}, target);
   std::jthread other([&] {
-    Stranger rank(address);
+    UnknownClient rank(address);
     rank.say(hello);
     if (rank.is_welcomed(soon())) says(rank);
     (void)rank.is_closed(soon());
@@ -164,7 +164,7 @@ TEST(SocketsHostile, AFrameThatCannotBeEndsTheConnectionAndNamesTheRank) {
       {{.kind = FrameKind::lost, .size = kReasonBytesMax + 1, .id = 1}, "reason too long"},
   };
   for (const Bad& bad : all) {
-    const auto failure = failure_after([&](Stranger& rank) { rank.say(bad.head); });
+    const auto failure = failure_after([&](UnknownClient& rank) { rank.say(bad.head); });
     ASSERT_TRUE(failure) << bad.fault;
     EXPECT_EQ(failure->code, ErrorCode::rank_failed) << failure->message;
     EXPECT_THAT(failure->message, HasSubstr("rank 1 sent malformed data (" + bad.fault));
@@ -172,7 +172,7 @@ TEST(SocketsHostile, AFrameThatCannotBeEndsTheConnectionAndNamesTheRank) {
 }
 
 TEST(SocketsHostile, MoreThanWasAllowedIsNotKept) {
-  const auto many_small = failure_after([](Stranger& rank) {
+  const auto many_small = failure_after([](UnknownClient& rank) {
     const Bytes bytes(60000);
     for (int i = 0; i < 5; ++i) {
       rank.say(FrameHead{.tag = 1, .size = bytes.size()});
@@ -181,7 +181,7 @@ TEST(SocketsHostile, MoreThanWasAllowedIsNotKept) {
   });
   ASSERT_TRUE(many_small);
   EXPECT_THAT(many_small->message, HasSubstr("more small messages than were allowed"));
-  const auto many_offers = failure_after([](Stranger& rank) {
+  const auto many_offers = failure_after([](UnknownClient& rank) {
     for (std::uint64_t id = 1; id <= kOffersMax + 1; ++id) {
       rank.say(FrameHead{.kind = FrameKind::offer, .tag = 1, .size = 100, .id = id});
     }
@@ -189,7 +189,7 @@ TEST(SocketsHostile, MoreThanWasAllowedIsNotKept) {
   ASSERT_TRUE(many_offers);
   EXPECT_THAT(many_offers->message, HasSubstr("too many offers"));
   // Of another size than was offered, in memory that has room for it.
-  const auto another_size = failure_after([](Stranger& rank) {
+  const auto another_size = failure_after([](UnknownClient& rank) {
     rank.say(FrameHead{.kind = FrameKind::offer, .tag = 77, .size = 100, .id = 1});
     rank.say(FrameHead{.kind = FrameKind::data, .size = 99, .id = 1});
   });
@@ -216,7 +216,7 @@ TEST(SocketsHostile, AFrameThatIsCutOffIsADeath) {
     Bytes target(100);
     const auto receive = mesh.receive(1, {0, 77}, target);
     std::jthread other([&] {
-      Stranger rank(plans[1].addresses[0]);
+      UnknownClient rank(plans[1].addresses[0]);
       rank.say(greeting(plans[1].token, 1, 0));
       if (rank.is_welcomed(soon())) rank.say(std::span(bytes));
     });
@@ -243,7 +243,7 @@ TEST(SocketsHostile, ASecondConnectionOfTheSameRankChangesNothing) {
       ASSERT_TRUE(out->wait(soon()) && in->wait(soon()));
       if (transport.rank() == 0 && !connected.exchange(true)) {
         outside = std::jthread([&] {
-          Stranger second(address);
+          UnknownClient second(address);
           second.say(hello);
           second.say(FrameHead{.magic = 7});
           EXPECT_TRUE(second.is_closed(soon()));

@@ -66,11 +66,11 @@ void expect_no_failure(const std::vector<std::optional<Failure>>& failures) {
 
 class SocketsContract : public ::testing::TestWithParam<std::tuple<contract::Case, int>> {};
 
-TEST_P(SocketsContract, Holds) {
+TEST_P(SocketsContract, BlockedCalls) {
   const auto& [contract, ranks] = GetParam();
   std::latch done(ranks);
   expect_no_failure(run_socket_ranks(socket_plans(ranks), [&, which = contract](SocketTransport& transport) {
-    const auto communicator = communicate_over(transport.open_channel(soon()));
+    const auto communicator = make_communicator(transport.open_channel(soon()));
     const auto failure = attempt([&] {
       communicator->connect(soon());
       which.check(*communicator);
@@ -326,15 +326,15 @@ TEST(Sockets, TheChildOfAForkLeavesTheConnectionsAlone) {
 }
 
 /// Over a group whose messages go through memory.
-std::vector<Joined> join(int ranks, const std::string& interfaces) {
+std::vector<JoinResult> join(int ranks, const std::string& interfaces) {
   testing::ThreadMessages messages(ranks);
-  std::vector<Joined> joined(static_cast<std::size_t>(ranks));
+  std::vector<JoinResult> joined(static_cast<std::size_t>(ranks));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      const std::shared_ptr<Communicator> communicator = communicate_over(messages.transport(rank));
+      const std::shared_ptr<Communicator> communicator = make_communicator(messages.transport(rank));
       communicator->connect(soon());
-      Joined& mine = joined[static_cast<std::size_t>(rank)];
+      JoinResult& mine = joined[static_cast<std::size_t>(rank)];
       mine = join_over_sockets(Group(communicator, std::chrono::seconds(40)), interfaces);
       if (mine.communicator) mine.communicator->barrier(soon());
     });
@@ -344,7 +344,7 @@ std::vector<Joined> join(int ranks, const std::string& interfaces) {
 
 TEST(SocketsJoin, RanksMeetOnAnyNetworkThatWorks) {
   for (const std::string interfaces : {"", "lo", "127.0.0.0/8", "no-such,10.255.0.0/30,lo"}) {
-    for (const Joined& one : join(4, interfaces)) {
+    for (const JoinResult& one : join(4, interfaces)) {
       ASSERT_TRUE(one.communicator) << interfaces << ": " << one.failure->message;
       EXPECT_EQ(one.communicator->size(), 4);
     }
@@ -364,11 +364,11 @@ class LateCommunicator final : public testing::ForwardingCommunicator {
 TEST(SocketsJoin, WhatDoesNotAnswerInTimeIsNoNetworkForAnyRank) {
   constexpr int kRanks = 3;
   testing::ThreadMessages messages(kRanks);
-  std::vector<Joined> joined(kRanks);
+  std::vector<JoinResult> joined(kRanks);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto communicator = communicate_over(messages.transport(rank));
+      const auto communicator = make_communicator(messages.transport(rank));
       communicator->connect(soon());
       LateCommunicator late(*communicator);
       const Group group(rank == 2 ? static_cast<Communicator&>(late) : *communicator, std::chrono::seconds(4));
@@ -377,7 +377,7 @@ TEST(SocketsJoin, WhatDoesNotAnswerInTimeIsNoNetworkForAnyRank) {
     });
   }
   threads.clear();
-  for (const Joined& one : joined) {
+  for (const JoinResult& one : joined) {
     EXPECT_FALSE(one.communicator);
     ASSERT_TRUE(one.failure);
     EXPECT_THAT(one.failure->message, HasSubstr("lo: rank 0: "));
@@ -387,7 +387,7 @@ TEST(SocketsJoin, WhatDoesNotAnswerInTimeIsNoNetworkForAnyRank) {
 
 TEST(SocketsJoin, WhereThereIsNoneAllRanksHearWhy) {
   const auto joined = join(3, "no-such,203.0.113.0/30");
-  for (const Joined& one : joined) {
+  for (const JoinResult& one : joined) {
     EXPECT_FALSE(one.communicator);
     ASSERT_TRUE(one.failure);
     EXPECT_THAT(one.failure->message, HasSubstr("no-such: rank 0: this host has no address on no-such"));

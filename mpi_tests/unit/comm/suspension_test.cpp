@@ -93,7 +93,7 @@ void receive_late(Communicator& communicator, const std::function<void()>& ready
 void over_sockets(const std::function<void()>& ready, Clock::time_point comes_at) {
   std::latch done(2);
   const auto failures = testing::run_socket_ranks(testing::socket_plans(2), [&](SocketTransport& transport) {
-    const auto communicator = communicate_over(transport.open_channel(limit()));
+    const auto communicator = make_communicator(transport.open_channel(limit()));
     const auto failure = attempt([&] { receive_late(*communicator, ready, comes_at); });
     done.arrive_and_wait();
     if (failure) throw Error(*failure);
@@ -107,7 +107,7 @@ void between_hosted_ranks(const std::function<void()>& ready, Clock::time_point 
   HostedRanks hosted({0, 0}, nullptr);
   const auto thrown = hosted.run(
       [&](int /*rank*/, std::unique_ptr<Transport> transport) {
-        receive_late(*communicate_over(std::move(transport)), ready, comes_at);
+        receive_late(*make_communicator(std::move(transport)), ready, comes_at);
       },
       std::chrono::seconds(20));
   for (const auto& exception : thrown) {
@@ -178,7 +178,7 @@ TEST(Suspension, WhoWasStoppedDoesNotBlameTheOthersAlone) {
   std::latch never_sent(1);
   const auto thrown = hosted.run(
       [&](int rank, std::unique_ptr<Transport> transport) {
-        const auto communicator = communicate_over(std::move(transport));
+        const auto communicator = make_communicator(std::move(transport));
         communicator->connect(Deadline::after(std::chrono::seconds(20)));
         if (rank == 1) return never_sent.wait();
         Bytes bytes{};

@@ -117,7 +117,7 @@ TEST(Topology, AnUnknownPlaceIsRefusedOnAllRanks) {
       const auto topology = find_topology(communicator, "n", "d", soon());
       std::vector<std::uint64_t> places{0, 1, 2};
       if (communicator.rank() == 2) places = {1, place};
-      (void)ranks_at(communicator, topology, places, soon());
+      (void)ranks_of_sorted(communicator, topology, places, soon());
     });
     EXPECT_NE(text.find("place " + std::to_string(place) + "; places are 0 to 2"), std::string::npos) << text;
   }
@@ -129,7 +129,7 @@ TEST(Topology, ARankThatDiesMeanwhileLeavesNobodyHanging) {
     const auto node = std::to_string(communicator.rank() / 2);
     const auto topology = find_topology(communicator, node, node, soon());
     const std::vector<std::uint64_t> places{0, 1, 2, 3, 4};
-    (void)ranks_at(communicator, topology, places, soon());
+    (void)ranks_of_sorted(communicator, topology, places, soon());
   };
   for (int victim = 0; victim < kRanks; ++victim) {
     bool died = true;

@@ -27,7 +27,7 @@ std::vector<std::optional<Failure>> run(ThreadMessages& messages, const std::fun
   for (int rank = 0; rank < messages.size(); ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const auto communicator = communicate_over(messages.transport(rank));
+        const auto communicator = make_communicator(messages.transport(rank));
         communicator->connect(soon());
         body(*communicator);
       } catch (const Error& error) {
@@ -41,7 +41,7 @@ std::vector<std::optional<Failure>> run(ThreadMessages& messages, const std::fun
 
 class TransportContract : public ::testing::TestWithParam<std::tuple<contract::Case, int>> {};
 
-TEST_P(TransportContract, Holds) {
+TEST_P(TransportContract, BlockedCalls) {
   const auto& [which, ranks] = GetParam();
   ThreadMessages messages(ranks);
   for (const auto& failure : run(messages, which.check)) EXPECT_FALSE(failure) << failure->message;
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(All, TransportContract,
 
 class SingleProcess : public ::testing::TestWithParam<contract::Case> {};
 
-TEST_P(SingleProcess, Holds) {
+TEST_P(SingleProcess, BlockedCalls) {
   const auto communicator = single_process();
   communicator->connect(soon());
   GetParam().check(*communicator);

@@ -23,12 +23,12 @@ CommitHead possible() {
 std::string what_of(const std::function<void(CommitHead&)>& change) {
   CommitHead head = possible();
   change(head);
-  return impossible(head).value_or("nothing");
+  return check_head(head).value_or("nothing");
 }
 
 TEST(HeadCheck, EachFieldHasItsRange) {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_EQ(impossible(possible()), std::nullopt);
+  EXPECT_EQ(check_head(possible()), std::nullopt);
   EXPECT_THAT(what_of([](auto& head) { head.id = {}; }), HasSubstr("commit id"));
   for (const std::uint64_t generation : {std::uint64_t{0}, kGenerationMax + 1, kMax}) {
     EXPECT_THAT(what_of([&](auto& head) { head.generation = generation; }), HasSubstr("generation")) << generation;

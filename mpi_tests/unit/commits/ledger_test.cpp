@@ -102,7 +102,7 @@ TEST_F(LedgerTest, NothingIsRetiredForACommitThatMayStillTurnOutDamaged) {
   EXPECT_FALSE(keeps_older());
   // It turned out damaged: all is to be looked at anew.
   ledger_.open(made, false, false);
-  ledger_.doubt_opened(made.id);
+  ledger_.drop_damaged(made.id);
   EXPECT_FALSE(ledger_.find(made.id));
   EXPECT_TRUE(ledger_.must_survey());
   EXPECT_TRUE(keeps_older());
@@ -181,8 +181,8 @@ TEST_F(LedgerTest, LevelsAreThoseOfTheNewestCommitOfATag) {
 TEST_F(LedgerTest, WhatIsUnknownIsRaisedNowhere) {
   commit(1);
   ledger_.protect(id(9), id(100));
-  ledger_.prefer(id(9), id(100));
-  ledger_.unprotect(id(9));
+  ledger_.prefer_protection(id(9), id(100));
+  ledger_.set_unprotected(id(9));
   ledger_.set_persistent(id(9), true);
   EXPECT_EQ(ledger_.level("step-1"), Level::local);
   EXPECT_FALSE(ledger_.find(id(9)));
@@ -240,7 +240,7 @@ TEST_F(LedgerTest, AnOpenEndsALossAndSaysThatCommitsExist) {
 
 TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
   const CommitHead made = commit(1);
-  ledger_.exclude_opened(made.id, "it was damaged");
+  ledger_.exclude_damaged(made.id, "it was damaged");
   EXPECT_TRUE(ledger_.is_lost());
   EXPECT_FALSE(ledger_.is_surveyed());
   EXPECT_THAT(generations(ledger_), IsEmpty());
@@ -253,7 +253,7 @@ TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
 TEST_F(LedgerTest, NothingIsRetiredUntilAllIsSurveyedAnew) {
   const CommitHead made = commit(1);
   (void)commit(2);
-  ledger_.exclude_opened(id(2), "it was damaged");
+  ledger_.exclude_damaged(id(2), "it was damaged");
   EXPECT_TRUE(ledger_.retire(1).keeps(id(9), id(8)));
   EXPECT_THAT(generations(ledger_), ElementsAre(made.generation));
   ledger_.survey({{{made, Level::local, {}, false}}, {}, 2, true});
@@ -264,7 +264,7 @@ TEST_F(LedgerTest, WhoeverBeginsACommitLooksAgainOnce) {
   EXPECT_TRUE(ledger_.must_survey());
   (void)commit(1);
   EXPECT_FALSE(ledger_.must_survey());
-  ledger_.look_again();
+  ledger_.require_survey();
   EXPECT_TRUE(ledger_.must_survey());
   EXPECT_TRUE(ledger_.is_surveyed()) << "what was begun before is committed all the same";
   ledger_.survey({});
@@ -274,7 +274,7 @@ TEST_F(LedgerTest, WhoeverBeginsACommitLooksAgainOnce) {
 TEST_F(LedgerTest, ACommitEndsALossAndFreesWhatWasUnjudged) {
   ledger_.survey({{}, {id(50)}, 3, true});
   ledger_.lose();
-  EXPECT_THROW(ledger_.forget_all(), BrokenInvariant);
+  EXPECT_THROW(ledger_.clear(), BrokenInvariant);
   EXPECT_TRUE(ledger_.retire(1).keeps(id(50), {}));
   commit(1);
   EXPECT_FALSE(ledger_.is_lost());
@@ -294,7 +294,7 @@ TEST_F(LedgerTest, RetentionKeepsTheProtectionThatCountsAndDropsOthers) {
 
 TEST_F(LedgerTest, APreferredProtectionDropsTheOthersAndChangesNoLevel) {
   ledger_.survey({{{head(5, 9), Level::protected_}, {head(4, 8), Level::protected_}}, {}, 9, true});
-  ledger_.prefer(id(5), id(100));
+  ledger_.prefer_protection(id(5), id(100));
   EXPECT_EQ(ledger_.level("step-5"), Level::protected_);
   const RetentionPlan plan = ledger_.retire(1);
   EXPECT_TRUE(plan.keeps(id(5), id(100)));
@@ -305,8 +305,8 @@ TEST_F(LedgerTest, APreferredProtectionDropsTheOthersAndChangesNoLevel) {
 TEST_F(LedgerTest, TheParentStaysThoughNewerOnesSupersedeIt) {
   ledger_.survey({{{head(5, 9)}, {head(4, 8)}, {head(3, 3)}}, {}, 9, true});
   ledger_.open(head(3, 3), false);
-  ledger_.prefer(id(3), id(100));
-  EXPECT_THAT(ledger_.staying(1), ElementsAre(id(5)));  // says what retire would do, and drops nothing
+  ledger_.prefer_protection(id(3), id(100));
+  EXPECT_THAT(ledger_.ids_to_keep(1), ElementsAre(id(5)));  // says what retire would do, and drops nothing
   const RetentionPlan plan = ledger_.retire(1);
   EXPECT_TRUE(plan.keeps(id(3), {}));
   EXPECT_TRUE(plan.keeps(id(3), id(100)));
@@ -314,7 +314,7 @@ TEST_F(LedgerTest, TheParentStaysThoughNewerOnesSupersedeIt) {
   EXPECT_TRUE(plan.keeps(id(5), {}));
   EXPECT_FALSE(plan.keeps(id(4), {}));
   EXPECT_THAT(generations(ledger_), ElementsAre(9, 3));  // level and wait know what is open
-  EXPECT_THAT(ledger_.staying(1), ElementsAre(id(5)));
+  EXPECT_THAT(ledger_.ids_to_keep(1), ElementsAre(id(5)));
   ledger_.set_parent(id(5));
   EXPECT_FALSE(ledger_.retire(1).keeps(id(3), {}));
   EXPECT_THAT(generations(ledger_), ElementsAre(9));
@@ -328,9 +328,9 @@ TEST_F(LedgerTest, NewerOnesAreDiscarded) {
 
 TEST_F(LedgerTest, ForgettingAllLetsTheNextStartBeginFromZero) {
   commit(1);
-  ledger_.forget_all();
+  ledger_.clear();
   EXPECT_FALSE(ledger_.commits_exist());
-  ledger_.note_commits_exist();
+  ledger_.set_commits_exist();
   EXPECT_TRUE(ledger_.commits_exist());
 }
 

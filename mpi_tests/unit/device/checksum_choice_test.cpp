@@ -1,5 +1,5 @@
 // Checksums that a device computes of its own memory are used only where they were seen to be right, and faster.
-#include "device/checksum_choice.hpp"
+#include "device/checksum_selector.hpp"
 
 #include <gtest/gtest.h>
 

@@ -32,7 +32,7 @@ class CopiesTest : public testing::Test {
   }
 
   std::shared_ptr<ModelDevices> devices = std::make_shared<ModelDevices>();
-  std::shared_ptr<Copies> copies = std::make_shared<Copies>(devices);
+  std::shared_ptr<CopyPool> copies = std::make_shared<CopyPool>(devices);
 };
 
 TEST_F(CopiesTest, AreThereWhenTakeReturns) {

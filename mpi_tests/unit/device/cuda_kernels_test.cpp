@@ -56,9 +56,9 @@ class KernelsOfCuda : public Cuda {
   std::uint64_t of_host = 0;
   std::byte* address = allocate(kSize);
   std::vector<std::byte> memory = std::vector<std::byte>(kSize);
-  std::shared_ptr<DirectAccess> access = std::make_shared<DirectAccess>();
+  std::shared_ptr<MemoryRegistration> access = std::make_shared<MemoryRegistration>();
   std::vector<std::string> told;
-  ChecksumChoice::LogLine tell = [this](LogLevel, std::string_view line) { told.emplace_back(line); };
+  ChecksumSelector::LogLine tell = [this](LogLevel, std::string_view line) { told.emplace_back(line); };
   StagingSize size{3, 2 * kBlock, kBlock};
 };
 

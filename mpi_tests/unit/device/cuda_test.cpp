@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/loaded_objects.hpp"
+#include "base/loaded_libraries.hpp"
 #include "device/copies.hpp"
 #include "device/loaded_driver.hpp"
 #include "device/staging.hpp"
@@ -36,11 +36,11 @@ TEST(CudaFirst, TheDriverIsLookedForWhenSomethingWasLoaded) {
   if (::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "a test before this one loaded it";
   LoadedDriver driver;
   EXPECT_EQ(driver.handle(), nullptr);
-  const std::uint64_t loads = loads_so_far();
+  const std::uint64_t loads = library_load_count();
   EXPECT_EQ(driver.handle(), nullptr);
-  EXPECT_EQ(loads_so_far(), loads);
+  EXPECT_EQ(library_load_count(), loads);
   (void)fake();
-  EXPECT_GT(loads_so_far(), loads);
+  EXPECT_GT(library_load_count(), loads);
   EXPECT_NE(driver.handle(), nullptr);
 }
 
@@ -101,7 +101,7 @@ TEST_F(Cuda, CopiesBothWaysInTheContextOfTheMemory) {
 
 TEST_F(Cuda, CopiesWithinAGpuToMemoryOfItsOwn) {
   const auto devices = system_devices();
-  const auto copies = std::make_shared<Copies>(devices);
+  const auto copies = std::make_shared<CopyPool>(devices);
   Staging staging(devices, {3, 1024});
   for (const int ordinal : {0, 1}) {
     std::byte* address = allocate(5000, ordinal);
@@ -257,7 +257,7 @@ TEST_F(Cuda, AStoreInMemoryIsRegistered) {
 TEST_F(Cuda, WhatIsAllocatedAndFreedLeavesCapturesAlone) {
   std::byte* address = allocate(8000);
   std::vector<std::byte> memory(4096);
-  const auto access = std::make_shared<DirectAccess>();
+  const auto access = std::make_shared<MemoryRegistration>();
   fake().capture(true);
   {
     Staging staging(system_devices(), {3, 1024}, [](const Failure& why) { ADD_FAILURE() << why.message; });

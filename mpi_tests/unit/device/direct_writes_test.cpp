@@ -48,7 +48,7 @@ class Direct : public StagingTest {
   DirectWrites::ByHost by_host(const DirectWrites::Transfer& what) {
     return [this, &what](std::uint64_t begin, std::uint64_t length) {
       of_host += length;
-      (void)file.copy_in(what.offset + begin, array.contents().subspan(begin, length), 0);
+      (void)file.write_with_crc(what.offset + begin, array.contents().subspan(begin, length), 0);
     };
   }
   /// By the host, where there is no direct way; whether there was one. What is in the file is right.
@@ -63,10 +63,10 @@ class Direct : public StagingTest {
     }
     EXPECT_EQ(*found, checksums_of(what.memory.size()));
     std::vector<std::byte> stored(what.memory.size());
-    (void)file.copy_out(what.offset, stored, 0);
+    (void)file.read_with_crc(what.offset, stored, 0);
     EXPECT_TRUE(std::ranges::equal(stored, array.contents().first(stored.size())));
     file.sync();
-    (void)file.copy_out(what.offset, stored, 0);
+    (void)file.read_with_crc(what.offset, stored, 0);
     EXPECT_TRUE(std::ranges::equal(stored, array.contents().first(stored.size()))) << "when all is on the disk";
     EXPECT_EQ(cache->overwritten, 0U);
     EXPECT_EQ(cache->stale_reads, 0U);
@@ -89,7 +89,7 @@ class Direct : public StagingTest {
   std::shared_ptr<PageCache> cache = std::make_shared<PageCache>();
   std::shared_ptr<fs::FileSystem> disk = fs::posix_file_system();
   CachedFile file{(disk->remove(path), disk->create(path)), cache};
-  std::shared_ptr<FileAccess> access = std::make_shared<FileAccess>();
+  std::shared_ptr<FileRegistration> access = std::make_shared<FileRegistration>();
   ModelDevices::Array array{*devices, 0, kFileBytes};
   std::vector<std::pair<LogLevel, std::string>> told;
   std::uint64_t of_host = 0;
@@ -120,7 +120,7 @@ TEST_F(Direct, NothingOlderIsWrittenOverItOrReadInItsPlace) {
   EXPECT_FALSE(write(direct, transfer(kPage)));
   const std::vector<std::byte> older(kSize, std::byte{0xaa});
   for (unsigned step = 1; step <= 3; ++step) {
-    (void)file.copy_in(kPage, older, 0);  // dirty
+    (void)file.write_with_crc(kPage, older, 0);  // dirty
     fill(array.contents(), step);
     EXPECT_TRUE(write(direct, transfer(kPage)));
   }
@@ -132,7 +132,7 @@ TEST_F(Direct, AFileLeavesTheCacheBeforeItsFirstRegion) {
   EXPECT_FALSE(write(direct, transfer(kPage)));
   access->end();
   const std::vector<std::byte> older(kFileBytes, std::byte{0xaa});
-  (void)file.copy_in(0, older, 0);
+  (void)file.write_with_crc(0, older, 0);
   EXPECT_EQ(cache->pages_of(path), kFileBytes / kPage);
   std::size_t left = kFileBytes;
   devices->on_call = [&](const std::string& what) {

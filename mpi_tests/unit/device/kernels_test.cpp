@@ -92,7 +92,7 @@ std::vector<std::vector<std::byte>> combined(const std::vector<std::vector<std::
 TEST(Kernels, SumsAreThoseOfTheProcessor) {
   for (const std::uint32_t parity : {1U, 2U, 3U, 4U}) {
     for (const std::uint32_t data : {1U, 2U, 7U, 28U}) {
-      const codec::Code code(data, parity);
+      const codec::ErasureCode code(data, parity);
       std::vector<std::vector<std::byte>> symbols;
       for (std::uint32_t i = 0; i < data; ++i) symbols.push_back(noise(i == 1 ? 320 : 1600, i + 1));
       std::vector<std::vector<std::uint8_t>> rows(parity);

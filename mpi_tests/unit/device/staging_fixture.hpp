@@ -52,7 +52,7 @@ struct Owned {
   explicit Owned(std::size_t size_bytes) : bytes(size_bytes) {}
   [[nodiscard]] HostMemory memory() { return {bytes, access}; }
   std::vector<std::byte> bytes;
-  std::shared_ptr<DirectAccess> access = std::make_shared<DirectAccess>();
+  std::shared_ptr<MemoryRegistration> access = std::make_shared<MemoryRegistration>();
 };
 
 class Straight : public StagingTest {

@@ -205,9 +205,9 @@ TEST_F(Scavenge, AStartThatLeftNoLockHereMayBeAtWorkElsewhere) {
 // dead.
 TEST_F(Scavenge, AStartThatFailedHidesNoDeadOne) {
   start_again_and_die();
-  const std::string in_the_way = store(0) + "/nonce-1-0-" + std::string(32, '1');  // the start cannot remove it
-  world.file_system->make_directory(in_the_way);
-  world.file_system->make_directory(in_the_way + "/full");
+  const std::string find_conflict = store(0) + "/nonce-1-0-" + std::string(32, '1');  // the start cannot remove it
+  world.file_system->make_directory(find_conflict);
+  world.file_system->make_directory(find_conflict + "/full");
   testing::InProcessJob job(2, options);
   for (const auto& outcome : job.start([](Engine& /*engine*/, Communicator& /*communicator*/) {})) {
     EXPECT_FALSE(outcome.returned());

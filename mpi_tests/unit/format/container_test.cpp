@@ -86,7 +86,7 @@ TEST(FormatContainer, DamageIsNamed) {
   EXPECT_EQ(named(layout->index_offset + layout->index_room - 1), "index");
   EXPECT_EQ(named(kSuperblockBytes + 30), "HDF5 metadata");
   for (const Sample& one : samples) {
-    const PlacedRegion* region = reader.find(one.spec.name);
+    const StoredRegion* region = reader.find(one.spec.name);
     if (region->size_bytes == 0) continue;
     EXPECT_EQ(named(region->offset), compose("region '{}'", one.spec.name));
     EXPECT_EQ(named(region->offset + region->size_bytes - 1), compose("region '{}'", one.spec.name));
@@ -105,7 +105,7 @@ TEST(FormatContainer, DamageIsNamed) {
   std::size_t paddings = 0;
   for (const DataExtent& extent : layout->data_extents) {
     const std::uint64_t last = extent.offset + extent.length - 1;
-    const PlacedRegion& region = layout->regions[layout->by_offset[extent.first_region + extent.region_count - 1]];
+    const StoredRegion& region = layout->regions[layout->by_offset[extent.first_region + extent.region_count - 1]];
     if (region.offset + region.size_bytes > last) continue;
     ++paddings;
     EXPECT_EQ(named(last), extent.large ? compose("region '{}'", region.spec.name) : "padding between regions");
@@ -169,9 +169,9 @@ TEST(FormatContainer, ReadingMakesNoHdf5Call) {
   const auto samples = mixed_samples();
   MemoryTarget target;
   write(target, samples);
-  const auto before = hdf5_entries();
+  const auto before = hdf5_call_count();
   EXPECT_EQ(problem(target.file, samples), "");
-  EXPECT_EQ(hdf5_entries(), before);
+  EXPECT_EQ(hdf5_call_count(), before);
 }
 
 TEST(FormatContainer, LoadingIntoMemoryOfAnotherSizeIsRefused) {

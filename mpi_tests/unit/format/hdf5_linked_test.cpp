@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <hdf5.h>
 
-#include "base/loaded_objects.hpp"
+#include "base/loaded_libraries.hpp"
 #include "format/hdf5_loaded.hpp"
 
 namespace kedge::format::hdf5_linked_test {

@@ -84,7 +84,7 @@ TEST(FormatHdf5, LargeRegionsStartOnPagesAndSmallOnesArePacked) {
     samples.push_back(sample(compose("r{}", i), i % 4 == 0 ? 65536 + i : 3 * i + 1));
   const auto layout = write(target, samples);
   std::uint64_t unaligned = 0;
-  for (const PlacedRegion& region : layout->regions) {
+  for (const StoredRegion& region : layout->regions) {
     if (region.size_bytes >= kLargeRegionBytes) {
       EXPECT_EQ(region.offset % kAlignmentBytes, 0U);
     } else {

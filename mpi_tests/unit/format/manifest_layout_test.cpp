@@ -35,14 +35,14 @@ TEST(FormatManifestLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
   const View view = view_of(5, 4);
   const auto files = files_of(4);
   const auto layout = make_manifest_layout(&view, files, kAttributes);
-  const std::uint64_t entries = hdf5_entries();
+  const std::uint64_t entries = hdf5_call_count();
   ManifestHead head = head_of(4);
   auto rows = rows_of(files);
   const auto one = encode_manifest(*layout, head, rows, kAttributes);
   head.commit.generation += 1;
   rows[2].crc += 1;
   const auto two = encode_manifest(*layout, head, rows, kAttributes);
-  EXPECT_EQ(hdf5_entries(), entries);
+  EXPECT_EQ(hdf5_call_count(), entries);
   MemoryFile file;
   file.content = one;
   const std::uint64_t row = reader_of(file).head().table_offset + 2 * kShardRowBytes;

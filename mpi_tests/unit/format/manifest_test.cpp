@@ -143,7 +143,7 @@ TEST(FormatManifest, ARowOfAnotherCommitIsRefused) {
 TEST(FormatManifest, RowsThatLeadOutsideAreRefused) {
   const auto refusal_of = [](const ShardRow& row, const std::function<void(std::span<std::byte>)>& change = {}) {
     std::array<std::byte, kShardRowBytes> bytes{};
-    const RowPlace place{head_of(8).commit.id, LogicalRank{7}};
+    const RowIdentity place{head_of(8).commit.id, LogicalRank{7}};
     encode_row(row, place, bytes);
     if (change) change(bytes);
     put(bytes, row_at::kRowCrc, row_crc(bytes, place));

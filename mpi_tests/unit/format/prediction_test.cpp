@@ -38,11 +38,11 @@ TEST(FormatPrediction, SameStructureMakesNoHdf5CallAndNoReserveByRegion) {
   const auto samples = mixed_samples();
   MemoryTarget target;
   const auto layout = write(target, samples);
-  const auto before = hdf5_entries();
+  const auto before = hdf5_call_count();
   std::fill_n(target.file.content.begin(), kSuperblockBytes, std::byte{0});
   target.reserve_calls = 0;
   EXPECT_EQ(write(target, samples, layout), layout);
-  EXPECT_EQ(hdf5_entries(), before);
+  EXPECT_EQ(hdf5_call_count(), before);
   EXPECT_LE(target.reserve_calls, 2);
   EXPECT_EQ(problem(target.file, samples), "");
 }
@@ -198,7 +198,7 @@ struct Death {};  // as a fault-injecting file throws it: not a std::exception
 
 TEST(FormatPrediction, AWriterThatDiesInACopyCannotBeFinished) {
   struct DyingFile : MemoryFile {
-    std::uint32_t copy_in(std::uint64_t, std::span<const std::byte>, std::uint32_t) override { throw Death(); }
+    std::uint32_t write_with_crc(std::uint64_t, std::span<const std::byte>, std::uint32_t) override { throw Death(); }
   };
   struct DyingTarget : MemoryTarget {
     DyingFile dying;

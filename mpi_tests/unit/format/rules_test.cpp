@@ -172,7 +172,7 @@ class HostileIndex : public ::testing::Test {
                             sample({"b/c", DataType::float64, Shape{100, 100}, Shard{{200, 100}, {100, 0}}, false}),
                             sample("e", 0), sample({"d", DataType::int8, Shape{}, Replicated{}, false})});
     index.resize(layout->index_size());
-    static_cast<void>(target.file.copy_out(layout->index_offset, index, 0));
+    static_cast<void>(target.file.read_with_crc(layout->index_offset, index, 0));
   }
   std::string refusal_of(std::span<const std::byte> bytes) {
     try {

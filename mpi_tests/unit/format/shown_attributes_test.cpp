@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "format/shown_attributes.hpp"
+#include "format/hdf5_attributes.hpp"
 #include "unit/format/manifest_support.hpp"
 
 namespace kedge::format::testing::shown_attributes_test {
@@ -12,10 +12,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<std::string> keys_of(const std::vector<ShownAttribute>& shown) {
+std::vector<std::string> keys_of(const std::vector<Hdf5Attribute>& shown) {
   std::vector<std::string> keys;
   keys.reserve(shown.size());
-  for (const ShownAttribute& attribute : shown) keys.push_back(attribute.key);
+  for (const Hdf5Attribute& attribute : shown) keys.push_back(attribute.key);
   return keys;
 }
 
@@ -29,8 +29,8 @@ TEST(ShownAttributes, R12_EveryKindHasItsFormAndTextHasRoom) {
   EXPECT_EQ(shown[0].count, 3U);
   EXPECT_EQ(shown[0].room_bytes, 24U);
   EXPECT_EQ(shown[1].count, 0U);
-  EXPECT_EQ(shown[1].kind, ShownAttribute::Kind::integer) << "as it is read back from JSON";
-  EXPECT_EQ(shown[2].kind, ShownAttribute::Kind::number);
+  EXPECT_EQ(shown[1].kind, Hdf5Attribute::Kind::integer) << "as it is read back from JSON";
+  EXPECT_EQ(shown[2].kind, Hdf5Attribute::Kind::number);
   EXPECT_EQ(shown[2].count, std::nullopt);
   EXPECT_EQ(shown[3].room_bytes, 128U);
   EXPECT_EQ(shown[4].room_bytes, 8U);
@@ -116,7 +116,7 @@ TEST(ShownAttributes, EachIsFoundExactlyOnceOrNotAtAll) {
     }
     change(file);
     try {
-      locate(shown, file);
+      find_values(shown, file);
       EXPECT_EQ(shown[0].offset, 100U);
       EXPECT_EQ(shown[1].offset, 117U);
       EXPECT_TRUE(std::ranges::all_of(file, [](std::byte b) { return b == std::byte{0}; })) << "marks are left";

@@ -10,13 +10,13 @@ namespace {
 class Pieces final : public MemoryFile {
  public:
   using MemoryFile::MemoryFile;
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     longest = std::max<std::uint64_t>(longest, bytes.size());
-    return MemoryFile::copy_in(offset, bytes, crc);
+    return MemoryFile::write_with_crc(offset, bytes, crc);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     longest = std::max<std::uint64_t>(longest, bytes.size());
-    return MemoryFile::copy_out(offset, bytes, crc);
+    return MemoryFile::read_with_crc(offset, bytes, crc);
   }
   std::uint64_t longest = 0;
 };
@@ -60,7 +60,7 @@ TEST(FormatStreaming, ADamagedBlockIsNotHandedOut) {
   MemoryTarget target;
   write(target, samples());
   const ContainerReader reader(target.file, target.file.size(), "file");
-  const PlacedRegion& region = *reader.find("blocks");
+  const StoredRegion& region = *reader.find("blocks");
   target.file.content[region.offset + kBlockBytes + 7] ^= std::byte{1};
   Pieces out(std::vector<std::byte>(region.size_bytes));
   try {

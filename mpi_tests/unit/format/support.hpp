@@ -20,11 +20,11 @@ class MemoryFile : public fs::ByteAccess {
  public:
   MemoryFile() = default;
   explicit MemoryFile(std::vector<std::byte> bytes) : content(std::move(bytes)) {}
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     if (!bytes.empty()) std::memcpy(range(offset, bytes.size()).data(), bytes.data(), bytes.size());
     return crc32c(bytes, crc);
   }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     if (!bytes.empty()) std::memcpy(bytes.data(), range(offset, bytes.size()).data(), bytes.size());
     return crc32c(bytes, crc);
   }
@@ -109,7 +109,7 @@ inline std::string problem(MemoryFile& file, const std::vector<Sample>& samples)
   if (const auto damages = reader.verify(); !damages.empty()) return "damaged: " + damages.front().what;
   if (reader.regions().size() != samples.size()) return "another number of regions";
   for (const Sample& one : samples) {
-    const PlacedRegion* region = reader.find(one.spec.name);
+    const StoredRegion* region = reader.find(one.spec.name);
     if (region == nullptr) return "lost " + one.spec.name;
     if (region->spec != one.spec) return "another spec of " + one.spec.name;
     std::vector<std::byte> bytes(region->size_bytes);

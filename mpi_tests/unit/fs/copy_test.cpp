@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 #include "checksum/crc32c.hpp"
-#include "fs/paced.hpp"
+#include "fs/rate_limiter.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::fs::copy_test {
@@ -26,7 +26,7 @@ class Counted final : public ByteAccess {
  public:
   explicit Counted(std::vector<std::byte> bytes) : content(std::move(bytes)) {}
 
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     write(offset, bytes);
     checked += bytes.size();
     return crc32c(bytes, crc);
@@ -36,7 +36,8 @@ class Counted final : public ByteAccess {
     passed += bytes.size();
     longest = std::max(longest, bytes.size());
   }
-  [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+  [[nodiscard]] std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
+                                            std::uint32_t crc) override {
     read(offset, bytes);
     checked += bytes.size();
     return crc32c(bytes, crc);
@@ -97,7 +98,7 @@ TEST(Copy, OfASumTakesItsChecksumWithTheSum) {
     for (std::byte& byte : wanted) byte ^= std::byte{0x5c};
     Counted to{std::vector<std::byte>(size + 7)};
     const std::array<std::span<const std::byte>, 2> parts{a, b};
-    EXPECT_EQ(to.xor_in(7, parts, 9), crc32c(wanted, 9));
+    EXPECT_EQ(to.write_xor(7, parts, 9), crc32c(wanted, 9));
     EXPECT_TRUE(std::ranges::equal(std::span(to.content).subspan(7), wanted));
     EXPECT_EQ(to.passed, size);
     EXPECT_EQ(to.checked, 0U);
@@ -115,10 +116,10 @@ TEST(Copy, AtAPaceIsTheSame) {
   const std::shared_ptr<Clock> clock = system_clock();
   for (const double bytes_per_s : {1e12, std::numeric_limits<double>::infinity()}) {
     std::uint64_t pieces = 0;
-    Pace pace(*clock, bytes_per_s, [&] { ++pieces; });
+    RateLimiter pace(*clock, bytes_per_s, [&] { ++pieces; });
     Counted from(noise(5'000'001));
     Counted to(std::vector<std::byte>(from.content.size()));
-    Paced paced(to, pace);
+    RateLimitedAccess paced(to, pace);
     paced.write(0, from.content);
     EXPECT_EQ(to.content, from.content);
     EXPECT_EQ(to.checked, 0U);
@@ -134,11 +135,12 @@ TEST(Copy, AtAPaceIsTheSame) {
 /// Whoever says nothing of read and write has them by way of the others.
 class Plain final : public ByteAccess {
  public:
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    return inner.copy_in(offset, bytes, crc);
+  std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    return inner.write_with_crc(offset, bytes, crc);
   }
-  [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    return inner.copy_out(offset, bytes, crc);
+  [[nodiscard]] std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
+                                            std::uint32_t crc) override {
+    return inner.read_with_crc(offset, bytes, crc);
   }
   [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     return inner.checksum(offset, length, crc);

@@ -59,23 +59,23 @@ TEST_F(DirectFiles, HaveADescriptorOfTheirOwn) {
 }
 
 TEST_F(DirectFiles, WhatIsWrittenByTheInterfaceStillGoesThroughTheCache) {
-  (void)file->copy_in(0, std::vector<std::byte>(kSize, std::byte{1}), 0);
+  (void)file->write_with_crc(0, std::vector<std::byte>(kSize, std::byte{1}), 0);
   EXPECT_EQ(cached(), kSize / page);
 }
 
 // Only clean pages are dropped: so those that were dirty are written.
 TEST_F(DirectFiles, LeaveTheCacheToTheLastPage) {
-  (void)file->copy_in(0, std::vector<std::byte>(kSize, std::byte{1}), 0);
-  file->leave_cache(page, kSize - 2 * page);
+  (void)file->write_with_crc(0, std::vector<std::byte>(kSize, std::byte{1}), 0);
+  file->drop_cached_pages(page, kSize - 2 * page);
   EXPECT_LE(cached(), 2U);
   const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(4096, kSize - 2 * page), std::free);
   std::fill_n(static_cast<std::byte*>(memory.get()), kSize - 2 * page, std::byte{2});
   EXPECT_EQ(::pwrite(file->direct_descriptor(), memory.get(), kSize - 2 * page, static_cast<off_t>(page)),
             static_cast<ssize_t>(kSize - 2 * page));
-  file->leave_cache(page, kSize - 2 * page);
+  file->drop_cached_pages(page, kSize - 2 * page);
   file->sync();
   std::vector<std::byte> found(kSize);
-  (void)file->copy_out(0, found, 0);
+  (void)file->read_with_crc(0, found, 0);
   EXPECT_EQ(std::ranges::count(found, std::byte{1}), static_cast<std::ptrdiff_t>(2 * page));
   EXPECT_EQ(std::ranges::count(found, std::byte{2}), static_cast<std::ptrdiff_t>(kSize - 2 * page));
 }

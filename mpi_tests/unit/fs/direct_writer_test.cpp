@@ -51,7 +51,7 @@ class ScriptedQueue final : public IoQueue {
     script_.most_under_way = std::max(script_.most_under_way, ++script_.under_way);
     return 0;
   }
-  Done wait() noexcept override {
+  Completion wait() noexcept override {
     const Pending write = pending_.back();  // the kernel keeps no order
     pending_.pop_back();
     --script_.under_way;
@@ -221,18 +221,18 @@ TEST_F(Direct, R8_FilesWrittenDirectlyHoldTheSameBytesAtEveryAlignment) {
   const auto system = posix_file_system();
   const auto bytes = noise((std::size_t{9} << 20U) + 12'345);
   const auto file = system->create(path("real"));
-  (void)file->write_directly();  // may be refused: then this is the ordinary way
+  (void)file->enable_direct_writes();  // may be refused: then this is the ordinary way
   file->reserve(std::uint64_t{16} << 20U);
   for (const std::uint64_t offset : {0U, 1U, 4095U, 4096U, 4097U, 1'234'567U}) {
     for (const std::size_t size : {std::size_t{1} << 20U, (std::size_t{1} << 20U) + 1, bytes.size()}) {
       const auto part = std::span(bytes).first(size);
-      EXPECT_EQ(file->copy_in(offset, part, 9), crc32c(part, 9));
+      EXPECT_EQ(file->write_with_crc(offset, part, 9), crc32c(part, 9));
       // Small neighbours, through the cache, in the pages at both ends.
       const std::byte mark{0x77};
-      if (offset != 0) (void)file->copy_in(offset - 1, std::span(&mark, 1), 0);
-      (void)file->copy_in(offset + size, std::span(&mark, 1), 0);
+      if (offset != 0) (void)file->write_with_crc(offset - 1, std::span(&mark, 1), 0);
+      (void)file->write_with_crc(offset + size, std::span(&mark, 1), 0);
       std::vector<std::byte> back(size + 1);
-      (void)file->copy_out(offset, back, 0);
+      (void)file->read_with_crc(offset, back, 0);
       EXPECT_EQ(back.back(), mark) << offset << " " << size;
       back.pop_back();
       EXPECT_TRUE(std::ranges::equal(back, part)) << offset << " " << size;
@@ -246,13 +246,13 @@ TEST_F(Direct, SeveralThreadsWriteOneFile) {
   constexpr std::size_t kShare = (std::size_t{4} << 20U) + 4096 + 17;
   const auto bytes = noise(4 * kShare);
   const auto file = system->create(path("shared"));
-  (void)file->write_directly();
+  (void)file->enable_direct_writes();
   file->reserve(bytes.size());
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < 4; ++i) {
       threads.emplace_back(
-          [&, i] { (void)file->copy_in(i * kShare, std::span(bytes).subspan(i * kShare, kShare), 0); });
+          [&, i] { (void)file->write_with_crc(i * kShare, std::span(bytes).subspan(i * kShare, kShare), 0); });
     }
   }
   EXPECT_EQ(file->checksum(0, bytes.size(), 0), crc32c(bytes));
@@ -264,21 +264,21 @@ TEST_F(Direct, WhereTheFilesystemHasNoDirectWayAllStaysAsItIs) {
   const auto file = system->create(join("/dev/shm", "kedge-direct-" + std::to_string(::getpid())));
   ASSERT_NE(file, nullptr);
   system->remove(file->path());
-  (void)file->write_directly();  // tmpfs: refused before Linux 6.6, and through the cache all the same after
+  (void)file->enable_direct_writes();  // tmpfs: refused before Linux 6.6, and through the cache all the same after
   const auto bytes = noise(std::size_t{2} << 20U);
-  EXPECT_EQ(file->copy_in(3, bytes, 0), crc32c(bytes));
+  EXPECT_EQ(file->write_with_crc(3, bytes, 0), crc32c(bytes));
   EXPECT_EQ(file->checksum(3, bytes.size(), 0), crc32c(bytes));
 }
 
 TEST_F(Direct, AFileOpenedForReadingHasNoDirectWay) {
   const auto system = posix_file_system();
   (void)system->create(path("read"));
-  EXPECT_FALSE(system->open(path("read"), Access::read)->write_directly());
+  EXPECT_FALSE(system->open(path("read"), Access::read)->enable_direct_writes());
 }
 
 TEST_F(Direct, TheProbeLeavesNothingAndSaysWhatItMeasured) {
   const auto system = posix_file_system();
-  for (const auto storage : {ProbePlace::Storage::recycled, ProbePlace::Storage::fresh}) {
+  for (const auto storage : {ProbeTarget::Storage::recycled, ProbeTarget::Storage::fresh}) {
     const WriteProbe probe = system->probe_writes({directory_, "probe", storage});
     EXPECT_TRUE(system->list(directory_).empty());
     if (probe.refusal.empty()) {

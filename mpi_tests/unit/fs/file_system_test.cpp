@@ -101,7 +101,7 @@ class Contract : public testing::TestWithParam<const char*> {
   std::string path(std::string_view name) const { return join(ground_->directory(), name); }
   std::unique_ptr<File> with_bytes(std::string_view name, std::span<const std::byte> bytes) {
     auto file = system().create(path(name));
-    file->copy_in(0, bytes, 0);
+    file->write_with_crc(0, bytes, 0);
     return file;
   }
   std::unique_ptr<Ground> ground_;
@@ -157,20 +157,20 @@ TEST_P(Contract, CopiesAndChecksumsContinue) {
   const auto whole = crc32c(bytes);
   const auto file = system().create(path("a"));
   const std::size_t cut = 300'001;
-  auto crc = file->copy_in(0, std::span(bytes).first(cut), 0);
+  auto crc = file->write_with_crc(0, std::span(bytes).first(cut), 0);
   EXPECT_EQ(crc, crc32c(std::span(bytes).first(cut)));
-  crc = file->copy_in(cut, std::span(bytes).subspan(cut), crc);
+  crc = file->write_with_crc(cut, std::span(bytes).subspan(cut), crc);
   EXPECT_EQ(crc, whole);
   EXPECT_EQ(file->checksum(0, bytes.size(), 0), whole);
   EXPECT_EQ(file->checksum(cut, bytes.size() - cut, file->checksum(0, cut, 0)), whole);
 
   std::vector<std::byte> back(bytes.size());
-  EXPECT_EQ(file->copy_out(0, back, 0), whole);
+  EXPECT_EQ(file->read_with_crc(0, back, 0), whole);
   EXPECT_EQ(back, bytes);
   const auto reader = system().open(path("a"), Access::read);
   std::vector<std::byte> middle(1000);
-  EXPECT_EQ(reader->copy_out(cut, middle, 7), crc32c(std::span(bytes).subspan(cut, 1000), 7));
-  EXPECT_EQ(file->copy_in(0, {}, 42), 42U);
+  EXPECT_EQ(reader->read_with_crc(cut, middle, 7), crc32c(std::span(bytes).subspan(cut, 1000), 7));
+  EXPECT_EQ(file->write_with_crc(0, {}, 42), 42U);
 }
 
 TEST_P(Contract, ReadsAndWritesWithoutAChecksumAreTheSame) {
@@ -208,10 +208,10 @@ TEST_P(Contract, SumsAreWrittenWithTheirChecksum) {
   const std::array<std::span<const std::byte>, 2> parts{one, other};
   const auto file = system().create(path("a"));
   file->reserve(2 * kSize);
-  EXPECT_EQ(file->xor_in(3, parts, 5), crc32c(sum, 5));
+  EXPECT_EQ(file->write_xor(3, parts, 5), crc32c(sum, 5));
   EXPECT_EQ(file->checksum(3, kSize, 5), crc32c(sum, 5));
   const auto mapping = file->map(2 * kSize);
-  EXPECT_EQ(mapping->xor_in(kSize, parts, 0), crc32c(sum));
+  EXPECT_EQ(mapping->write_xor(kSize, parts, 0), crc32c(sum));
   EXPECT_EQ(file->checksum(kSize, kSize, 0), crc32c(sum));
 }
 
@@ -230,26 +230,27 @@ TEST_P(Contract, AHoleIsReadAsZeros) {
 TEST_P(Contract, ReadingPastTheEndIsCorrupt) {
   const auto file = with_bytes("a", random_bytes(100, 3));
   std::vector<std::byte> buffer(101);
-  EXPECT_EQ(code_thrown([&] { (void)file->copy_out(0, buffer, 0); }), ErrorCode::corrupt);
-  EXPECT_EQ(code_thrown([&] { (void)file->copy_out(100, std::span(buffer).first(1), 0); }), ErrorCode::corrupt);
+  EXPECT_EQ(code_thrown([&] { (void)file->read_with_crc(0, buffer, 0); }), ErrorCode::corrupt);
+  EXPECT_EQ(code_thrown([&] { (void)file->read_with_crc(100, std::span(buffer).first(1), 0); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { file->read(0, buffer); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { file->read(100, std::span(buffer).first(1)); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { (void)file->checksum(50, 51, 0); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { (void)file->checksum(50, 50, 0); }), std::nullopt);
   file->reserve(100);
   const auto mapping = file->map(100);
-  EXPECT_EQ(code_thrown([&] { (void)mapping->copy_out(99, std::span(buffer).first(2), 0); }), ErrorCode::corrupt);
+  EXPECT_EQ(code_thrown([&] { (void)mapping->read_with_crc(99, std::span(buffer).first(2), 0); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { mapping->read(99, std::span(buffer).first(2)); }), ErrorCode::corrupt);
   EXPECT_EQ(code_thrown([&] { mapping->read(~0ULL, std::span(buffer).first(2)); }), ErrorCode::corrupt);
-  EXPECT_EQ(code_thrown([&] { (void)mapping->copy_in(~0ULL, std::span(buffer).first(2), 0); }), ErrorCode::corrupt);
+  EXPECT_EQ(code_thrown([&] { (void)mapping->write_with_crc(~0ULL, std::span(buffer).first(2), 0); }),
+            ErrorCode::corrupt);
 }
 
 TEST_P(Contract, AFileOpenedForReadingIsNotWritten) {
   with_bytes("a", random_bytes(100, 3));
   const auto file = system().open(path("a"), Access::read);
-  EXPECT_EQ(code_thrown([&] { file->copy_in(0, random_bytes(1, 1), 0); }), ErrorCode::io);
+  EXPECT_EQ(code_thrown([&] { file->write_with_crc(0, random_bytes(1, 1), 0); }), ErrorCode::io);
   const auto mapping = file->map(100);
-  EXPECT_EQ(code_thrown([&] { mapping->copy_in(0, random_bytes(1, 1), 0); }), ErrorCode::io);
+  EXPECT_EQ(code_thrown([&] { mapping->write_with_crc(0, random_bytes(1, 1), 0); }), ErrorCode::io);
 }
 
 TEST_P(Contract, EnteringAMappingChangesNothingInIt) {
@@ -257,13 +258,13 @@ TEST_P(Contract, EnteringAMappingChangesNothingInIt) {
   const auto file = system().create(path("a"));
   file->reserve(kSize);
   const auto bytes = random_bytes(1000, 4);
-  file->copy_in(3000, bytes, 0);
+  file->write_with_crc(3000, bytes, 0);
   const auto mapping = file->map(kSize);
-  (void)mapping->enter_all();
+  (void)mapping->prefault();
   EXPECT_EQ(mapping->checksum(0, 3000, 0), crc32c_zeros(3000, 0));
   EXPECT_EQ(mapping->checksum(3000, 1000, 0), crc32c(bytes));
   EXPECT_EQ(mapping->checksum(4000, kSize - 4000, 0), crc32c_zeros(kSize - 4000, 0));
-  EXPECT_FALSE(system().open(path("a"), Access::read)->map(kSize)->enter_all()) << "it could not be written";
+  EXPECT_FALSE(system().open(path("a"), Access::read)->map(kSize)->prefault()) << "it could not be written";
 }
 
 TEST_P(Contract, ReservedFilesAreMappedAndShared) {
@@ -277,9 +278,9 @@ TEST_P(Contract, ReservedFilesAreMappedAndShared) {
   EXPECT_EQ(file->checksum(0, kSize, 0), crc32c_zeros(kSize, 0));
 
   auto mapping = file->map(kSize);
-  EXPECT_EQ(mapping->copy_in(0, bytes, 0), crc32c(bytes));
+  EXPECT_EQ(mapping->write_with_crc(0, bytes, 0), crc32c(bytes));
   EXPECT_EQ(file->checksum(0, kSize, 0), crc32c(bytes));
-  file->copy_in(1000, random_bytes(10, 5), 0);
+  file->write_with_crc(1000, random_bytes(10, 5), 0);
   EXPECT_EQ(mapping->bytes()[1003], random_bytes(10, 5)[3]);
   file.reset();
   EXPECT_EQ(mapping->bytes().size(), kSize);

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/on_threads.hpp"
+#include "base/run_on_threads.hpp"
 #include "checksum/crc32c.hpp"
 #include "fs/file_system.hpp"
 #include "fs/guarded_range.hpp"
@@ -47,7 +47,7 @@ class GuardedMapping : public testing::Test {
   std::unique_ptr<Mapping> make(const std::string& name, std::uint64_t size = kSize) const {
     const auto file = system_->create(join(directory_, name));
     file->reserve(size);
-    (void)file->copy_in(0, sevens(size), 0);
+    (void)file->write_with_crc(0, sevens(size), 0);
     return file->map(size);
   }
   void truncate(const std::string& name = "file", std::uint64_t size = kKept) const {
@@ -77,7 +77,7 @@ void expect(const std::optional<Failure>& failure, ErrorCode code) {
 TEST_F(GuardedMapping, ReadingWhatWasTruncatedIsCorrupt) {
   truncate();
   std::vector<std::byte> to(kSize);
-  expect(failure_of([&] { (void)mapping_->copy_out(0, to, 0); }), ErrorCode::corrupt);
+  expect(failure_of([&] { (void)mapping_->read_with_crc(0, to, 0); }), ErrorCode::corrupt);
   EXPECT_TRUE(std::ranges::equal(std::span(to).first(kKept), sevens(kKept)));
   EXPECT_FALSE(mapping_->is_intact());
 }
@@ -95,14 +95,14 @@ TEST_F(GuardedMapping, TakingTheChecksumOfWhatWasTruncatedIsCorrupt) {
 
 TEST_F(GuardedMapping, WritingWhatWasTruncatedIsAnErrorOfTheSystem) {
   truncate();
-  expect(failure_of([&] { (void)mapping_->copy_in(0, sevens(), 0); }), ErrorCode::io);
+  expect(failure_of([&] { (void)mapping_->write_with_crc(0, sevens(), 0); }), ErrorCode::io);
 }
 
 TEST_F(GuardedMapping, CombiningIntoWhatWasTruncatedIsAnErrorOfTheSystem) {
   truncate();
   const auto one = sevens();
   const std::vector<std::span<const std::byte>> sources = {one, one};
-  expect(failure_of([&] { (void)mapping_->xor_in(0, sources, 0); }), ErrorCode::io);
+  expect(failure_of([&] { (void)mapping_->write_xor(0, sources, 0); }), ErrorCode::io);
 }
 
 TEST_F(GuardedMapping, WhoeverTouchesItGetsZerosAndCanAsk) {
@@ -143,7 +143,7 @@ TEST_F(GuardedMapping, ThreadsThatTakeNoSignalsAreGuardedToo) {
   std::optional<std::thread> thread;
   {
     const SignalsBlocked blocked;
-    thread.emplace([&] { failure = failure_of([&] { (void)mapping_->copy_out(0, to, 0); }); });
+    thread.emplace([&] { failure = failure_of([&] { (void)mapping_->read_with_crc(0, to, 0); }); });
   }
   thread->join();
   expect(failure, ErrorCode::corrupt);

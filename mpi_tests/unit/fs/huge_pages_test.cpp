@@ -98,9 +98,9 @@ TEST_F(SharedMemory, NewStorageIsOfHugePagesWhereTheKernelMakesThem) {
   EXPECT_TRUE(std::ranges::all_of(mapping->bytes(), [](std::byte byte) { return byte == std::byte{}; }));
   const auto bytes = pattern(kSize);
   const long before = page_faults();
-  EXPECT_EQ(mapping->copy_in(0, std::span(bytes).first(new_from), 0), crc32c({bytes.data(), new_from}));
+  EXPECT_EQ(mapping->write_with_crc(0, std::span(bytes).first(new_from), 0), crc32c({bytes.data(), new_from}));
   EXPECT_LT(page_faults() - before, 50) << "what counts as cleared costs no more than a refill";
-  mapping->copy_in(new_from, std::span(bytes).subspan(new_from), 0);
+  mapping->write_with_crc(new_from, std::span(bytes).subspan(new_from), 0);
   EXPECT_EQ(file->checksum(0, kSize, 0), crc32c(bytes));
   EXPECT_EQ(huge_bytes_mapped(path("a")), new_from);
   if (makes_huge_pages()) {
@@ -113,14 +113,14 @@ TEST_F(SharedMemory, WhatIsThereStaysWhereItIs) {
   constexpr std::uint64_t kSize = 12 * kMiB;
   const auto bytes = pattern(kSize);
   const auto file = system_->create(path("a"));
-  file->copy_in(0, std::span(bytes).first(kOld), 0);
+  file->write_with_crc(0, std::span(bytes).first(kOld), 0);
   const auto before = file->map(kOld);
   const std::uint64_t new_from = file->reserve(kSize);
   EXPECT_TRUE(new_from == kOld || (new_from % kHugePageBytes == 0 && new_from > kOld)) << new_from;
   const auto mapping = file->map(kSize);
   EXPECT_EQ(mapping->checksum(0, kOld, 0), crc32c({bytes.data(), kOld}));
   EXPECT_LE(huge_bytes_mapped(path("a")), 8 * kMiB) << "an extent with data in it must not be moved";
-  mapping->copy_in(kOld, std::span(bytes).subspan(kOld), 0);
+  mapping->write_with_crc(kOld, std::span(bytes).subspan(kOld), 0);
   EXPECT_EQ(before->checksum(0, kOld, 0), crc32c({bytes.data(), kOld}));
   EXPECT_EQ(file->checksum(0, kSize, 0), crc32c(bytes));
   EXPECT_EQ(file->reserve(kMiB), kMiB) << "all of that is there";
@@ -140,7 +140,7 @@ TEST_F(SharedMemory, OnlyHugePagesCanBeReserved) {
   file->reserve(kSize);
   const auto mapping = file->map(kSize);
   const auto bytes = pattern(kSize);
-  EXPECT_EQ(mapping->copy_in(0, bytes, 0), crc32c(bytes));
+  EXPECT_EQ(mapping->write_with_crc(0, bytes, 0), crc32c(bytes));
   EXPECT_EQ(file->checksum(0, kSize, 0), crc32c(bytes));
 }
 
@@ -151,9 +151,9 @@ TEST_F(SharedMemory, AMappingThatWasEnteredIsWrittenWithoutPageFaults) {
   for (std::uint64_t at = kMiB; at <= kSize; at += kMiB) file->reserve(at);  // too little at a time for huge pages
   const auto mapping = file->map(kSize);
   ASSERT_EQ(huge_bytes_mapped(path("a")), 0U);
-  if (mapping->enter_all()) {  // kernels before 5.14 cannot
+  if (mapping->prefault()) {  // kernels before 5.14 cannot
     const long before = page_faults();
-    mapping->copy_in(0, bytes, 0);
+    mapping->write_with_crc(0, bytes, 0);
     EXPECT_LT(page_faults() - before, 50);
   }
 }
@@ -175,12 +175,12 @@ TEST(HugePages, TheMountsOptionsSayWhetherToAsk) {
 }
 
 TEST(HugePages, AreTakenAsLongAsTheyCostLessThanSmallOnes) {
-  EXPECT_TRUE(huge_pages_pay(2 * kMiB, 0.0001, 0.0002));
-  EXPECT_TRUE(huge_pages_pay(256 * kMiB, 0.03, 0.12)) << "beside other ranks on the same core";
-  EXPECT_FALSE(huge_pages_pay(2 * kMiB, 0.0023, 0.0046)) << "the first had to be made by moving memory";
-  EXPECT_TRUE(huge_pages_pay(64 * kMiB, 0.0023 + 0.0065, 0.02)) << "one of them had";
-  EXPECT_FALSE(huge_pages_pay(64 * kMiB, 0.02, 0.04)) << "six of them had";
-  EXPECT_FALSE(huge_pages_pay(64 * kMiB, 0.005, 1.0)) << "waits for something";
+  EXPECT_TRUE(are_huge_pages_cheaper(2 * kMiB, 0.0001, 0.0002));
+  EXPECT_TRUE(are_huge_pages_cheaper(256 * kMiB, 0.03, 0.12)) << "beside other ranks on the same core";
+  EXPECT_FALSE(are_huge_pages_cheaper(2 * kMiB, 0.0023, 0.0046)) << "the first had to be made by moving memory";
+  EXPECT_TRUE(are_huge_pages_cheaper(64 * kMiB, 0.0023 + 0.0065, 0.02)) << "one of them had";
+  EXPECT_FALSE(are_huge_pages_cheaper(64 * kMiB, 0.02, 0.04)) << "six of them had";
+  EXPECT_FALSE(are_huge_pages_cheaper(64 * kMiB, 0.005, 1.0)) << "waits for something";
 }
 
 /// Takes the mount away again, whatever the test came to.
@@ -210,7 +210,7 @@ TEST_P(HugePagesOnAMount, AreTakenAndChangeNoByteAndNoLimit) {
   file->reserve(100);  // grows later
   file->reserve(kSize);
   const auto mapping = file->map(kSize);
-  EXPECT_EQ(mapping->copy_in(0, bytes, 0), crc32c(bytes));
+  EXPECT_EQ(mapping->write_with_crc(0, bytes, 0), crc32c(bytes));
   EXPECT_EQ(file->checksum(0, kSize, 0), crc32c(bytes));
   const bool on_advice = GetParam() == std::string("advise") && !denied();
   if (on_advice || makes_huge_pages()) {

@@ -47,10 +47,10 @@ TEST_F(Mapped, CopiesThroughANewMappingArriveWhereverTheyLie) {
   for (const std::uint64_t begin : {std::uint64_t{5} << 20U, std::uint64_t{0}, std::uint64_t{3'000'001}}) {
     const std::uint64_t end = begin == 0 ? 3'000'001 : begin == 3'000'001 ? std::uint64_t{5} << 20U : kSize;
     const auto part = std::span(bytes).subspan(begin, end - begin);
-    EXPECT_EQ(mapping->copy_in(begin, part, 0), crc32c(part));
+    EXPECT_EQ(mapping->write_with_crc(begin, part, 0), crc32c(part));
   }
   std::vector<std::byte> back(kSize);
-  EXPECT_EQ(file->copy_out(0, back, 0), crc32c(bytes));
+  EXPECT_EQ(file->read_with_crc(0, back, 0), crc32c(bytes));
   EXPECT_EQ(back, bytes);
 }
 
@@ -59,7 +59,7 @@ TEST_F(Mapped, WhatIsReadThroughANewMappingIsThereWhereverItLies) {
   const auto file = system_->create(join(directory_, "file"));
   file->reserve(kSize);
   const auto bytes = noise(kSize);
-  (void)file->copy_in(0, bytes, 0);
+  (void)file->write_with_crc(0, bytes, 0);
   const std::uint64_t mib = std::uint64_t{1} << 20U;
   for (const std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65'535}, mib, 2 * mib - 1}) {
     for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65'537}, mib - 1, mib, 2 * mib,
@@ -67,7 +67,7 @@ TEST_F(Mapped, WhatIsReadThroughANewMappingIsThereWhereverItLies) {
       const auto part = std::span(bytes).subspan(begin, length);
       EXPECT_EQ(file->map(kSize)->checksum(begin, length, 9), crc32c(part, 9)) << begin << " " << length;
       std::vector<std::byte> back(length + 2, std::byte{0xee});
-      EXPECT_EQ(file->map(kSize)->copy_out(begin, std::span(back).subspan(1, length), 9), crc32c(part, 9));
+      EXPECT_EQ(file->map(kSize)->read_with_crc(begin, std::span(back).subspan(1, length), 9), crc32c(part, 9));
       EXPECT_TRUE(std::ranges::equal(std::span(back).subspan(1, length), part)) << begin << " " << length;
       EXPECT_TRUE(back.front() == std::byte{0xee} && back.back() == std::byte{0xee});
       std::ranges::fill(back, std::byte{0xee});
@@ -89,7 +89,7 @@ TEST_F(Mapped, SeveralThreadsCopyAtOnce) {
     std::vector<std::jthread> threads;
     for (std::uint64_t i = 0; i < kThreads; ++i) {
       threads.emplace_back(
-          [&, i] { (void)mapping->copy_in(i * kShare, std::span(bytes).subspan(i * kShare, kShare), 0); });
+          [&, i] { (void)mapping->write_with_crc(i * kShare, std::span(bytes).subspan(i * kShare, kShare), 0); });
     }
   }
   EXPECT_TRUE(std::ranges::equal(mapping->bytes(), bytes));

@@ -71,7 +71,7 @@ int try_to_exceed(FileSystem& system, const std::string& path, bool directly) {
   if (::setrlimit(RLIMIT_FSIZE, &kLimit) != 0) return 1;
   const std::vector<std::byte> much(std::size_t{4} << 20U);
   const auto file = system.create(path);
-  if (directly) (void)file->write_directly();
+  if (directly) (void)file->enable_direct_writes();
   int exceeded = 0;
   const auto attempt_one = [&](const auto& grow) {
     try {
@@ -81,7 +81,7 @@ int try_to_exceed(FileSystem& system, const std::string& path, bool directly) {
       if (error.code() != ErrorCode::no_space || error.failure().system_errno != EFBIG) exceeded += 10;
     }
   };
-  attempt_one([&] { (void)file->copy_in(0, much, 0); });
+  attempt_one([&] { (void)file->write_with_crc(0, much, 0); });
   attempt_one([&] { file->truncate(much.size()); });
   attempt_one([&] { (void)file->reserve(much.size()); });
   constexpr rlimit kNothing{0, 0};
@@ -222,7 +222,7 @@ TEST_F(Posix, WithoutFallocateZerosAreWritten) {
   {
     const auto file = system_->create(path("plain/a"));
     const std::vector<std::byte> bytes(5000, std::byte{7});
-    const auto crc = file->copy_in(0, bytes, 0);
+    const auto crc = file->write_with_crc(0, bytes, 0);
     constexpr std::size_t kSize = (std::size_t{5} << 20U) + 1;
     file->reserve(kSize);
     EXPECT_EQ(file->status().size_bytes, kSize);
@@ -325,13 +325,13 @@ TEST_F(Cgroups, R33_Version2TakesTheTightestOnTheWayUp) {
   put("job/memory.current", "744000\n");
   put("memory.max", "5000000\n");
   put("memory.current", "744000\n");
-  const auto rooms = cgroup_rooms("0::/job/step\n", directory_);
-  ASSERT_EQ(rooms.size(), 2U) << "two have a limit";
-  EXPECT_EQ(rooms[0].free_bytes, 254'000U) << "a 128th is for what the kernel charges beside the pages";
-  EXPECT_THAT(rooms[0].limit, HasSubstr("job/memory.max: 976.6 KiB"));
-  EXPECT_THAT(rooms[1].limit, Not(HasSubstr("job")));
-  EXPECT_NE(rooms[0].id, rooms[1].id);
-  EXPECT_EQ(rooms[0].id, cgroup_rooms("0::/job\n", directory_).at(0).id) << "the same limit, from another step";
+  const auto space_limits = cgroup_limits("0::/job/step\n", directory_);
+  ASSERT_EQ(space_limits.size(), 2U) << "two have a limit";
+  EXPECT_EQ(space_limits[0].free_bytes, 254'000U) << "a 128th is for what the kernel charges beside the pages";
+  EXPECT_THAT(space_limits[0].limit, HasSubstr("job/memory.max: 976.6 KiB"));
+  EXPECT_THAT(space_limits[1].limit, Not(HasSubstr("job")));
+  EXPECT_NE(space_limits[0].id, space_limits[1].id);
+  EXPECT_EQ(space_limits[0].id, cgroup_limits("0::/job\n", directory_).at(0).id) << "the same limit, from another step";
 }
 
 TEST_F(Cgroups, R33_PagesThatTheKernelWouldDropAreFreeAndUnwrittenOnesAreNot) {
@@ -339,7 +339,7 @@ TEST_F(Cgroups, R33_PagesThatTheKernelWouldDropAreFreeAndUnwrittenOnesAreNot) {
   put("job/memory.current", "1000000\n");
   const auto room = [&](const std::string& stat) {
     put("job/memory.stat", stat);
-    return cgroup_rooms("0::/job\n", directory_).at(0).free_bytes;
+    return cgroup_limits("0::/job\n", directory_).at(0).free_bytes;
   };
   EXPECT_EQ(room("anon 600000\nfile 300000\nshmem 300000\n"), 0U);
   EXPECT_EQ(room("inactive_file 12800\nactive_file 0\n"), 12'700U);
@@ -352,10 +352,10 @@ TEST_F(Cgroups, R33_WhereProcessesAreSlowedDownIsALimitToo) {
   put("job/memory.max", "1000000\n");
   put("job/memory.high", "500000\n");
   put("job/memory.current", "372000\n");
-  const auto rooms = cgroup_rooms("0::/job\n", directory_);
-  ASSERT_EQ(rooms.size(), 1U);
-  EXPECT_EQ(rooms[0].free_bytes, 127'000U);
-  EXPECT_THAT(rooms[0].limit, HasSubstr("job/memory.high"));
+  const auto space_limits = cgroup_limits("0::/job\n", directory_);
+  ASSERT_EQ(space_limits.size(), 1U);
+  EXPECT_EQ(space_limits[0].free_bytes, 127'000U);
+  EXPECT_THAT(space_limits[0].limit, HasSubstr("job/memory.high"));
 }
 
 TEST_F(Cgroups, R33_Version1IsReadToo) {
@@ -364,36 +364,36 @@ TEST_F(Cgroups, R33_Version1IsReadToo) {
   put("memory/job/memory.stat",
       "inactive_file 900000\ntotal_inactive_file 200000\ntotal_active_file 156000\n"
       "total_dirty 50000\ntotal_writeback 50000\n");
-  const auto rooms = cgroup_rooms("5:cpu,cpuacct:/\n4:memory:/job/not/mounted/here\n", directory_);
-  ASSERT_EQ(rooms.size(), 1U);
-  EXPECT_EQ(rooms[0].free_bytes, 55'563U) << "with the groups below, of which only the totals tell";
-  EXPECT_TRUE(cgroup_rooms("3:cpu:/job\n", directory_).empty());
+  const auto space_limits = cgroup_limits("5:cpu,cpuacct:/\n4:memory:/job/not/mounted/here\n", directory_);
+  ASSERT_EQ(space_limits.size(), 1U);
+  EXPECT_EQ(space_limits[0].free_bytes, 55'563U) << "with the groups below, of which only the totals tell";
+  EXPECT_TRUE(cgroup_limits("3:cpu:/job\n", directory_).empty());
 }
 
 TEST_F(Cgroups, R33_Version1SaysWhatLimitsGroupsThatCannotBeSeen) {
   put("memory/memory.limit_in_bytes", "9223372036854771712\n");
   put("memory/memory.usage_in_bytes", "872000\n");
   put("memory/memory.stat", "hierarchical_memory_limit 1000000\n");
-  const auto rooms = cgroup_rooms("4:memory:/docker/1234\n", directory_);
-  ASSERT_EQ(rooms.size(), 1U);
-  EXPECT_EQ(rooms[0].free_bytes, 127'000U);
-  EXPECT_THAT(rooms[0].limit, HasSubstr("memory.stat"));
+  const auto space_limits = cgroup_limits("4:memory:/docker/1234\n", directory_);
+  ASSERT_EQ(space_limits.size(), 1U);
+  EXPECT_EQ(space_limits[0].free_bytes, 127'000U);
+  EXPECT_THAT(space_limits[0].limit, HasSubstr("memory.stat"));
 }
 
 TEST_F(Cgroups, NoLimitIsNoRoom) {
-  EXPECT_TRUE(cgroup_rooms("0::/job\n", directory_).empty());
-  EXPECT_TRUE(cgroup_rooms("", directory_).empty());
-  EXPECT_TRUE(cgroup_rooms("nonsense\n::\n", directory_).empty());
+  EXPECT_TRUE(cgroup_limits("0::/job\n", directory_).empty());
+  EXPECT_TRUE(cgroup_limits("", directory_).empty());
+  EXPECT_TRUE(cgroup_limits("nonsense\n::\n", directory_).empty());
   put("memory/memory.limit_in_bytes", "9223372036854771712\n");
   put("memory/memory.usage_in_bytes", "100\n");
-  EXPECT_TRUE(cgroup_rooms("4:memory:/\n", directory_).empty());
+  EXPECT_TRUE(cgroup_limits("4:memory:/\n", directory_).empty());
 }
 
 TEST(Machine, AvailableMemoryIsRead) {
-  const auto room = machine_room("MemTotal:       100 kB\nMemAvailable:    42 kB\n");
+  const auto room = machine_limit("MemTotal:       100 kB\nMemAvailable:    42 kB\n");
   ASSERT_TRUE(room);
   EXPECT_EQ(room->free_bytes, 42U * 1024);
-  EXPECT_FALSE(machine_room("MemTotal: 100 kB\n"));
+  EXPECT_FALSE(machine_limit("MemTotal: 100 kB\n"));
 }
 
 }  // namespace

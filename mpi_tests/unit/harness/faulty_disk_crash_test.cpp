@@ -54,7 +54,7 @@ TEST_F(Faulty, APowerLossKeepsUnsyncedNamesOrNot) {
     const auto view = fresh.view(0);
     for (const auto* name : {"/d/synced", "/d/old", "/d/gone"}) {
       const auto file = view->create(name);
-      file->copy_in(0, bytes_of(10, 1), 0);
+      file->write_with_crc(0, bytes_of(10, 1), 0);
       file->sync();
     }
     view->sync_directory("/d");
@@ -82,7 +82,7 @@ TEST_F(Faulty, SyncedNamesSurviveEveryPowerLoss) {
     fresh.make_directories("/d");
     const auto view = fresh.view(0);
     const auto file = view->create("/d/tmp");
-    file->copy_in(0, bytes_of(2 * kPiece, 4), 0);
+    file->write_with_crc(0, bytes_of(2 * kPiece, 4), 0);
     file->sync();
     view->rename("/d/tmp", "/d/final");
     view->sync_directory("/d");

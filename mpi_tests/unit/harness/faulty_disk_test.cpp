@@ -19,17 +19,17 @@ using testing::ElementsAre;
 using Kind = fs::FileStatus::Kind;
 
 TEST_F(Faulty, EveryMutatingOperationAndEveryPieceIsCounted) {
-  const auto file = system->create("/d/a");               // 1
-  file->reserve(4 * kPiece);                              // 2
-  file->copy_in(0, bytes_of(2 * kPiece + 1, 1), 0);       // 3 4 5
-  file->map(kPiece)->copy_in(0, bytes_of(kPiece, 2), 0);  // 6
-  file->truncate(kPiece);                                 // 7
-  file->sync();                                           // 8
-  system->make_directory("/d/e");                         // 9
-  system->rename("/d/a", "/d/e/a");                       // 10
-  system->sync_directory("/d");                           // 11
-  system->remove("/d/e/a");                               // 12
-  const auto lock = system->try_lock("/d/lock", "me");    // 13
+  const auto file = system->create("/d/a");                      // 1
+  file->reserve(4 * kPiece);                                     // 2
+  file->write_with_crc(0, bytes_of(2 * kPiece + 1, 1), 0);       // 3 4 5
+  file->map(kPiece)->write_with_crc(0, bytes_of(kPiece, 2), 0);  // 6
+  file->truncate(kPiece);                                        // 7
+  file->sync();                                                  // 8
+  system->make_directory("/d/e");                                // 9
+  system->rename("/d/a", "/d/e/a");                              // 10
+  system->sync_directory("/d");                                  // 11
+  system->remove("/d/e/a");                                      // 12
+  const auto lock = system->try_lock("/d/lock", "me");           // 13
   EXPECT_EQ(disk.operations(0), 13U);
   EXPECT_EQ(disk.operations(1), 0U);
   const auto reads = disk.reads(0);
@@ -49,7 +49,7 @@ TEST_F(Faulty, ADeathCutsAPieceAtSomeByte) {
     const auto file = view->create("/d/a");
     file->reserve(3 * kPiece);
     fresh.stop_world_after(0, 4, seed);  // create, reserve, piece, here
-    ASSERT_TRUE(dies([&] { file->copy_in(0, bytes_of(3 * kPiece, 7), 0); }));
+    ASSERT_TRUE(dies([&] { file->write_with_crc(0, bytes_of(3 * kPiece, 7), 0); }));
     const auto left = fresh.read_all("/d/a");
     const auto end = static_cast<std::size_t>(std::count(left.begin(), left.end(), std::byte{7}));
     EXPECT_GE(end, kPiece);
@@ -75,15 +75,15 @@ TEST_F(Faulty, ADeathInAnotherOperationDoesItOrNot) {
 }
 
 TEST_F(Faulty, TheSameSeedGivesTheSameDeath) {
-  const auto left_by = [](std::uint64_t seed) {
+  const auto dead_starts = [](std::uint64_t seed) {
     FaultyDisk fresh(options());
     const auto file = fresh.view(0)->create("/a");
     fresh.stop_world_after(0, 3, seed);
-    EXPECT_TRUE(dies([&] { file->copy_in(0, bytes_of(5 * kPiece, 9), 0); }));
+    EXPECT_TRUE(dies([&] { file->write_with_crc(0, bytes_of(5 * kPiece, 9), 0); }));
     return fresh.read_all("/a");
   };
-  EXPECT_EQ(left_by(11), left_by(11));
-  EXPECT_NE(left_by(11), left_by(12));
+  EXPECT_EQ(dead_starts(11), dead_starts(11));
+  EXPECT_NE(dead_starts(11), dead_starts(12));
 }
 
 TEST_F(Faulty, ADeadRankStaysDeadUntilTheRestart) {
@@ -104,7 +104,7 @@ TEST_F(Faulty, ADeadRankStaysDeadUntilTheRestart) {
   EXPECT_TRUE(dies([&] { (void)file->status(); }));
   EXPECT_TRUE(dies([&] { (void)system->list("/d"); }));
   EXPECT_TRUE(dies([&] { (void)disk.view(0)->status("/d"); }));
-  EXPECT_TRUE(dies([&] { mapping->copy_in(0, bytes_of(1, 1), 0); }));
+  EXPECT_TRUE(dies([&] { mapping->write_with_crc(0, bytes_of(1, 1), 0); }));
   EXPECT_FALSE(disk.dead(1));
 
   EXPECT_EQ(other->lock_holder("/d/lock"), std::nullopt);  // the kernel released it at once
@@ -144,12 +144,12 @@ TEST_F(Faulty, PlannedErrorsStrikeOnceAndDoNothing) {
   disk.fail(0, 2, EIO);
   disk.fail(0, 4, EDQUOT);
   const auto file = system->create("/d/a");
-  auto failure = failure_of([&] { file->copy_in(0, bytes_of(kPiece, 1), 0); });
+  auto failure = failure_of([&] { file->write_with_crc(0, bytes_of(kPiece, 1), 0); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::io);
   EXPECT_EQ(failure->system_errno, EIO);
   EXPECT_EQ(file->status().size_bytes, 0U);
-  EXPECT_NO_THROW(file->copy_in(0, bytes_of(kPiece, 1), 0));
+  EXPECT_NO_THROW(file->write_with_crc(0, bytes_of(kPiece, 1), 0));
   failure = failure_of([&] { file->reserve(2 * kPiece); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::no_space);
@@ -189,7 +189,8 @@ TEST_F(Faulty, VolumesFillUpAndGiveBack) {
 
   const auto second = system->create("/d/b");
   EXPECT_EQ(failure_of([&] { (void)system->create("/d/c"); }).value().code, ErrorCode::no_space);
-  EXPECT_EQ(failure_of([&] { second->copy_in(0, bytes_of(2 * kPiece, 1), 0); }).value().code, ErrorCode::no_space);
+  EXPECT_EQ(failure_of([&] { second->write_with_crc(0, bytes_of(2 * kPiece, 1), 0); }).value().code,
+            ErrorCode::no_space);
   EXPECT_EQ(second->status().size_bytes, kPiece);  // the piece that still had room
 
   system->remove("/d/a");
@@ -255,7 +256,7 @@ TEST_F(Faulty, OutsidersDamageWhatIsMapped) {
   EXPECT_NE(mapping->checksum(0, 2 * kPiece, 0), clean);
   disk.truncate_from_outside("/d/a", kPiece);
   EXPECT_EQ(failure_of([&] { (void)mapping->checksum(0, 2 * kPiece, 0); }).value().code, ErrorCode::corrupt);
-  EXPECT_EQ(failure_of([&] { mapping->copy_in(kPiece, bytes_of(1, 1), 0); }).value().code, ErrorCode::corrupt);
+  EXPECT_EQ(failure_of([&] { mapping->write_with_crc(kPiece, bytes_of(1, 1), 0); }).value().code, ErrorCode::corrupt);
 }
 
 TEST_F(Faulty, ASnapshotBringsBackAnOlderFileOrTheWholeDisk) {
@@ -287,7 +288,7 @@ TEST_F(Faulty, RanksAsThreadsShareTheDisk) {
         const auto lock = view->try_lock("/d/lock" + std::to_string(rank), "me");
         for (int i = 0;; ++i) {
           const auto file = view->create("/d/" + std::to_string(rank) + "-" + std::to_string(i));
-          file->copy_in(0, bytes_of(3 * kPiece, rank), 0);
+          file->write_with_crc(0, bytes_of(3 * kPiece, rank), 0);
           std::this_thread::yield();
         }
       });

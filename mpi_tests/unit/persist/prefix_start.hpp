@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "persist/posix_tier.hpp"
+#include "persist/posix_prefix_storage.hpp"
 #include "persist/run_records.hpp"
 
 namespace kedge::persist::testing {
@@ -13,11 +13,11 @@ struct PrefixStart {
       : records(file_system, "/prefix", "heat") {
     (void)records.take_incarnation();
     records.begin_incarnation({});
-    tier = std::make_unique<PosixTier>(file_system, "/prefix", options, &records);
+    prefix_storage = std::make_unique<PosixPrefixStorage>(file_system, "/prefix", options, &records);
   }
 
   RunRecords records;
-  std::unique_ptr<PosixTier> tier;
+  std::unique_ptr<PosixPrefixStorage> prefix_storage;
 };
 
 }  // namespace kedge::persist::testing

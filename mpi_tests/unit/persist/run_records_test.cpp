@@ -86,16 +86,16 @@ const std::vector<Write>& writes() {
       {[](RunRecords& mine) { mine.begin_incarnation({}); },
        [](RunRecords& later) { return !later.is_newest_incarnation(); }},
       {[](RunRecords& mine) { mine.begin_incarnation({id_of(7)}); },
-       [](RunRecords& later) { return later.record_of_starts() == persist::RunRecord{id_of(7)}; }},
+       [](RunRecords& later) { return later.record_of_newest_start() == persist::RunRecord{id_of(7)}; }},
       {[](RunRecords& mine) { mine.write_record(kRecord); },
        [](RunRecords& later) { return later.read_record().record == kRecord; }},
-      {[](RunRecords& mine) { mine.note_first_commit(id_of(1)); },
+      {[](RunRecords& mine) { mine.mark_first_commit(id_of(1)); },
        [](RunRecords& later) { return later.has_first_commit({}); }},
-      {[](RunRecords& mine) { mine.note_first_manifest(id_of(1)); },
+      {[](RunRecords& mine) { mine.mark_first_manifest(id_of(1)); },
        [](RunRecords& later) { return later.has_first_manifest({}); }},
       {[](RunRecords& mine) { mine.discard(id_of(2)); },
        [](RunRecords& later) { return later.is_discarded(id_of(2)); }},
-      {[](RunRecords& mine) { mine.note_unfinished("a.1-00000000"); },
+      {[](RunRecords& mine) { mine.mark_unfinished("a.1-00000000"); },
        [](RunRecords& later) {
          (void)later.take_incarnation();
          return later.unfinished() == std::vector<std::string>{"a.1-00000000"};
@@ -124,9 +124,9 @@ TEST_F(RunRecordsTest, R19_WhatASecondTryWroteOutlivesAPowerLossToo) {
       make_prefix();
       RunRecords mine = start();
       disk.fail(0, disk.operations(0) + n, EIO);
-      (void)failure_of([&] { mine.note_first_commit(id_of(1)); });
+      (void)failure_of([&] { mine.mark_first_commit(id_of(1)); });
       disk.heal(0);
-      mine.note_first_commit(id_of(1));
+      mine.mark_first_commit(id_of(1));
       disk.restart(Crash::power, seed);
       EXPECT_TRUE(records().has_first_commit({})) << "operation " << n << ", seed " << seed;
     }
@@ -136,8 +136,8 @@ TEST_F(RunRecordsTest, R19_WhatASecondTryWroteOutlivesAPowerLossToo) {
 TEST_F(RunRecordsTest, R19_CommitsThatWereForgottenStayForgotten) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     RunRecords mine = begun();
-    mine.note_first_commit(id_of(1));
-    mine.forget_commits();
+    mine.mark_first_commit(id_of(1));
+    mine.remove_commit_markers();
     disk.restart(Crash::power, seed);
     EXPECT_FALSE(records().has_first_commit({})) << "seed " << seed;
   }
@@ -198,7 +198,7 @@ TEST_F(RunRecordsTest, AStartIsNewerThanAllThatBegunWhateverNumbersAreLost) {
 /// 17 paths of 4 KiB in hexadecimal are more than 64 KiB.
 TEST_F(RunRecordsTest, ARecordOfManyLongPathsIsReadWhole) {
   persist::RunRecord record = kRecord;
-  record.former.assign(16, std::string(4000, '\xe9'));
+  record.former_prefixes.assign(16, std::string(4000, '\xe9'));
   RunRecords mine = start();
   mine.begin_incarnation(record);
   mine.write_record(record);
@@ -215,11 +215,11 @@ TEST_F(RunRecordsTest, WhoOnlyTookANumberSupersedesNobodyAndWhoHasBegunAllBefore
   EXPECT_TRUE(older.is_newest_incarnation());
   newer.begin_incarnation({});
   EXPECT_FALSE(older.is_newest_incarnation());
-  newer.note_first_commit(id_of(1));
+  newer.mark_first_commit(id_of(1));
   const std::vector<std::function<void()>> refused = {
-      [&] { older.note_first_commit(id_of(2)); },     [&] { older.begin_incarnation({}); },
-      [&] { older.require_newest_incarnation(); },    [&] { older.forget_commits(); },
-      [&] { older.note_unfinished("a.1-00000000"); }, [&] { (void)older.unfinished(); },
+      [&] { older.mark_first_commit(id_of(2)); },     [&] { older.begin_incarnation({}); },
+      [&] { older.require_newest_incarnation(); },    [&] { older.remove_commit_markers(); },
+      [&] { older.mark_unfinished("a.1-00000000"); }, [&] { (void)older.unfinished(); },
   };
   for (const auto& step : refused) EXPECT_EQ(code_of(step), ErrorCode::busy);
   EXPECT_TRUE(newer.has_first_commit({}));
@@ -258,16 +258,16 @@ TEST_F(RunRecordsTest, NoncesOfStartsBeforeAreRemovedAndThoseOfLaterOnesStay) {
 
 TEST_F(RunRecordsTest, UnfinishedWorkIsThatOfThisStartAndThoseBefore) {
   RunRecords older = begun();
-  older.note_unfinished("a.1-00000000");
-  older.note_unfinished("b.2-00000000");
+  older.mark_unfinished("a.1-00000000");
+  older.mark_unfinished("b.2-00000000");
   RunRecords newer = start();
-  newer.note_unfinished("a.1-00000000");
-  newer.note_unfinished("c.3-00000000");
+  newer.mark_unfinished("a.1-00000000");
+  newer.mark_unfinished("c.3-00000000");
   EXPECT_THAT(older.unfinished(), ElementsAre("a.1-00000000", "b.2-00000000"));
-  older.forget_unfinished("a.1-00000000");
+  older.unmark_unfinished("a.1-00000000");
   EXPECT_THAT(older.unfinished(), ElementsAre("b.2-00000000"));
   EXPECT_THAT(newer.unfinished(), ElementsAre("b.2-00000000", "a.1-00000000", "c.3-00000000"));
-  newer.forget_unfinished("b.2-00000000");
+  newer.unmark_unfinished("b.2-00000000");
   EXPECT_THAT(newer.unfinished(), ElementsAre("a.1-00000000", "c.3-00000000"));
 }
 
@@ -312,7 +312,7 @@ TEST_F(RunRecordsTest, TheNewestStartThatNotedAnIdIsBelieved) {
     RunRecords mine = start();
     mine.begin_incarnation({id_of(static_cast<std::uint8_t>(id))});
   }
-  const auto newest_id = [&] { return records().record_of_starts().value_or(persist::RunRecord{}).run_id; };
+  const auto newest_id = [&] { return records().record_of_newest_start().value_or(persist::RunRecord{}).run_id; };
   EXPECT_EQ(newest_id(), id_of(5));
   plant("begun-3", "0000");
   EXPECT_EQ(newest_id(), id_of(4));
@@ -325,15 +325,15 @@ TEST_F(RunRecordsTest, TheNewestStartThatNotedAnIdIsBelieved) {
 TEST_F(RunRecordsTest, NotesOfTheRunThatWasHereBeforeDoNotCountAndGo) {
   RunRecords before = start();
   before.begin_incarnation({id_of(3)});
-  before.note_first_commit(id_of(1));
-  before.note_first_manifest(id_of(1));
+  before.mark_first_commit(id_of(1));
+  before.mark_first_manifest(id_of(1));
   RunRecords mine = start();
   EXPECT_TRUE(mine.has_first_commit(id_of(3)) && mine.has_first_manifest(id_of(3)));
   EXPECT_TRUE(mine.has_first_commit({}) && mine.has_first_manifest({}));
   EXPECT_FALSE(mine.has_first_commit(id_of(4)) || mine.has_first_manifest(id_of(4)));
-  mine.forget_notes_of_others(id_of(3));
+  mine.remove_markers_of_others(id_of(3));
   EXPECT_TRUE(persist::has_checkpoints(*system, mine.directory()));
-  mine.forget_notes_of_others(id_of(4));
+  mine.remove_markers_of_others(id_of(4));
   EXPECT_FALSE(persist::has_checkpoints(*system, mine.directory()));
   plant("first-commit", "half");
   EXPECT_TRUE(mine.has_first_commit(id_of(4))) << "whose it is cannot be read: it may be this run's";

@@ -6,13 +6,13 @@
 #include <optional>
 
 #include "base/attempt.hpp"
-#include "persist/tier_retention.hpp"
+#include "persist/prefix_retention.hpp"
 #include "unit/persist/support.hpp"
 
 namespace kedge::faults {
 namespace {
 
-using persist::Tier;
+using persist::PrefixStorage;
 using persist::testing::sample_commit;
 using persist::testing::SampleCommit;
 using ::testing::ElementsAre;
@@ -20,22 +20,22 @@ using ::testing::IsEmpty;
 
 constexpr std::uint64_t kOperations = 40;  // more than any single call makes
 
-void put(Tier& tier, const SampleCommit& commit, std::uint32_t rank) {
+void put(PrefixStorage& prefix_storage, const SampleCommit& commit, std::uint32_t rank) {
   format::testing::MemoryFile file(commit.containers.at(rank));
-  const std::uint32_t crc = tier.put(commit.entry, {rank}, {file, file.size()});
+  const std::uint32_t crc = prefix_storage.put(commit.entry, {rank}, {file, file.size()});
   EXPECT_EQ(crc, commit.rows.at(rank).crc);
 }
 
 /// All but publish.
 void bring(TierPlace& place, const SampleCommit& commit) {
-  place.tier().begin(commit.entry, commit.manifest.size(), {});
-  put(place.tier(), commit, 0);
+  place.prefix_storage().begin(commit.entry, commit.manifest.size(), {});
+  put(place.prefix_storage(), commit, 0);
   put(place.other_rank(), commit, 1);
 }
 
 void publish(TierPlace& place, const SampleCommit& commit) {
   bring(place, commit);
-  EXPECT_EQ(place.tier().publish(commit.entry, commit.manifest), "");
+  EXPECT_EQ(place.prefix_storage().publish(commit.entry, commit.manifest), "");
 }
 
 std::optional<ErrorCode> code_of(const std::function<void()>& step) {
@@ -44,10 +44,10 @@ std::optional<ErrorCode> code_of(const std::function<void()>& step) {
 }
 
 /// Every container of it can be read to the last byte.
-bool is_whole(Tier& tier, const SampleCommit& commit) {
+bool is_whole(PrefixStorage& prefix_storage, const SampleCommit& commit) {
   for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
     const auto failure = attempt([&] {
-      const auto opened = tier.open(commit.entry.directory, commit.entry.commit, {rank});
+      const auto opened = prefix_storage.open(commit.entry.directory, commit.entry.commit, {rank});
       if (!opened.reader->verify().empty()) throw Error(ErrorCode::corrupt, "damaged");
     });
     if (failure) return false;
@@ -55,11 +55,12 @@ bool is_whole(Tier& tier, const SampleCommit& commit) {
   return true;
 }
 
-void expect_nothing_counts(Tier& tier, const SampleCommit& commit) {
-  EXPECT_FALSE(tier.is_published(commit.entry.directory));
-  EXPECT_THAT(tier.list().entries, IsEmpty());
-  EXPECT_EQ(code_of([&] { (void)tier.read(commit.entry.directory); }), ErrorCode::not_found);
-  EXPECT_EQ(code_of([&] { (void)tier.open(commit.entry.directory, commit.entry.commit, {0}); }), ErrorCode::not_found);
+void expect_nothing_counts(PrefixStorage& prefix_storage, const SampleCommit& commit) {
+  EXPECT_FALSE(prefix_storage.is_published(commit.entry.directory));
+  EXPECT_THAT(prefix_storage.list().entries, IsEmpty());
+  EXPECT_EQ(code_of([&] { (void)prefix_storage.read(commit.entry.directory); }), ErrorCode::not_found);
+  EXPECT_EQ(code_of([&] { (void)prefix_storage.open(commit.entry.directory, commit.entry.commit, {0}); }),
+            ErrorCode::not_found);
 }
 
 /// The commit is there to the last byte, or it is not there.
@@ -77,27 +78,27 @@ TEST_P(TierContract, AReaderSeesNothingBeforePublish) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   expect_nothing_counts(place->other_rank(), commit);
-  place->tier().begin(commit.entry, commit.manifest.size(), {});
-  EXPECT_FALSE(place->tier().is_complete(commit.entry));
-  put(place->tier(), commit, 0);
+  place->prefix_storage().begin(commit.entry, commit.manifest.size(), {});
+  EXPECT_FALSE(place->prefix_storage().is_complete(commit.entry));
+  put(place->prefix_storage(), commit, 0);
   put(place->other_rank(), commit, 1);
   expect_nothing_counts(place->other_rank(), commit);
-  for (const persist::Unusable& one : place->other_rank().list().unusable) EXPECT_FALSE(one.committed);
+  for (const persist::UnusableTag& one : place->other_rank().list().unusable) EXPECT_FALSE(one.committed);
 }
 
 TEST_P(TierContract, WhatIsPublishedIsThereForEveryRank) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
-  for (Tier* tier : {&place->tier(), &place->other_rank()}) {
-    EXPECT_TRUE(tier->is_published(commit.entry.directory));
-    EXPECT_THAT(tier->list().entries, ElementsAre(commit.entry));
-    EXPECT_EQ(tier->read(commit.entry.directory), commit.entry);
-    EXPECT_TRUE(tier->is_own(commit.entry));
-    EXPECT_EQ(code_of([&] { tier->require_trusted(commit.entry); }), std::nullopt);
-    EXPECT_TRUE(is_whole(*tier, commit));
+  for (PrefixStorage* prefix_storage : {&place->prefix_storage(), &place->other_rank()}) {
+    EXPECT_TRUE(prefix_storage->is_published(commit.entry.directory));
+    EXPECT_THAT(prefix_storage->list().entries, ElementsAre(commit.entry));
+    EXPECT_EQ(prefix_storage->read(commit.entry.directory), commit.entry);
+    EXPECT_TRUE(prefix_storage->is_own(commit.entry));
+    EXPECT_EQ(code_of([&] { prefix_storage->require_trusted(commit.entry); }), std::nullopt);
+    EXPECT_TRUE(is_whole(*prefix_storage, commit));
   }
-  EXPECT_TRUE(place->tier().is_complete(commit.entry));
+  EXPECT_TRUE(place->prefix_storage().is_complete(commit.entry));
 }
 
 TEST_P(TierContract, ListsNewestFirst) {
@@ -115,16 +116,16 @@ TEST_P(TierContract, APublishThatFailsIsDoneOrLeavesNothingThatCounts) {
     const auto place = GetParam()();
     bring(*place, commit);
     place->fail(n);
-    const auto failure = attempt([&] { (void)place->tier().publish(commit.entry, commit.manifest); });
+    const auto failure = attempt([&] { (void)place->prefix_storage().publish(commit.entry, commit.manifest); });
     place->heal();
     if (!failure) continue;
     ++failed;
     expect_whole_or_none(*place, commit, n);
-    place->tier().discard(commit.entry);
+    place->prefix_storage().discard(commit.entry);
     expect_whole_or_none(*place, commit, n);
-    if (place->tier().is_complete(commit.entry)) continue;
+    if (place->prefix_storage().is_complete(commit.entry)) continue;
     expect_nothing_counts(place->other_rank(), commit);
-    EXPECT_THAT(place->tier().list().unusable, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place->prefix_storage().list().unusable, IsEmpty()) << "operation " << n;
     publish(*place, commit);
     EXPECT_TRUE(is_whole(place->other_rank(), commit)) << "operation " << n;
   }
@@ -137,8 +138,8 @@ TEST_P(TierContract, AnAttemptThatFailedIsReplacedByTheNext) {
     const auto place = GetParam()();
     place->fail(n);
     (void)attempt([&] {
-      place->tier().begin(commit.entry, commit.manifest.size(), {});
-      put(place->tier(), commit, 0);
+      place->prefix_storage().begin(commit.entry, commit.manifest.size(), {});
+      put(place->prefix_storage(), commit, 0);
     });
     place->heal();
     publish(*place, commit);
@@ -150,7 +151,7 @@ TEST_P(TierContract, DiscardSparesWhatIsPublished) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
-  place->tier().discard(commit.entry);
+  place->prefix_storage().discard(commit.entry);
   EXPECT_TRUE(is_whole(place->other_rank(), commit));
 }
 
@@ -161,13 +162,13 @@ TEST_P(TierContract, ARemovalTakesTheManifestFirst) {
     const auto place = GetParam()();
     publish(*place, commit);
     place->fail(n);
-    const auto failure = attempt([&] { place->tier().remove(commit.entry); });
+    const auto failure = attempt([&] { place->prefix_storage().remove(commit.entry); });
     place->heal();
     expect_whole_or_none(*place, commit, n);
     if (!failure) continue;
     ++failed;
     place->start_again();
-    (void)place->tier().sweep(commit.entry.commit.run_id);
+    (void)place->prefix_storage().sweep(commit.entry.commit.run_id);
     expect_whole_or_none(*place, commit, n);
     EXPECT_THAT(place->other_rank().list().unusable, IsEmpty()) << "operation " << n;
   }
@@ -179,7 +180,7 @@ TEST_P(TierContract, ASweepEndsWhatAnEarlierStartLeft) {
   const SampleCommit commit = sample_commit(1);
   bring(*place, commit);
   place->start_again();
-  EXPECT_THAT(place->tier().sweep(commit.entry.commit.run_id), IsEmpty());
+  EXPECT_THAT(place->prefix_storage().sweep(commit.entry.commit.run_id), IsEmpty());
   expect_nothing_counts(place->other_rank(), commit);
   EXPECT_THAT(place->other_rank().list().unusable, IsEmpty());
 }
@@ -191,7 +192,7 @@ TEST_P(TierContract, AnOvertakenStartChangesNothing) {
   publish(*place, there);
   bring(*place, begun);
   place->start_again();
-  Tier& old = place->overtaken();
+  PrefixStorage& old = place->overtaken();
   EXPECT_EQ(code_of([&] { old.begin(begun.entry, 1000, {}); }), ErrorCode::busy);
   EXPECT_EQ(code_of([&] { (void)old.publish(begun.entry, begun.manifest); }), ErrorCode::busy);
   EXPECT_EQ(code_of([&] { old.discard(begun.entry); }), ErrorCode::busy);
@@ -207,7 +208,7 @@ TEST_P(TierContract, APinIsSeenAndEndsWithItsRemoval) {
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
   for (const bool pinned : {true, true, false, false}) {
-    place->tier().set_pinned(commit.entry, pinned);
+    place->prefix_storage().set_pinned(commit.entry, pinned);
     EXPECT_EQ(place->other_rank().read(commit.entry.directory).pinned, pinned);
     EXPECT_EQ(place->other_rank().list().entries.at(0).pinned, pinned);
   }
@@ -219,11 +220,12 @@ TEST_P(TierContract, RetentionKeepsTheNewestOfUseAndWhatIsPinnedOrSpared) {
   const auto place = GetParam()();
   for (std::uint64_t generation = 1; generation <= 7; ++generation) publish(*place, sample_commit(generation));
   const auto commit_of = [](std::uint64_t generation) { return sample_commit(generation).entry.commit; };
-  place->tier().set_pinned(sample_commit(1).entry, true);
+  place->prefix_storage().set_pinned(sample_commit(1).entry, true);
   place->records().discard(commit_of(7).id);
-  const persist::TierRetention retention{commit_of(1).run_id, 2, {commit_of(3).id}, {commit_of(6).id}};
-  persist::TierHistory history;
-  const persist::Retained retained = persist::retain(place->tier(), place->records(), history, retention);
+  const persist::PrefixRetention retention{commit_of(1).run_id, 2, {commit_of(3).id}, {commit_of(6).id}};
+  persist::PrefixCommitList history;
+  const persist::Retained retained =
+      persist::retract_old_commits(place->prefix_storage(), place->records(), history, retention);
   EXPECT_FALSE(retained.failure);
   std::vector<std::uint64_t> generations;
   for (const auto& entry : place->other_rank().list().entries) generations.push_back(entry.commit.generation);
@@ -236,9 +238,10 @@ TEST_P(TierContract, RetentionOfAllRemovesNothing) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
-  const persist::TierRetention retention{commit.entry.commit.run_id, 0, {}, {}};
-  persist::TierHistory history;
-  EXPECT_THAT(persist::retain(place->tier(), place->records(), history, retention).removed, IsEmpty());
+  const persist::PrefixRetention retention{commit.entry.commit.run_id, 0, {}, {}};
+  persist::PrefixCommitList history;
+  EXPECT_THAT(persist::retract_old_commits(place->prefix_storage(), place->records(), history, retention).removed,
+              IsEmpty());
   EXPECT_TRUE(is_whole(place->other_rank(), commit));
 }
 
@@ -249,11 +252,11 @@ TEST_P(TierContract, RetentionTriesWhatFailedAfterTheOthers) {
     const auto place = GetParam()();
     for (std::uint64_t generation = 1; generation <= 4; ++generation) publish(*place, sample_commit(generation));
     const auto id_of = [](std::uint64_t generation) { return sample_commit(generation).entry.commit.id; };
-    const persist::TierRetention retention{sample_commit(1).entry.commit.run_id, 1, {id_of(4)}, {}};
-    persist::TierHistory history;
+    const persist::PrefixRetention retention{sample_commit(1).entry.commit.run_id, 1, {id_of(4)}, {}};
+    persist::PrefixCommitList history;
     const auto one_more = [&] {
-      return persist::retain(place->tier(), place->records(), history, retention,
-                             [begun = 0]() mutable { return begun++ > 0; });
+      return persist::retract_old_commits(place->prefix_storage(), place->records(), history, retention,
+                                          [begun = 0]() mutable { return begun++ > 0; });
     };
     place->fail(n);
     const persist::Retained first = one_more();
@@ -275,9 +278,9 @@ TEST_P(TierContract, RetentionThatFailsSaysWhatIsGone) {
     for (std::uint64_t generation = 1; generation <= 3; ++generation) publish(*place, sample_commit(generation));
     place->fail(n);
     const CommitHead newest = sample_commit(3).entry.commit;
-    persist::TierHistory history;
-    const persist::Retained retained =
-        persist::retain(place->tier(), place->records(), history, {newest.run_id, 1, {newest.id}, {}});
+    persist::PrefixCommitList history;
+    const persist::Retained retained = persist::retract_old_commits(place->prefix_storage(), place->records(), history,
+                                                                    {newest.run_id, 1, {newest.id}, {}});
     place->heal();
     for (std::uint64_t generation = 1; generation <= 2; ++generation) {
       const SampleCommit commit = sample_commit(generation);

@@ -18,7 +18,7 @@
 namespace kedge::recovery::agreement_test {
 namespace {
 
-using ByProcess = std::vector<std::vector<Holding>>;
+using ByProcess = std::vector<std::vector<LocalContainer>>;
 
 Id128 id_of(std::uint8_t number) {
   Id128 id;
@@ -26,9 +26,9 @@ Id128 id_of(std::uint8_t number) {
   return id;
 }
 
-Holding container(std::uint64_t generation, std::uint8_t id, std::uint32_t rank, std::uint32_t world,
-                  bool intact = true) {
-  Holding holding;
+LocalContainer container(std::uint64_t generation, std::uint8_t id, std::uint32_t rank, std::uint32_t world,
+                         bool intact = true) {
+  LocalContainer holding;
   holding.commit.generation = generation;
   holding.commit.id = id_of(id);
   holding.commit.parent_id = id_of(static_cast<std::uint8_t>(id + 100));
@@ -46,15 +46,15 @@ Holding container(std::uint64_t generation, std::uint8_t id, std::uint32_t rank,
 StoreReport report_of(int process) { return {compose("/directory-{}", process), {}}; }
 
 /// What every process agreed on; all must be equal.
-Agreement agree(const ByProcess& holdings, const std::vector<StoreReport>& reports = {}) {
+Agreement agree_on_commits(const ByProcess& holdings, const std::vector<StoreReport>& reports = {}) {
   const auto processes = static_cast<int>(holdings.size());
   testing::InProcessWorld world(processes);
   std::vector<Agreement> agreements(holdings.size());
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::size_t>(communicator.rank());
     const StoreReport report = reports.empty() ? report_of(communicator.rank()) : reports[me];
-    agreements[me] =
-        recovery::agree(comm::Group(communicator, std::chrono::seconds(60)), Holdings{holdings[me], {}}, report);
+    agreements[me] = recovery::agree_on_commits(comm::Group(communicator, std::chrono::seconds(60)),
+                                                LocalFiles{holdings[me], {}}, report);
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
   const auto facts = [](const Candidate& c) { return std::tuple(c.commit, c.total_bytes, c.recoverable, c.reason); };
@@ -85,7 +85,7 @@ std::map<std::tuple<std::uint64_t, Id128>, Expected, std::greater<>> oracle(cons
   std::map<std::tuple<std::uint64_t, Id128>, std::set<std::uint32_t>, std::greater<>> held;
   std::map<std::tuple<std::uint64_t, Id128>, std::uint32_t> worlds;
   for (const auto& process : holdings) {
-    for (const Holding& holding : process) {
+    for (const LocalContainer& holding : process) {
       const std::tuple key(holding.commit.generation, holding.commit.id);
       worlds[key] = holding.commit.world_size;
       auto& ranks = held[key];
@@ -103,7 +103,7 @@ std::map<std::tuple<std::uint64_t, Id128>, Expected, std::greater<>> oracle(cons
 
 TEST(Agreement, NothingHeldIsNoCandidate) {
   for (const std::size_t processes : {1U, 2U, 3U, 5U, 8U}) {
-    const Agreement found = agree(ByProcess(processes));
+    const Agreement found = agree_on_commits(ByProcess(processes));
     EXPECT_TRUE(found.candidates.empty());
     EXPECT_TRUE(found.unreadable.empty());
   }
@@ -111,7 +111,7 @@ TEST(Agreement, NothingHeldIsNoCandidate) {
 
 TEST(Agreement, R32_AWholeCommitIsRecoverableAndAllItsFactsAreTold) {
   for (const std::uint32_t processes : {1U, 2U, 3U, 5U, 8U}) {
-    const Agreement found = agree(whole(processes, 70, 3));
+    const Agreement found = agree_on_commits(whole(processes, 70, 3));
     ASSERT_EQ(found.candidates.size(), 1U);
     const Candidate& candidate = found.candidates[0];
     EXPECT_TRUE(candidate.recoverable);
@@ -143,7 +143,7 @@ TEST(Agreement, EverySubsetOfDamagedAndMissingIsJudgedAndEachPlaceIsNamed) {
                         fate == 1 ? compose("damaged: bits of {} are flipped", rank)
                                   : compose("missing: it is not in /directory-{}", rank));
     }
-    const Agreement found = agree(holdings);
+    const Agreement found = agree_on_commits(holdings);
     if (!any) {
       EXPECT_TRUE(found.candidates.empty());
       continue;
@@ -158,7 +158,7 @@ TEST(Agreement, UnreadableFilesAreToldBesideWhatIsMissing) {
   ByProcess holdings = whole(3, 5, 1);
   holdings[1].clear();
   const std::vector<StoreReport> reports = {{"/0", ""}, {"/1", "/1/x is torn"}, {"/2", "/2/y is torn"}};
-  const Agreement found = agree(holdings, reports);
+  const Agreement found = agree_on_commits(holdings, reports);
   EXPECT_EQ(found.unreadable, "/1/x is torn");
   ASSERT_EQ(found.candidates.size(), 1U);
   EXPECT_EQ(found.candidates[0].reason, "the container of rank 1 is missing: found instead: /1/x is torn");
@@ -170,7 +170,7 @@ TEST(Agreement, ContainersOfDifferentCommitIdsAreNeverAddedUp) {
     for (std::uint32_t rank = 0; rank < processes; ++rank) {
       holdings[rank] = {container(9, rank % 2 == 0 ? 1 : 2, rank, processes), container(8, 3, rank, processes)};
     }
-    const Agreement found = agree(holdings);
+    const Agreement found = agree_on_commits(holdings);
     ASSERT_EQ(found.candidates.size(), 3U);
     EXPECT_EQ(found.candidates[0].commit.id, id_of(2));
     EXPECT_FALSE(found.candidates[0].recoverable);
@@ -182,7 +182,7 @@ TEST(Agreement, ContainersOfDifferentCommitIdsAreNeverAddedUp) {
 
 TEST(Agreement, ContainersThatClaimAnotherRankCountAreNeverAddedUp) {
   const ByProcess holdings = {{container(9, 1, 0, 2)}, {container(9, 1, 1, 3)}};
-  const Agreement found = agree(holdings);
+  const Agreement found = agree_on_commits(holdings);
   ASSERT_EQ(found.candidates.size(), 1U);
   EXPECT_FALSE(found.candidates[0].recoverable);
   EXPECT_EQ(found.candidates[0].total_bytes, 100U);
@@ -191,7 +191,7 @@ TEST(Agreement, ContainersThatClaimAnotherRankCountAreNeverAddedUp) {
 TEST(Agreement, DamageIsToldOfTheCommitThatHasIt) {
   ByProcess holdings = whole(2, 8, 1);
   holdings[1] = {container(9, 2, 1, 2, false)};
-  const Agreement found = agree(holdings);
+  const Agreement found = agree_on_commits(holdings);
   ASSERT_EQ(found.candidates.size(), 2U);
   EXPECT_EQ(found.candidates[1].reason, "the container of rank 1 is missing: it is not in /directory-1");
 }
@@ -200,11 +200,11 @@ TEST(Agreement, DuplicatesCountOnce) {
   ByProcess holdings(3);
   holdings[0] = {container(1, 1, 0, 3), container(1, 1, 0, 3)};
   holdings[1] = {container(1, 1, 0, 3), container(1, 1, 1, 3)};
-  const Agreement lacking = agree(holdings);
+  const Agreement lacking = agree_on_commits(holdings);
   ASSERT_EQ(lacking.candidates.size(), 1U);
   EXPECT_FALSE(lacking.candidates[0].recoverable);
   holdings[0].push_back(container(1, 1, 2, 3));  // another process's container counts wherever it lies
-  const Agreement found = agree(holdings);
+  const Agreement found = agree_on_commits(holdings);
   EXPECT_TRUE(found.candidates[0].recoverable);
   EXPECT_EQ(found.candidates[0].total_bytes, 303U);
 }
@@ -212,14 +212,14 @@ TEST(Agreement, DuplicatesCountOnce) {
 TEST(Agreement, ADamagedContainerBesideAGoodCopyIsNoLoss) {
   ByProcess holdings = whole(2, 1, 1);
   holdings[1].insert(holdings[1].begin(), container(1, 1, 1, 2, false));
-  EXPECT_TRUE(agree(holdings).candidates.at(0).recoverable);
+  EXPECT_TRUE(agree_on_commits(holdings).candidates.at(0).recoverable);
 }
 
 TEST(Agreement, R46_AnotherRankCountIsRefusedWithBothNumbers) {
   for (const std::uint32_t processes : {1U, 2U, 5U, 8U}) {
     ByProcess holdings(processes);
     for (std::uint32_t rank = 0; rank < 3; ++rank) holdings[rank % processes].push_back(container(4, 1, rank, 3));
-    const Agreement found = agree(holdings);
+    const Agreement found = agree_on_commits(holdings);
     ASSERT_EQ(found.candidates.size(), 1U);
     EXPECT_FALSE(found.candidates[0].recoverable);
     EXPECT_EQ(found.candidates[0].reason,
@@ -230,7 +230,7 @@ TEST(Agreement, R46_AnotherRankCountIsRefusedWithBothNumbers) {
 TEST(Agreement, RanksThatTheCommitDoesNotHaveCountForNothing) {
   ByProcess holdings = whole(2, 1, 1);
   holdings[1] = {container(1, 1, 7, 2)};
-  EXPECT_FALSE(agree(holdings).candidates.at(0).recoverable);
+  EXPECT_FALSE(agree_on_commits(holdings).candidates.at(0).recoverable);
 }
 
 TEST(Agreement, LongTextsAreCutAndNotTorn) {
@@ -238,7 +238,7 @@ TEST(Agreement, LongTextsAreCutAndNotTorn) {
   holdings[1][0].intact = false;
   holdings[1][0].damage = std::string(5000, 'x');
   holdings[0][0].commit.tag = holdings[1][0].commit.tag = std::string(128, 't');
-  const Agreement found = agree(holdings);
+  const Agreement found = agree_on_commits(holdings);
   EXPECT_EQ(found.candidates.at(0).commit.tag, std::string(128, 't'));
   EXPECT_LT(found.candidates.at(0).reason.size(), 700U);
 }
@@ -250,7 +250,7 @@ struct Missing {
 };
 std::string reason_of(std::uint32_t ranks, const std::vector<std::vector<std::uint32_t>>& sets,
                       const Missing& missing) {
-  std::vector<Holdings> holdings(ranks);
+  std::vector<LocalFiles> holdings(ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     if (!missing.containers.contains(rank)) holdings[rank].containers.push_back(container(1, 1, rank, ranks));
   }
@@ -277,8 +277,8 @@ std::string reason_of(std::uint32_t ranks, const std::vector<std::vector<std::ui
   std::string reason;
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::size_t>(communicator.rank());
-    const auto found = recovery::agree(comm::Group(communicator, std::chrono::seconds(60)), holdings[me],
-                                       report_of(communicator.rank()));
+    const auto found = recovery::agree_on_commits(comm::Group(communicator, std::chrono::seconds(60)), holdings[me],
+                                                  report_of(communicator.rank()));
     if (me == 0) reason = found.candidates.at(0).reason;
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
@@ -324,7 +324,7 @@ TEST(Agreement, R32_RandomHoldingsAreJudgedAsByTheOracle) {
         }
       }
     }
-    const Agreement found = agree(holdings);
+    const Agreement found = agree_on_commits(holdings);
     const auto expected = oracle(holdings);
     ASSERT_EQ(found.candidates.size(), expected.size()) << "seed " << seed << ", round " << round;
     std::size_t i = 0;

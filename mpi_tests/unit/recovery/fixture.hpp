@@ -23,7 +23,7 @@
 namespace kedge::recovery {
 
 /// A place with commits that says what the test wants.
-class FakeTier final : public persist::Tier {
+class FakeTier final : public persist::PrefixStorage {
  public:
   struct Published {
     persist::TagEntry entry;
@@ -36,7 +36,7 @@ class FakeTier final : public persist::Tier {
   };
 
   std::vector<Published> published;  ///< newest first
-  std::vector<persist::Unusable> unusable;
+  std::vector<persist::UnusableTag> unusable;
   bool unreachable = false;
   bool sees_manifests = true;
   int opens = 0;
@@ -76,14 +76,14 @@ class FakeTier final : public persist::Tier {
 
   // A recovery publishes nothing.
   [[nodiscard]] fs::ChosenIo choose_io() override { unexpected(); }
-  void write_directly() noexcept override {}
+  void enable_direct_writes() noexcept override {}
   [[nodiscard]] bool is_complete(const persist::TagEntry& /*entry*/) override { unexpected(); }
   void begin(const persist::TagEntry& /*entry*/, std::uint64_t /*manifest_bytes*/,
              const persist::PlainFiles& /*plain*/) override {
     unexpected();
   }
-  void put_plain(const persist::TagEntry& /*entry*/, LogicalRank /*logical_rank*/, const std::string& /*name*/,
-                 const std::function<void(fs::ByteAccess& to)>& /*write*/) override {
+  void write_plain_file(const persist::TagEntry& /*entry*/, LogicalRank /*logical_rank*/, const std::string& /*name*/,
+                        const std::function<void(fs::ByteAccess& to)>& /*write*/) override {
     unexpected();
   }
   [[nodiscard]] std::uint32_t put(const persist::TagEntry& /*entry*/, LogicalRank /*logical_rank*/,
@@ -97,7 +97,7 @@ class FakeTier final : public persist::Tier {
   void discard(const persist::TagEntry& /*entry*/) override { unexpected(); }
   void retract(const persist::TagEntry& /*entry*/) override { unexpected(); }
   bool remove_container(const std::string& /*name*/, LogicalRank /*logical_rank*/,
-                        const fs::Enough& /*enough*/) override {
+                        const fs::ShouldStop& /*enough*/) override {
     unexpected();
   }
   void clear(const std::string& /*name*/) override { unexpected(); }
@@ -123,7 +123,7 @@ class FakeTier final : public persist::Tier {
 /// One rank of the job.
 struct RankOfJob {
   comm::Group group;
-  FakeTier& tier;
+  FakeTier& prefix_storage;
   commits::Ledger& ledger;
   store::NodeStore& store;
   persist::RunRecords* records;
@@ -158,10 +158,10 @@ class RecoveryTest : public testing::Test {
   /// It is on the prefix.
   FakeTier::Published& publish(const CommitHead& head) {
     const std::string name = head.tag + "." + std::to_string(head.generation);
-    for (FakeTier& tier : tiers) {
+    for (FakeTier& prefix_storage : tiers) {
       const auto older = [&](const FakeTier::Published& other) { return is_newer(head, other.entry.commit); };
-      tier.published.insert(std::ranges::find_if(tier.published, older),
-                            {persist::TagEntry{name, head, "run", 77, false}});
+      prefix_storage.published.insert(std::ranges::find_if(prefix_storage.published, older),
+                                      {persist::TagEntry{name, head, "run", 77, false}});
     }
     return *std::ranges::find_if(tiers[0].published,
                                  [&](const FakeTier::Published& one) { return one.entry.directory == name; });

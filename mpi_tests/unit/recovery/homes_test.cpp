@@ -89,12 +89,12 @@ format::SetDescriptor descriptor_of(const Commit& commit, const Set& set, std::s
   return descriptor;
 }
 
-Holdings holdings_of(const World& world, std::uint32_t process) {
-  Holdings mine;
+LocalFiles holdings_of(const World& world, std::uint32_t process) {
+  LocalFiles mine;
   for (const Commit& commit : world.commits) {
     for (std::uint32_t rank = 0; rank < commit.world; ++rank) {
       if (!world.held[process].contains({commit.commit_id, FileKind::container, rank, Id128{}})) continue;
-      Holding holding;
+      LocalContainer holding;
       holding.commit.generation = commit.generation;
       holding.commit.id = commit.commit_id;
       holding.logical_rank = LogicalRank{rank};
@@ -249,7 +249,7 @@ Outcome run(const World& world) {
   const auto outcomes = threads.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::uint32_t>(communicator.rank());
     const comm::Group group(communicator, std::chrono::seconds(60));
-    const Agreement agreement = agree(group, holdings_of(world, me), {compose("/directory-{}", me), {}});
+    const Agreement agreement = agree_on_commits(group, holdings_of(world, me), {compose("/directory-{}", me), {}});
     const auto& candidates = agreement.candidates;
     const auto chosen = std::ranges::find_if(candidates, &Candidate::recoverable);
     if (chosen != candidates.end()) {
@@ -289,7 +289,7 @@ void move_files(World& world, const std::vector<Orders>& orders) {
   const World before = world;
   std::multiset<std::tuple<FileKind, std::uint32_t, Id128, int, int>> sent, received;
   for (std::uint32_t process = 0; process < world.processes; ++process) {
-    for (const Move& move : orders[process].moves) {
+    for (const MoveOrder& move : orders[process].moves) {
       const auto me = static_cast<int>(process);
       const std::tuple told(move.kind, move.logical_rank.value, move.key.protection_id, move.from, move.to);
       ASSERT_TRUE(move.from == me || move.to == me);
@@ -347,9 +347,9 @@ TEST(Homes, R31_ASetFileThatContradictsTheFirstOfItsSetIsNoHelp) {
     bool recoverable = false;
     const auto outcomes = threads.run_connected([&](Communicator& communicator) {
       const auto me = static_cast<std::uint32_t>(communicator.rank());
-      Holdings mine = holdings_of(world, me);
+      LocalFiles mine = holdings_of(world, me);
       if (me == 2) change(mine.set_files.at(0));
-      const Agreement agreement = agree(comm::Group(communicator, std::chrono::seconds(60)), mine, {});
+      const Agreement agreement = agree_on_commits(comm::Group(communicator, std::chrono::seconds(60)), mine, {});
       if (me == 0) recoverable = agreement.candidates.at(0).recoverable;
     });
     for (const auto& one : outcomes) EXPECT_TRUE(one.returned());

@@ -1,6 +1,6 @@
 // What a rebuild, or whoever loads, reads and checks itself need not be verified before, unless carrying out the orders
 // overwrites files that could still be offered if it fails.
-#include "recovery/read_later.hpp"
+#include "recovery/deferred_reads.hpp"
 
 #include <gmock/gmock.h>
 
@@ -15,7 +15,7 @@ namespace kedge::faults::read_later_test {
 namespace {
 
 using recovery::Candidate;
-using recovery::Move;
+using recovery::MoveOrder;
 using recovery::Orders;
 using recovery::SetOrder;
 using ::testing::ElementsAre;
@@ -40,8 +40,8 @@ class ReadLaterBy : public StoreFiles {
     orders.sets.push_back(set);
     return orders;
   }
-  static Move move_of(FileKind kind, int to) {
-    Move move;
+  static MoveOrder move_of(FileKind kind, int to) {
+    MoveOrder move;
     move.kind = kind;
     move.to = to;
     return move;
@@ -64,9 +64,9 @@ class ReadLaterBy : public StoreFiles {
     std::vector<FileKey> found;
     testing::InProcessWorld world(1);
     (void)world.run_connected([&](Communicator& communicator) {
-      found =
-          recovery::read_later_by(comm::Group(communicator, comm::Group::Seconds(60)), *store, chosen, changed, loads)
-              .files;
+      found = recovery::plan_deferred_reads(comm::Group(communicator, comm::Group::Seconds(60)), *store, chosen,
+                                            changed, loads)
+                  .files;
     });
     return found;
   }

@@ -200,7 +200,7 @@ TEST_F(RecoveryLoop, R19_WhatIsLostIsUnrecoverableInWordsAndOnlyAllOfItMakesTheR
                                        "container of rank 1 is missing"),
                              HasSubstr("Bring back the nodes that held it")));
   EXPECT_FALSE(ledgers[0].is_lost());
-  for (FakeTier& tier : tiers) tier.published.clear();
+  for (FakeTier& prefix_storage : tiers) prefix_storage.published.clear();
   EXPECT_EQ(failure_of_open(latest).code, ErrorCode::unrecoverable);
   for (const auto& ledger : ledgers) EXPECT_TRUE(ledger.is_lost());
 }
@@ -278,15 +278,15 @@ TEST_F(RecoveryTest, R31_WhatArrivesWhenAFileMovesIsTheFileOfJustThisRankAndComm
   disk.write_all("/store-1" + path.substr(path.rfind('/')), disk.read_all(path));
   disk.remove_all(path);
   const std::uint64_t size_bytes = disk.read_all(path_of(1, 1)).size();
-  const Move order{store::FileKind::container, LogicalRank{0}, {head.id, {}}, 10, size_bytes, 1, 0};
+  const MoveOrder order{store::FileKind::container, LogicalRank{0}, {head.id, {}}, 10, size_bytes, 1, 0};
   for (const auto& sent : {of_another_rank, of_another_commit, of_another_generation, right}) {
     const auto outcomes = run_ranks([&](RankOfJob& rank) {
-      rank.store.take_charge_of(std::array{rank.group.rank()});
+      rank.store.set_ranks_on_node(std::array{rank.group.rank()});
       rank.group.together([&] { (void)rank.store.scan(run.id, Verify::headers); });
       LyingSender sender(rank.group.communicator(), sent);
       Recovered recovered;
       relocate(comm::Group(sender, std::chrono::seconds(60)), rank.store, std::vector{order},
-               {false, {}, head, &rank.tier, {}}, recovered);
+               {false, {}, head, &rank.prefix_storage, {}}, recovered);
       EXPECT_EQ(recovered.source == RecoverySource::moved, rank.is_root());
     });
     for (const auto& outcome : outcomes) {

@@ -44,23 +44,23 @@ class Relocate : public RecoveryTest {
     std::vector<testing::RankOutcome> outcomes;
     std::uint64_t read_bytes = 0;  ///< by process 0, of its store
   };
-  Moved move(const Move& order, std::uint64_t flipped_place) {
+  Moved move(const MoveOrder& order, std::uint64_t flipped_place) {
     const std::uint64_t before = disk.bytes_read("/store-0");
     Moved moved;
     moved.outcomes = run_ranks([&](RankOfJob& rank) {
-      rank.store.take_charge_of(std::array{rank.group.rank()});
+      rank.store.set_ranks_on_node(std::array{rank.group.rank()});
       rank.group.together([&] { (void)rank.store.scan(run.id, Verify::headers); });
       FlippingSender sender(rank.group.communicator(), flipped_place);
       Recovered recovered;
       relocate(comm::Group(sender, std::chrono::seconds(60)), rank.store, std::vector{order},
-               {false, {}, CommitHead{}, &rank.tier, {}}, recovered);
+               {false, {}, CommitHead{}, &rank.prefix_storage, {}}, recovered);
     });
     moved.read_bytes = disk.bytes_read("/store-0") - before;
     return moved;
   }
 
   /// Every place of a file, about; behind its end it arrives whole.
-  void expect_any_flip_is_refused(const Move& order) {
+  void expect_any_flip_is_refused(const MoveOrder& order) {
     std::vector<std::uint64_t> places = {0, 9, 100, 4095, 4096, kPieceBytes - 1, kPieceBytes, order.size_bytes - 1};
     for (std::uint64_t at = 5000; at < order.size_bytes; at += order.size_bytes / 16) places.push_back(at);
     for (const std::uint64_t place : places) {

@@ -113,7 +113,7 @@ TEST_F(SurveyTest, WhatCannotBeUsedIsLoggedOnce) {
 
 TEST_F(SurveyTest, WhoACommitIsSaysItsManifestAndNotTheList) {
   publish(commit(1, 10, "a")).time_in_manifest = 77;
-  for (FakeTier& tier : tiers) tier.published[0].time_in_manifest = 77;
+  for (FakeTier& prefix_storage : tiers) prefix_storage.published[0].time_in_manifest = 77;
   EXPECT_EQ(survey(latest).candidates.at(0).commit.time_ns, 77);
 }
 
@@ -124,7 +124,7 @@ TEST_F(SurveyTest, WhatWasSeenCountsThoughTheRunsRecordCannotBeRead) {
     faults::Volume gone;
     gone.read_errno = 116;  // ESTALE
     disk.set_volume("/prefix", gone);
-    for (FakeTier& tier : tiers) tier.published[0].problem = "it is not read";
+    for (FakeTier& prefix_storage : tiers) prefix_storage.published[0].problem = "it is not read";
   };
   const Selection selection = latest;
   for (const auto& outcome : run_ranks([&](RankOfJob& rank) { (void)make(rank, &selection); })) {
@@ -171,7 +171,7 @@ TEST_F(SurveyTest, WhatTheLedgerExcludesIsNotRecoverableWhereverItLies) {
 
 TEST_F(SurveyTest, WhatAnotherUserPutThereIsNotThisRunsUnlessOthersAreTrusted) {
   publish(commit(1, 900, "a"));
-  for (FakeTier& tier : tiers) tier.published[0].of_another_user = true;
+  for (FakeTier& prefix_storage : tiers) prefix_storage.published[0].of_another_user = true;
   EXPECT_THAT(facts(survey(latest)), IsEmpty());
   EXPECT_TRUE(logged("a.900 on the prefix is not trusted"));
   EXPECT_FALSE(ledgers[0].commits_exist());
@@ -221,7 +221,7 @@ TEST_F(SurveyTest, WhatLostItsOtherPartsStaysIfCommitsExistAndNothingElseIsThere
   put(lost, {1});
   (void)survey(latest);
   EXPECT_FALSE(is_kept(1, lost)) << "pieces of a first checkpoint that a crash cut short";
-  for (commits::Ledger& ledger : ledgers) ledger.note_commits_exist();
+  for (commits::Ledger& ledger : ledgers) ledger.set_commits_exist();
   (void)survey(latest);
   EXPECT_TRUE(is_kept(1, lost));
   put(commit(2, 11, "b"));

@@ -81,10 +81,10 @@ format::SetDescriptor set_file(const Id128& protection_id, std::array<std::uint3
 }
 
 /// Rank 0's container is rebuilt, rank 2's fetched, and rank 3's moves from process 0.
-Holdings holdings_of(int process) {
-  Holdings mine;
+LocalFiles holdings_of(int process) {
+  LocalFiles mine;
   const auto add = [&](std::uint32_t rank) {
-    Holding holding;
+    LocalContainer holding;
     holding.commit.generation = 7;
     holding.commit.id = kCommit;
     holding.commit.world_size = kCounted;
@@ -120,20 +120,20 @@ struct Outcome {
 /// `step` makes `exchanges` exchanges on every process. Whoever refuses goes on without it, so that nobody waits.
 template <class Made>
 Outcome<Made> run(const Harm& harm, int exchanges, const std::function<Made(const comm::Group&, const Homes&)>& step,
-                  const std::function<void(const comm::Group&, int made)>& go_on) {
+                  const std::function<void(const comm::Group&, int made)>& progress) {
   testing::InProcessWorld world(kRanks);
   Outcome<Made> outcome;
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::size_t>(communicator.rank());
     const comm::Group well(communicator, std::chrono::seconds(60));
-    const Homes homes = exchange_holdings(well, holdings_of(communicator.rank()));
+    const Homes homes = exchange_local_files(well, holdings_of(communicator.rank()));
     HarmedCommunicator between(communicator, harm);
     try {
       outcome.made[me] = step(comm::Group(between, std::chrono::seconds(60)), homes);
       EXPECT_EQ(between.exchanges(), exchanges);
     } catch (const std::exception&) {
       outcome.refused[me] = true;
-      go_on(well, between.exchanges());
+      progress(well, between.exchanges());
       for (int made = between.exchanges(); made < exchanges; ++made) {
         (void)well.exchange(std::vector<Communicator::Message>());
       }
@@ -150,7 +150,7 @@ constexpr int kExchangesOfOrders = 4;
 Outcome<Homes> homes_of(const Harm& harm) {
   return run<Homes>(
       harm, kExchangesOfHomes,
-      [](const comm::Group& group, const Homes&) { return exchange_holdings(group, holdings_of(group.rank())); },
+      [](const comm::Group& group, const Homes&) { return exchange_local_files(group, holdings_of(group.rank())); },
       [](const comm::Group& group, int made) {
         if (made == 1) (void)group.any(true);  // that there are set files
       });
@@ -180,7 +180,7 @@ void expect_possible(const Outcome<Homes>& outcome, const Harm& harm) {
       EXPECT_LT(key.logical_rank, key.world_size);
       EXPECT_EQ(static_cast<int>(key.logical_rank % kCounted), process);
       EXPECT_TRUE(is_holder(homed.holder)) << homed.holder;
-      for (const SetOffer& offer : homed.offers) {
+      for (const CandidateSet& offer : homed.candidate_sets) {
         ASSERT_TRUE(offer.home >= 0 && offer.home < kRanks) << offer.home;
         const auto& sets = outcome.made[static_cast<std::size_t>(offer.home)].sets;
         if (offer.index >= sets.size() || harm.flips != kHighest) continue;  // whoever is asked for it refuses
@@ -202,7 +202,7 @@ void expect_possible(const Outcome<Orders>& outcome, const Harm& harm) {
     if (outcome.refused[static_cast<std::size_t>(process)]) continue;
     const Orders& orders = outcome.made[static_cast<std::size_t>(process)];
     const auto owns = [&](LogicalRank rank) { return static_cast<int>(rank.value) == process; };
-    for (const Move& move : orders.moves) {
+    for (const MoveOrder& move : orders.moves) {
       EXPECT_TRUE(move.kind == FileKind::container || move.kind == FileKind::parity);
       EXPECT_LT(move.logical_rank.value, kCounted);
       EXPECT_EQ(move.key.commit_id, kCommit);
@@ -210,7 +210,7 @@ void expect_possible(const Outcome<Orders>& outcome, const Harm& harm) {
       EXPECT_TRUE(move.from == process || move.to == process);
       EXPECT_TRUE(is_holder(move.from) && is_holder(move.to));
     }
-    for (const Fetch& fetch : orders.fetches) EXPECT_TRUE(owns(fetch.logical_rank));
+    for (const FetchOrder& fetch : orders.fetches) EXPECT_TRUE(owns(fetch.logical_rank));
     for (const SetOrder& order : orders.sets) {
       EXPECT_TRUE(owns(order.set.members.at(order.set.position).logical_rank));
       if (harm.flips == kHighest) {

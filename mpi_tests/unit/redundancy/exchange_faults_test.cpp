@@ -20,7 +20,7 @@ class ExchangeFaults : public Exchange {
   /// Protects four members while one of them fails; gives its failure. All go through to the end.
   std::optional<Failure> protect_with_a_failure_on(std::uint32_t victim, bool mapped) {
     const SetShape set = uneven(Scheme::xor_, 4);
-    lay_out(set);
+    place_ranks(set);
     const Job job{set, encode_stripes(set), mapped};
     testing::InProcessWorld world(4);
     for (const auto& outcome : run(job, world)) {
@@ -122,7 +122,7 @@ TEST_F(ExchangeFaults, AMemberThatDiesOrHangsAtAnyMessageLeavesTheOthersWithATim
   for (const auto kind : {testing::StopKind::die, testing::StopKind::stop}) {
     for (int victim = 0; victim < 3; ++victim) {
       for (std::uint64_t event = 0;; ++event) {
-        lay_out(set);
+        place_ranks(set);
         testing::InProcessWorld world(3);
         world.stop_at(victim, event, kind);
         const auto outcomes = run({set, encode_stripes(set), event % 2 == 0}, world);
@@ -139,7 +139,7 @@ TEST_F(ExchangeFaults, AMemberThatDiesOrHangsAtAnyMessageLeavesTheOthersWithATim
 
 TEST_F(ExchangeFaults, AMemberThatDiesWhileItWritesLeavesTheOthersWithATimeout) {
   const SetShape set = uneven(Scheme::xor_, 5);
-  lay_out(set);
+  place_ranks(set);
   before_exchange = [&](std::uint32_t me, OpenFiles&) {
     if (me == 1) disk.stop_world_after(1, disk.operations(1) + 2, 7);
   };
@@ -162,10 +162,10 @@ class Meter final : public testing::ForwardingCommunicator {
   [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
     return hold(inner().receive(from, channel, bytes), bytes.size(), false);
   }
-  [[nodiscard]] bool test(Request& request) override { return inner().test(static_cast<Held&>(*request).inner); }
+  [[nodiscard]] bool test(Request& request) override { return inner().test(static_cast<ScannedFile&>(*request).inner); }
   void wait(std::span<Request> requests, Deadline deadline) override {
     for (Request& request : requests) {
-      auto& held = static_cast<Held&>(*request);
+      auto& held = static_cast<ScannedFile&>(*request);
       held_bytes_ -= held.bytes;
       if (held.is_send && !sends_at_first_wait_) sends_at_first_wait_ = sends_begun_;
       inner().wait(std::span(&held.inner, 1), deadline);
@@ -179,14 +179,14 @@ class Meter final : public testing::ForwardingCommunicator {
 
  private:
   /// In-process sends are complete at once and then null: what is counted needs something of its own.
-  struct Held final : Operation {
+  struct ScannedFile final : Operation {
     Request inner;
     std::uint64_t bytes = 0;
     bool is_send = false;
   };
 
   Request hold(Request inner, std::uint64_t bytes, bool is_send) {
-    auto held = std::make_unique<Held>();
+    auto held = std::make_unique<ScannedFile>();
     held->inner = std::move(inner);
     held->bytes = bytes;
     held->is_send = is_send;
@@ -205,7 +205,7 @@ TEST(ExchangeMemory, WhatIsUnderWayStaysWithinTheBudgetWhateverTheSize) {
   constexpr std::size_t kMembers = 12;
   const SetShape set{Scheme::xor_, std::vector<std::uint64_t>(kMembers, 8 * kMiB)};
   const auto encode = encode_stripes(set);
-  Presence present{std::vector<bool>(kMembers, true), std::vector<bool>(kMembers, true)};
+  PresentFiles present{std::vector<bool>(kMembers, true), std::vector<bool>(kMembers, true)};
   present.container[0] = present.parity[0] = false;
   const auto decode = decode_stripes(set, present);
   std::vector<int> ranks(kMembers);

@@ -55,7 +55,7 @@ class Exchange : public testing::Test {
   }
 
   /// Containers with contents; parity of garbage.
-  void lay_out(const SetShape& set) {
+  void place_ranks(const SetShape& set) {
     expected = encoded(set);
     for (std::uint32_t member = 0; member < set.sizes.size(); ++member) {
       disk.write_all(path_of(member, Part::container), expected.container[member]);
@@ -82,8 +82,8 @@ class Exchange : public testing::Test {
     files.parity_map = files.parity->map(size);
     return files;
   }
-  static PartFile part(const std::unique_ptr<fs::File>& file, const std::unique_ptr<fs::Mapping>& map,
-                       std::uint64_t begin) {
+  static MemberFile part(const std::unique_ptr<fs::File>& file, const std::unique_ptr<fs::Mapping>& map,
+                         std::uint64_t begin) {
     return {file.get(), map ? map->bytes() : std::span<const std::byte>{}, begin};
   }
 
@@ -152,7 +152,7 @@ class Exchange : public testing::Test {
   faults::FaultyDisk disk{large_pieces()};
   SetFiles expected;
   std::function<void(std::uint32_t me, OpenFiles& files)> before_exchange;
-  std::vector<Exchanged> results;
+  std::vector<ExchangeResult> results;
 };
 
 }  // namespace kedge::redundancy

@@ -13,15 +13,15 @@
 namespace kedge::redundancy::exchange_fuzz_test {
 namespace {
 
-using faults::Choices;
+using faults::RandomChoices;
 
 std::uint64_t padding_bytes(Part part) { return part == Part::parity ? kHeader : 0; }
 
-bool is_there(const Presence& present, std::uint32_t member, Part part) {
+bool is_there(const PresentFiles& present, std::uint32_t member, Part part) {
   return part == Part::container ? present.container[member] : present.parity[member];
 }
 
-SetShape draw_set(Choices& choices) {
+SetShape draw_set(RandomChoices& choices) {
   SetShape set;
   set.scheme = choices.one_of({Scheme::partner, Scheme::xor_, Scheme::rs, Scheme::rs, Scheme::rs});
   const bool rs = set.scheme == Scheme::rs;
@@ -35,10 +35,10 @@ SetShape draw_set(Choices& choices) {
 }
 
 /// Containers, parity or both of some members are lost, never more than can be rebuilt.
-Presence draw_presence(Choices& choices, const SetShape& set) {
+PresentFiles draw_presence(RandomChoices& choices, const SetShape& set) {
   const std::size_t members = set.sizes.size();
   for (;;) {
-    Presence present{std::vector<bool>(members, true), std::vector<bool>(members, true)};
+    PresentFiles present{std::vector<bool>(members, true), std::vector<bool>(members, true)};
     const std::uint64_t lost = 1 + choices.below(set.parities);
     for (std::uint64_t i = 0; i < lost; ++i) {
       const std::uint64_t member = choices.below(members);
@@ -50,7 +50,7 @@ Presence draw_presence(Choices& choices, const SetShape& set) {
   }
 }
 
-PieceSettings draw_pieces(Choices& choices, const SetShape& set) {
+PieceSettings draw_pieces(RandomChoices& choices, const SetShape& set) {
   PieceSettings pieces;
   pieces.bytes = choices.one_of<std::uint64_t>({0, 1, 7, 63, 64, 4096, 4097, 10'001, 65'536, 1U << 20U});
   pieces.depth = 1 + static_cast<std::uint32_t>(choices.below(9));
@@ -65,13 +65,13 @@ class ExchangeFuzz : public Exchange {
   using File = std::pair<std::uint32_t, Part>;
 
   struct Loss {
-    Presence present;
+    PresentFiles present;
     Job job;  ///< rebuilds what is lost
   };
 
-  Loss draw_loss(Choices& choices) {
+  Loss draw_loss(RandomChoices& choices) {
     const SetShape set = draw_set(choices);
-    const Presence present = draw_presence(choices, set);
+    const PresentFiles present = draw_presence(choices, set);
     Job job{set, decode_stripes(set, present)};
     job.mapped = choices.one_in(2);
     job.route = choices.one_in(4) ? choices.one_of({Route::chain, Route::direct}) : route_for(job.stripes);
@@ -83,8 +83,8 @@ class ExchangeFuzz : public Exchange {
     return {present, job};
   }
 
-  void lay_out_what_is_left(const SetShape& set, const Presence& present) {
-    lay_out(set);
+  void lay_out_what_is_left(const SetShape& set, const PresentFiles& present) {
+    place_ranks(set);
     for (std::uint32_t member = 0; member < set.sizes.size(); ++member) {
       if (!present.container[member]) spoil(set, member, Part::container);
       if (!present.parity[member]) continue;
@@ -95,7 +95,7 @@ class ExchangeFuzz : public Exchange {
   }
 
   /// In a file that is there, if any of these has a byte.
-  std::optional<File> flip_some_bit(Choices& choices, const Loss& loss) {
+  std::optional<File> flip_some_bit(RandomChoices& choices, const Loss& loss) {
     std::vector<File> files;
     for (std::uint32_t member = 0; member < loss.job.set.sizes.size(); ++member) {
       for (const Part part : {Part::container, Part::parity}) {
@@ -122,10 +122,10 @@ class ExchangeFuzz : public Exchange {
     }
     const OpenFiles files = open(member, loss.job.ranks[member], false);
     fs::ByteAccess& access = part == Part::container ? *files.container : *files.parity;
-    return read_as_recorded(member, part, recorded, stripes, results[member], {&access, {}, padding_bytes(part)});
+    return matches_recorded(member, part, recorded, stripes, results[member], {&access, {}, padding_bytes(part)});
   }
 
-  void rebuild_with_a_flipped_bit(Choices& choices, const Loss& loss) {
+  void rebuild_with_a_flipped_bit(RandomChoices& choices, const Loss& loss) {
     const auto flipped = flip_some_bit(choices, loss);
     if (!flipped) return;
     testing::InProcessWorld world(static_cast<int>(loss.job.set.sizes.size()));
@@ -157,7 +157,7 @@ class ExchangeFuzz : public Exchange {
   };
 
   /// One member's reads or writes fail, or it dies while it writes, or it dies or hangs at a message.
-  void plan_fault(Choices& choices, std::uint32_t victim, int rank, testing::InProcessWorld& world) {
+  void plan_fault(RandomChoices& choices, std::uint32_t victim, int rank, testing::InProcessWorld& world) {
     const std::uint64_t kind = choices.below(4);
     const std::uint64_t n = 1 + choices.below(8);
     if (kind == 3)
@@ -170,7 +170,7 @@ class ExchangeFuzz : public Exchange {
     };
   }
 
-  void rebuild_with_a_fault(Choices& choices, const Loss& loss, Counts& counts) {
+  void rebuild_with_a_fault(RandomChoices& choices, const Loss& loss, Counts& counts) {
     const auto members = static_cast<std::uint32_t>(loss.job.set.sizes.size());
     const auto victim = static_cast<std::uint32_t>(choices.below(members));
     testing::InProcessWorld world(static_cast<int>(members));
@@ -196,7 +196,7 @@ class ExchangeFuzz : public Exchange {
 
 TEST_F(ExchangeFuzz, WhatIsLostComesBackAndAFlippedBitIsNoticed) {
   faults::for_each_seed({.normal = 150, .full = 6000}, "unit_redundancy_fuzz", [this](std::uint64_t seed) {
-    Choices choices(seed);
+    RandomChoices choices(seed);
     const Loss loss = draw_loss(choices);
     if (choices.one_in(3)) rebuild_with_a_flipped_bit(choices, loss);
     else rebuild_well(loss);
@@ -206,7 +206,7 @@ TEST_F(ExchangeFuzz, WhatIsLostComesBackAndAFlippedBitIsNoticed) {
 TEST_F(ExchangeFuzz, AMemberThatFailsSaysSoAndOneThatDiesLeavesTimeouts) {
   Counts counts;
   faults::for_each_seed({.normal = 150, .full = 6000}, "unit_redundancy_fuzz", [&](std::uint64_t seed) {
-    Choices choices(seed);
+    RandomChoices choices(seed);
     const Loss loss = draw_loss(choices);
     rebuild_with_a_fault(choices, loss, counts);
   });

@@ -22,11 +22,11 @@ class ExchangeOf : public Exchange, public testing::WithParamInterface<Way> {};
 TEST_P(ExchangeOf, ProtectsAndRebuildsAsManyMembersAsMayBeLost) {
   const auto& [shape, mapped, route] = GetParam();
   const SetShape set = uneven(shape.scheme, shape.members, shape.parities);
-  lay_out(set);
+  place_ranks(set);
   run_well({set, encode_stripes(set), mapped, {}, route});
   check_all_files(set);
   for (std::uint32_t lost = 0; lost < shape.members; ++lost) {
-    Presence present{std::vector<bool>(shape.members, true), std::vector<bool>(shape.members, true)};
+    PresentFiles present{std::vector<bool>(shape.members, true), std::vector<bool>(shape.members, true)};
     for (std::uint32_t i = 0; i < shape.parities; ++i) {
       const auto member = static_cast<std::uint32_t>((lost + i) % shape.members);
       present.container[member] = present.parity[member] = false;
@@ -56,12 +56,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(Exchange, PiecesAndDepthsOfAnySizeGiveTheSameBytes) {
   const SetShape set{Scheme::rs, {70'001, 4096, 0, 123'457}, 2};
-  Presence present{std::vector<bool>(4, true), std::vector<bool>(4, true)};
+  PresentFiles present{std::vector<bool>(4, true), std::vector<bool>(4, true)};
   present.container[0] = present.parity[0] = present.container[3] = present.parity[3] = false;
   for (const std::uint64_t bytes : {4096U, 4097U, 5000U, 65'537U, 1U << 20U}) {
     for (const std::uint32_t depth : {1U, 2U, 7U, 64U}) {
       for (const Route route : {Route::direct, Route::chain}) {
-        lay_out(set);
+        place_ranks(set);
         run_well({set, encode_stripes(set), true, {}, route, {bytes, depth}});
         check_all_files(set);
         for (const std::uint32_t lost : {0U, 3U}) {
@@ -81,7 +81,7 @@ class ExchangeOfOddStripes : public Exchange {
   void run_and_check(const SetShape& set, const std::vector<Stripe>& stripes) {
     for (const bool mapped : {false, true}) {
       for (const Route route : {Route::direct, Route::chain}) {
-        lay_out(set);
+        place_ranks(set);
         for (auto& parity : expected.parity) std::ranges::fill(parity, std::byte{0x55});  // as on the disk
         execute(expected, stripes);
         run_well({set, stripes, mapped, {}, route});
@@ -115,7 +115,7 @@ TEST_F(ExchangeOfOddStripes, InputsOfAnyLengthTimesAnyNumberAddUp) {
 
 TEST_F(Exchange, PositionsAreNotRanks) {
   const SetShape set = uneven(Scheme::xor_, 4);
-  lay_out(set);
+  place_ranks(set);
   run_well({set, encode_stripes(set), true, {2, 0, 3, 1}});
   check_all_files(set);
 }
@@ -123,7 +123,7 @@ TEST_F(Exchange, PositionsAreNotRanks) {
 TEST_F(Exchange, EmptyContainersNeedNoMessage) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
     const SetShape set{scheme, {0, 0, 0}};
-    lay_out(set);
+    place_ranks(set);
     run_well({set, encode_stripes(set), true});
     for (const auto& result : results) EXPECT_EQ(result.sent_bytes, 0U);
   }
@@ -131,7 +131,7 @@ TEST_F(Exchange, EmptyContainersNeedNoMessage) {
 
 TEST_F(Exchange, CountsWhatItSends) {
   const SetShape set = uneven(Scheme::xor_, 4);
-  lay_out(set);
+  place_ranks(set);
   run_well({set, encode_stripes(set), false});
   for (std::uint32_t member = 0; member < 4; ++member) EXPECT_EQ(results[member].sent_bytes, set.sizes[member]);
 }

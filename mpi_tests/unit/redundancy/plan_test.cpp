@@ -16,8 +16,8 @@ namespace {
 using testing::HasSubstr;
 
 /// Sizes, largest first, as runs.
-DomainRuns runs_of(const std::vector<std::uint64_t>& sizes) {
-  DomainRuns runs;
+DomainCounts runs_of(const std::vector<std::uint64_t>& sizes) {
+  DomainCounts runs;
   for (const std::uint64_t size : sizes) {
     if (runs.empty() || runs.back().ranks_each != size) runs.push_back({0, size});
     ++runs.back().domains;
@@ -85,7 +85,7 @@ TEST(Plan, R43_EveryLayoutOfUpTo14RanksIsFeasibleExactlyWhenNoDomainHoldsMoreTha
     const std::uint64_t ranks = domains.size();
     const bool feasible = sizes.front() <= ranks / 2;
     for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
-      EXPECT_EQ(!infeasible(runs_of(sizes), scheme), feasible);
+      EXPECT_EQ(!check_feasible(runs_of(sizes), scheme), feasible);
       if (feasible) continue;
       EXPECT_THROW(Plan(runs_of(sizes), scheme, 8), Error);
     }
@@ -113,7 +113,7 @@ TEST(Plan, R43_ReedSolomonWantsNoDomainAboveItsShareAndSetsAboveItsParity) {
     for (std::uint32_t parity = 2; parity <= 4; ++parity) {
       const Redundancy rs{Scheme::rs, parity};
       const bool feasible = sizes.front() <= ranks / (parity + 1);
-      ASSERT_EQ(!infeasible(runs_of(sizes), rs), feasible);
+      ASSERT_EQ(!check_feasible(runs_of(sizes), rs), feasible);
       if (!feasible) {
         EXPECT_THROW(Plan(runs_of(sizes), rs, 8), Error);
         continue;
@@ -138,7 +138,7 @@ TEST(Plan, R43_TooSmallASetForItsParityIsRefusedWithTheNumbers) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_THAT(error.failure().message, HasSubstr("set_size 3 is too small for rs with parity 3: a set needs 4"));
   }
-  const auto why = infeasible(runs_of({2, 1, 1}), {Scheme::rs, 2});
+  const auto why = check_feasible(runs_of({2, 1, 1}), {Scheme::rs, 2});
   ASSERT_TRUE(why.has_value());
   EXPECT_THAT(
       *why,
@@ -148,7 +148,7 @@ TEST(Plan, R43_TooSmallASetForItsParityIsRefusedWithTheNumbers) {
 
 TEST(Plan, R43_OneLargeNodeBesideTwoSmallOnesIsRefusedWithTheNumbers) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
-    const auto why = infeasible(runs_of({8, 1, 1}), scheme);
+    const auto why = check_feasible(runs_of({8, 1, 1}), scheme);
     ASSERT_TRUE(why.has_value());
     EXPECT_THAT(*why, HasSubstr("10 ranks of which 8 are in one failure domain, where at most 5 can be"));
     EXPECT_THAT(*why, HasSubstr(scheme == Scheme::xor_ ? "xor" : "partner"));
@@ -160,8 +160,8 @@ TEST(Plan, R43_OneLargeNodeBesideTwoSmallOnesIsRefusedWithTheNumbers) {
       EXPECT_EQ(error.failure().message, *why);
     }
   }
-  EXPECT_FALSE(infeasible(runs_of({8, 1, 1}), Scheme::single));
-  EXPECT_FALSE(infeasible(runs_of({5, 4, 1}), Scheme::xor_));
+  EXPECT_FALSE(check_feasible(runs_of({8, 1, 1}), Scheme::single));
+  EXPECT_FALSE(check_feasible(runs_of({5, 4, 1}), Scheme::xor_));
 }
 
 TEST(Plan, SingleHasNoSets) {
@@ -205,7 +205,7 @@ TEST(Plan, RefusesWhatIsNoLayoutAndNoScheme) {
 }
 
 /// Every hundredth place and its set, and their domains, of a plan that is never built whole.
-void check_sampled(const DomainRuns& domains) {
+void check_sampled(const DomainCounts& domains) {
   const Plan plan(domains, Scheme::xor_, 8);
   ASSERT_EQ(plan.ranks(), 1'000'000U);
   std::mt19937_64 random(7);

@@ -12,8 +12,8 @@ namespace kedge::redundancy::stripes_test {
 namespace {
 
 /// Bit i of `lost_containers`, `lost_parities`: that of member i is gone.
-Presence presence(std::size_t members, std::uint32_t lost_containers, std::uint32_t lost_parities) {
-  Presence present;
+PresentFiles presence(std::size_t members, std::uint32_t lost_containers, std::uint32_t lost_parities) {
+  PresentFiles present;
   for (std::size_t member = 0; member < members; ++member) {
     present.container.push_back((lost_containers >> member & 1U) == 0);
     present.parity.push_back((lost_parities >> member & 1U) == 0);
@@ -60,7 +60,7 @@ void check_cover(const std::vector<Stripe>& stripes, std::uint32_t target, Part 
 /// Loses these files and makes them again, if they can be.
 void lose_and_decode(const SetShape& set, const SetFiles& files, std::uint32_t containers, std::uint32_t parities) {
   const std::size_t members = set.sizes.size();
-  const Presence present = presence(members, containers, parities);
+  const PresentFiles present = presence(members, containers, parities);
   const bool expected = should_decode(set, containers, parities);
   ASSERT_EQ(can_decode(set.scheme, set.parities, present), expected);
   if (!expected) {
@@ -221,7 +221,7 @@ TEST(Stripes, AFlippedBitThatOneOfTwoReadsSawIsNoticed) {
   const SetShape set{Scheme::rs, {9000, 9000, 9000, 9000}, 2};
   const SetFiles files = encoded(set);
   const auto stripes = encode_stripes(set);
-  Exchanged passed;
+  ExchangeResult passed;
   for (const Stripe& stripe : stripes) {
     std::uint32_t crc = 0;
     for (const Input& input : stripe.inputs) {
@@ -230,15 +230,15 @@ TEST(Stripes, AFlippedBitThatOneOfTwoReadsSawIsNoticed) {
     passed.read.push_back(crc);
   }
   MemoryFile container(files.container[1]);
-  const PartFile file{&container, {}, 0};
+  const MemberFile file{&container, {}, 0};
   const std::uint32_t recorded = crc32c(files.container[1]);
-  EXPECT_TRUE(read_as_recorded(1, Part::container, {9000, recorded}, stripes, passed, file));
-  EXPECT_FALSE(read_as_recorded(1, Part::container, {9000, recorded ^ 1U}, stripes, passed, file));
+  EXPECT_TRUE(matches_recorded(1, Part::container, {9000, recorded}, stripes, passed, file));
+  EXPECT_FALSE(matches_recorded(1, Part::container, {9000, recorded ^ 1U}, stripes, passed, file));
   for (std::size_t i = 0; i < stripes.size(); ++i) {
     const bool reads = std::ranges::any_of(stripes[i].inputs, [](const Input& input) { return input.member == 1; });
     if (!reads) continue;
     passed.read[i] ^= 4U;
-    EXPECT_FALSE(read_as_recorded(1, Part::container, {9000, recorded}, stripes, passed, file)) << i;
+    EXPECT_FALSE(matches_recorded(1, Part::container, {9000, recorded}, stripes, passed, file)) << i;
     passed.read[i] ^= 4U;
   }
 }
@@ -246,7 +246,7 @@ TEST(Stripes, AFlippedBitThatOneOfTwoReadsSawIsNoticed) {
 TEST(Stripes, WhatNoStripeReadIsReadToKnowTheWhole) {
   const SetFiles files = encoded({Scheme::xor_, {9000, 9000, 9000, 9000}});
   const std::vector<Stripe> stripes = {{0, Part::parity, 0, 4096, {{1, Part::container, 4096, 4096}}}};
-  Exchanged passed;
+  ExchangeResult passed;
   passed.read = {crc32c(std::span(files.container[1]).subspan(4096, 4096))};
   const Recorded recorded{9000, crc32c(files.container[1])};
   for (const std::uint64_t begin : {0U, 4096U}) {
@@ -254,7 +254,7 @@ TEST(Stripes, WhatNoStripeReadIsReadToKnowTheWhole) {
       Bytes whole(begin);
       whole.insert(whole.end(), bytes.begin(), bytes.end());
       MemoryFile file(whole);
-      return read_as_recorded(member, Part::container, recorded, stripes, passed, {&file, {}, begin});
+      return matches_recorded(member, Part::container, recorded, stripes, passed, {&file, {}, begin});
     };
     EXPECT_TRUE(as_recorded(1, files.container[1]));
     EXPECT_TRUE(as_recorded(2, files.container[1])) << "nothing of it was read before";
@@ -307,13 +307,13 @@ TEST(Pieces, StayWithinTheBudgetAndTheirLimits) {
     for (std::uint64_t buffers = 1; buffers <= 32; ++buffers) {
       const std::uint64_t bytes = piece_bytes(buffers, {0, depth});
       EXPECT_LE((depth * buffers + 2) * bytes, kExchangeBufferBytes);
-      EXPECT_GE(bytes, kLeastPieceBytes);
-      EXPECT_LE(bytes, kMostPieceBytes);
+      EXPECT_GE(bytes, kMinPieceBytes);
+      EXPECT_LE(bytes, kMaxPieceBytes);
       EXPECT_EQ(bytes % 4096, 0U);
     }
   }
-  EXPECT_EQ(piece_bytes(1, {}), kMostPieceBytes);
-  EXPECT_EQ(piece_bytes(10'000, {}), kLeastPieceBytes);
+  EXPECT_EQ(piece_bytes(1, {}), kMaxPieceBytes);
+  EXPECT_EQ(piece_bytes(10'000, {}), kMinPieceBytes);
   EXPECT_EQ(piece_bytes(10, {4097, 4}), 4097U) << "as the user wants it";
   EXPECT_LE(piece_bytes(31, {16U << 20U, 64}) * (64 * 31 + 2), std::uint64_t{1} << 30U) << "within reason";
   EXPECT_GE(piece_bytes(31, {16U << 20U, 64}), 4096U);

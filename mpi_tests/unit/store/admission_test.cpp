@@ -73,7 +73,7 @@ class AdmissionTest : public testing::Test {
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(std::shared_ptr<fs::FileSystem> system, int rank) {
     auto opened =
         std::make_unique<store::NodeStore>(std::move(system), options, store::Location{"/store", true}, rank_of(rank));
-    opened->take_charge_of(kAllRanks);
+    opened->set_ranks_on_node(kAllRanks);
     return opened;
   }
 
@@ -212,7 +212,7 @@ TEST_F(AdmissionTest, NotesAreRemovedAtTheEnd) {
   const auto own = open_store(disk.view(0), 0);
   static_cast<void>(own->begin(FileKind::container, kEach));
   EXPECT_TRUE(disk.snapshot().contains("/store/taking.0.0"));
-  own->give_back_unused();
+  own->free_unused_storage();
   EXPECT_FALSE(disk.snapshot().contains("/store/taking.0.0"));
 }
 

@@ -61,9 +61,9 @@ TEST_P(Adopting, R43_EveryFileIsToldOfByExactlyOneProcessOfTheNode) {
 
 TEST_P(Adopting, AListWithoutThisRankOrOutOfOrderIsRefused) {
   const auto own = open_store(1);
-  EXPECT_THROW(own->take_charge_of(std::vector{0, 2}), Error);
-  EXPECT_THROW(own->take_charge_of(std::vector{1, 0}), Error);
-  EXPECT_THROW(own->take_charge_of(std::vector{1, 1}), Error);
+  EXPECT_THROW(own->set_ranks_on_node(std::vector{0, 2}), Error);
+  EXPECT_THROW(own->set_ranks_on_node(std::vector{1, 0}), Error);
+  EXPECT_THROW(own->set_ranks_on_node(std::vector{1, 1}), Error);
 }
 
 TEST_P(Adopting, TheyAreVerifiedLikeOwnOnes) {
@@ -90,7 +90,7 @@ TEST_P(Adopting, TheyAreReadWhilePinnedAndNeverWrittenOrGivenUp) {
   for (const FileKind kind : kAllKinds) {
     store::StoreFile& pinned = own->pin(kind, LogicalRank{5}, key_of(kind, 1));
     std::vector<std::byte> bytes(pinned.size_bytes());
-    (void)pinned.bytes().copy_out(0, bytes, 0);
+    (void)pinned.bytes().read_with_crc(0, bytes, 0);
     EXPECT_EQ(bytes, disk.read_all(pinned.path()));
     EXPECT_THROW(own->discard(pinned), Error);
     EXPECT_THROW(own->sealed(pinned, key_of(kind, 2), 2), Error);
@@ -135,8 +135,8 @@ TEST_P(Adopting, DropRemovesTheFilesOfOneCommitAndNoOwnOnes) {
   }
   const auto own = open_store(0, {0});
   (void)own->scan(run_id, Verify::all);
-  EXPECT_EQ(own->drop_adopted(id_of(1)), 3U);
-  EXPECT_EQ(own->drop_adopted(id_of(1)), 0U);  // own ones stay
+  EXPECT_EQ(own->remove_adopted(id_of(1)), 3U);
+  EXPECT_EQ(own->remove_adopted(id_of(1)), 0U);  // own ones stay
   EXPECT_THAT(scanned(*own), ElementsAre("rank-0.0.h5", "parity-0.0.kedge", "set-0.0.kedge", "rank-5.1.h5",
                                          "parity-5.1.kedge", "set-5.1.kedge"));
 }
@@ -146,10 +146,10 @@ TEST_P(Adopting, APinnedOneIsNotDropped) {
   const auto own = open_store(0, {0});
   (void)own->scan(run_id, Verify::all);
   store::StoreFile& pinned = own->pin(FileKind::parity, LogicalRank{5}, key_of(FileKind::parity, 1));
-  (void)own->drop_adopted(id_of(1));
+  (void)own->remove_adopted(id_of(1));
   EXPECT_TRUE(exists("parity-5.0.kedge"));
   own->unpin(pinned);
-  (void)own->drop_adopted(id_of(1));
+  (void)own->remove_adopted(id_of(1));
   EXPECT_FALSE(exists("parity-5.0.kedge"));
 }
 

@@ -32,7 +32,7 @@ TEST_P(StoreFilesInTurn, WhatIsNewerThanTheNewestKnownIsNotRetired) {
 TEST_P(StoreFilesInTurn, AsManyIdleFilesStayAsAreToBeSpared) {
   for (const std::size_t spared : {std::size_t{1}, std::size_t{2}}) {
     const auto own = open_store(3);
-    own->spare(FileKind::container, spared);
+    own->set_idle_files(FileKind::container, spared);
     for (std::uint8_t commit = 1; commit <= 4; ++commit) put(*own, FileKind::container, 3, commit);
     own->retire_all_but(only({key_of(FileKind::container, 4)}));
     EXPECT_EQ(own->files(FileKind::container), 1 + spared);
@@ -43,13 +43,13 @@ TEST_P(StoreFilesInTurn, AsManyIdleFilesStayAsAreToBeSpared) {
 TEST_P(StoreFilesInTurn, FilesAreMadeReadyUntilSoManyAreIdle) {
   const auto own = open_store(3);
   put(*own, FileKind::container, 3, 1);
-  own->make_ready(FileKind::container, 8192, {1, 3});
-  own->make_ready(FileKind::container, 8192, {1, 3});
+  own->preallocate(FileKind::container, 8192, {1, 3});
+  own->preallocate(FileKind::container, 8192, {1, 3});
   EXPECT_EQ(own->files(FileKind::container), 2U);
-  own->make_ready(FileKind::container, 8192, {2, 3});
-  own->make_ready(FileKind::container, 8192, {2, 3});
+  own->preallocate(FileKind::container, 8192, {2, 3});
+  own->preallocate(FileKind::container, 8192, {2, 3});
   EXPECT_EQ(own->files(FileKind::container), 3U);
-  own->make_ready(FileKind::container, 8192, {3, 3});
+  own->preallocate(FileKind::container, 8192, {3, 3});
   EXPECT_EQ(own->files(FileKind::container), 3U) << "no more than that in all";
 }
 
@@ -60,18 +60,18 @@ TEST_P(StoreFilesInTurn, AnEmptyFileIsMadeReadyAndNotBegunBeforeOneThatIs) {
   const auto own = open_store(3);
   put(*own, FileKind::container, 3, 1);
   const std::uint64_t kept_bytes = own->own_bytes();
-  const auto give_back = [&] { own->give_back_unused(); };
+  const auto give_back = [&] { own->free_unused_storage(); };
   own->discard(own->begin(FileKind::container, 0));
   give_back();
   ASSERT_EQ(own->files(FileKind::container), 2U);
   ASSERT_EQ(own->own_bytes(), kept_bytes);
-  own->make_ready(FileKind::container, kBytes, {1, 3});
+  own->preallocate(FileKind::container, kBytes, {1, 3});
   EXPECT_EQ(own->files(FileKind::container), 2U);
   EXPECT_EQ(own->own_bytes(), kept_bytes + kBytes);
   EXPECT_EQ(own->additional_bytes(planned), 0U);
 
   // Two that are ready, of which the first, and then the second, is emptied.
-  own->make_ready(FileKind::container, kBytes, {2, 3});
+  own->preallocate(FileKind::container, kBytes, {2, 3});
   for (int emptied = 0; emptied < 2; ++emptied) {
     ASSERT_EQ(own->own_bytes(), kept_bytes + 2 * kBytes);
     store::StoreFile& first = own->begin(FileKind::container, kBytes);
@@ -79,9 +79,9 @@ TEST_P(StoreFilesInTurn, AnEmptyFileIsMadeReadyAndNotBegunBeforeOneThatIs) {
     own->discard(emptied == 0 ? first : second);
     give_back();
     own->discard(emptied == 0 ? second : first);
-    own->make_ready(FileKind::container, kBytes, {1, 3});
+    own->preallocate(FileKind::container, kBytes, {1, 3});
     EXPECT_EQ(own->additional_bytes(planned), 0U) << emptied;
-    own->make_ready(FileKind::container, kBytes, {2, 3});
+    own->preallocate(FileKind::container, kBytes, {2, 3});
   }
 }
 

@@ -250,10 +250,10 @@ void grow_out_of_order(store::NodeStore& own, FaultyDisk& disk, bool memory, boo
     // Out of order, in pieces of any size, read back before and after; a part in the middle is never written.
     for (const std::size_t begin : {200'000U, 4096U, 100'001U}) {
       const std::size_t end = begin == 4096 ? 100'001 : begin == 100'001 ? 150'000 : bytes.size();
-      file.bytes().copy_in(begin, std::span(bytes).subspan(begin, end - begin), 0);
+      file.bytes().write_with_crc(begin, std::span(bytes).subspan(begin, end - begin), 0);
     }
     std::vector<std::byte> back(100);
-    EXPECT_EQ(file.bytes().copy_out(99'950, back, 0), crc32c(std::span(bytes).subspan(99'950, 100)));
+    EXPECT_EQ(file.bytes().read_with_crc(99'950, back, 0), crc32c(std::span(bytes).subspan(99'950, 100)));
     std::ranges::fill(back, std::byte{0});
     file.bytes().read(99'950, back);
     EXPECT_TRUE(std::ranges::equal(back, std::span(bytes).subspan(99'950, 100)));
@@ -266,7 +266,7 @@ void grow_out_of_order(store::NodeStore& own, FaultyDisk& disk, bool memory, boo
     EXPECT_TRUE(std::ranges::equal(back, std::span(bytes).subspan(99'950, 100)));
     EXPECT_TRUE(std::equal(all.begin() + 4096, all.begin() + 150'000, bytes.begin() + 4096));
     EXPECT_TRUE(std::equal(all.begin() + 200'000, all.end(), bytes.begin() + 200'000));
-    file.bytes().copy_in(0, std::span(bytes).first(4096), 0);
+    file.bytes().write_with_crc(0, std::span(bytes).first(4096), 0);
     file.flush(false);
     EXPECT_EQ(file.bytes().checksum(0, 4096, 0), crc32c(std::span(bytes).first(4096)));
     file.unseal();
@@ -291,8 +291,8 @@ TEST_P(StoreFiles, R33_AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFr
     try {
       file.grow_as_written(bytes.size());
       for (std::size_t begin = 4096; begin < bytes.size(); begin += 50'000) {
-        file.bytes().copy_in(begin,
-                             std::span(bytes).subspan(begin, std::min<std::size_t>(50'000, bytes.size() - begin)), 0);
+        file.bytes().write_with_crc(
+            begin, std::span(bytes).subspan(begin, std::min<std::size_t>(50'000, bytes.size() - begin)), 0);
       }
       file.flush(false);
       ADD_FAILURE() << "nothing was refused";

@@ -12,8 +12,8 @@
 namespace kedge::faults::later_reads_test {
 namespace {
 
-using store::LeftOut;
-using store::Offered;
+using store::PinnableFile;
+using store::SkippedFiles;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -21,7 +21,7 @@ class LaterReads : public StoreFiles {};
 INSTANTIATE_TEST_SUITE_P(Kinds, LaterReads, testing::Bool(),
                          [](const auto& kind) { return kind.param ? "memory" : "block"; });
 
-Offered offered(FileKind kind, int rank, std::uint8_t commit, std::uint8_t protection = 1) {
+PinnableFile offered(FileKind kind, int rank, std::uint8_t commit, std::uint8_t protection = 1) {
   return {kind, rank_of(rank), key_of(kind, commit, protection)};
 }
 
@@ -46,10 +46,10 @@ TEST_P(LaterReads, WhatIsLeftOutIsNotRead) {
   for (const int rank : {0, 5}) disk.flip_bit("/store/parity-" + std::to_string(rank) + ".0.kedge", 9000);
   const auto own = open_store(0, {0});
   const std::array protection{key_of(FileKind::parity, 1)};
-  const auto damaged = [&](const LeftOut& left_out) {
+  const auto damaged = [&](const SkippedFiles& left_out) {
     (void)own->scan(run_id, Verify::headers);
     int count = 0;
-    for (const store::Held& held : own->verify(run_id, id_of(1), left_out)) count += held.intact ? 0 : 1;
+    for (const store::ScannedFile& held : own->verify(run_id, id_of(1), left_out)) count += held.intact ? 0 : 1;
     return count;
   };
   EXPECT_EQ(damaged({}), 2);

@@ -7,17 +7,17 @@
 #include "harness/faulty_file_system.hpp"
 #include "harness/faulty_fixture.hpp"
 #include "store/location.hpp"
-#include "store/node_records.hpp"
+#include "store/store_records.hpp"
 
 namespace kedge::faults::location_test {
 namespace {
 
 using testing::HasSubstr;
 
-store::Owner owner_of(const std::string& prefix, std::uint8_t id) {
-  store::Owner owner{"r", {}, {}, prefix};
+store::StoreOwner owner_of(const std::string& prefix, std::uint8_t id) {
+  store::StoreOwner owner{"r", {}, {}, prefix};
   owner.run_id.bytes[0] = id;
-  owner.place_id.bytes[0] = id;
+  owner.prefix_id.bytes[0] = id;
   return owner;
 }
 
@@ -35,8 +35,8 @@ TEST(Location, TakesMemoryFirstThenTheFirstThatExists) {
   disk.make_directories("/disk");
   const auto system = disk.view(0);
   const auto locate = [&](const std::vector<std::string>& candidates) {
-    const store::Surroundings surroundings{"", "n", candidates};
-    return store::locate(*system, store::choose_root(*system, surroundings).directory, surroundings,
+    const store::LocationOptions location_options{"", "n", candidates};
+    return store::locate(*system, store::choose_root(*system, location_options).directory, location_options,
                          owner_of("/prefix", 1));
   };
   const auto best = locate({"/missing", "/disk", "/memory"});
@@ -72,26 +72,26 @@ TEST(Location, MemoryThatIsSmallOrClosedIsPassedOver) {
   EXPECT_NE(small.warning.find("KEDGE_STORE_PATH"), std::string::npos) << small.warning;
   EXPECT_THROW((void)choose({"/closed"}), Error);
   // But not where this run's store lies.
-  const store::Surroundings all{"", "n", {"/small", "/memory"}};
-  const auto place = owner_of("/prefix", 1).place_id;
+  const store::LocationOptions all{"", "n", {"/small", "/memory"}};
+  const auto place = owner_of("/prefix", 1).prefix_id;
   const std::string own = "/small/" + store::directory_name(1000, all, "r", place);
   disk.make_directories(own);
   EXPECT_EQ(store::choose_root(*disk.view(0), all, "r", place).directory, "/small");
-  EXPECT_EQ(store::choose_root(*disk.view(0), all, "r", owner_of("/prefix", 2).place_id).directory, "/memory");
+  EXPECT_EQ(store::choose_root(*disk.view(0), all, "r", owner_of("/prefix", 2).prefix_id).directory, "/memory");
   disk.remove_all(own);
   EXPECT_EQ(disk.view(0)->list("/small"), std::vector<std::string>()) << "left behind";
 }
 
 TEST(Location, EachPlaceHasADirectoryOfItsOwn) {
-  const store::Surroundings here{"/d", "n", {}};
+  const store::LocationOptions here{"/d", "n", {}};
   const auto name = [&](std::uint8_t id, std::uint32_t number = 1) {
-    return store::directory_name(1000, here, "r", owner_of("/prefix", id).place_id, number);
+    return store::directory_name(1000, here, "r", owner_of("/prefix", id).prefix_id, number);
   };
   EXPECT_EQ(name(1), name(1));
   EXPECT_NE(name(1), name(2));
   EXPECT_NE(name(1), name(1, 2));
-  EXPECT_TRUE(store::is_directory_of(name(1, 2), 1000, here, "r", owner_of("/prefix", 1).place_id));
-  EXPECT_FALSE(store::is_directory_of(name(2), 1000, here, "r", owner_of("/prefix", 1).place_id));
+  EXPECT_TRUE(store::is_directory_of(name(1, 2), 1000, here, "r", owner_of("/prefix", 1).prefix_id));
+  EXPECT_FALSE(store::is_directory_of(name(2), 1000, here, "r", owner_of("/prefix", 1).prefix_id));
   const auto may_be = [&](const std::string& one, std::uint32_t user, std::string_view run) {
     return store::may_be_of_run(one, user, here, run);
   };
@@ -107,24 +107,24 @@ TEST(Location, AMovedPrefixKeepsItsDirectoryAndWhatTookItAlongKeepsItToo) {
   FaultyDisk disk;
   disk.make_directories("/d");
   const auto system = disk.view(0);
-  const store::Surroundings here{"/d", "n", {}};
-  const auto at = [&](const store::Owner& owner) {
+  const store::LocationOptions here{"/d", "n", {}};
+  const auto at = [&](const store::StoreOwner& owner) {
     const store::Location location = store::locate(*system, "/d", here, owner);
-    store::NodeRecords(system, location, {0}).write_owner({owner.run_id, owner.place_id, owner.prefix});
+    store::StoreRecords(system, location, {0}).write_owner({owner.run_id, owner.prefix_id, owner.prefix});
     return location.directory;
   };
   const auto before = at(owner_of("/old", 1));
-  store::Owner moved = owner_of("/new", 1);
-  moved.former = {"/between", "/old"};
+  store::StoreOwner moved = owner_of("/new", 1);
+  moved.former_prefixes = {"/between", "/old"};
   EXPECT_EQ(at(moved), before);
   // A copy that came from the old place as well.
-  store::Owner copy = owner_of("/copy", 1);
-  copy.former = {"/old"};
+  store::StoreOwner copy = owner_of("/copy", 1);
+  copy.former_prefixes = {"/old"};
   EXPECT_NE(at(copy), before);
   EXPECT_EQ(at(copy), at(copy));
   EXPECT_EQ(at(moved), before);
-  EXPECT_EQ(store::existing_store(*system, "/d", here, moved), before);
-  EXPECT_EQ(store::existing_store(*system, "/d", here, owner_of("/old", 5)), std::nullopt);
+  EXPECT_EQ(store::find_store(*system, "/d", here, moved), before);
+  EXPECT_EQ(store::find_store(*system, "/d", here, owner_of("/old", 5)), std::nullopt);
 }
 
 /// The name is made of 32 bits of the place, and a record may have been copied.
@@ -132,13 +132,13 @@ TEST(Location, ADirectoryWhoseRecordNamesAnotherRunOrPlaceIsLeftToThat) {
   FaultyDisk disk;
   disk.make_directories("/d", 0755);
   const auto system = disk.view(0);
-  const store::Surroundings here{"/d", "n", {}};
-  const store::Owner mine = owner_of("/prefix", 1);
-  const store::Owner other = owner_of("/prefix", 2);
+  const store::LocationOptions here{"/d", "n", {}};
+  const store::StoreOwner mine = owner_of("/prefix", 1);
+  const store::StoreOwner other = owner_of("/prefix", 2);
   const auto first = store::locate(*system, "/d", here, mine);
-  for (const store::StoreRecord& record : {store::StoreRecord{other.run_id, mine.place_id, "/prefix"},
-                                           store::StoreRecord{mine.run_id, other.place_id, "/prefix"}}) {
-    store::NodeRecords(system, first, {0}).write_owner(record);
+  for (const store::StoreRecord& record : {store::StoreRecord{other.run_id, mine.prefix_id, "/prefix"},
+                                           store::StoreRecord{mine.run_id, other.prefix_id, "/prefix"}}) {
+    store::StoreRecords(system, first, {0}).write_owner(record);
     EXPECT_NE(store::locate(*system, "/d", here, mine).directory, first.directory);
   }
   // What others can write says nothing: it is refused, whatever its record says.
@@ -153,13 +153,13 @@ TEST(Location, ARecordThatCannotBeReadIsNoneUnlessThePrefixMoved) {
   FaultyDisk disk;
   disk.make_directories("/d");
   const auto system = disk.view(0);
-  const store::Surroundings here{"/d", "n", {}};
-  store::Owner owner = owner_of("/prefix", 1);
+  const store::LocationOptions here{"/d", "n", {}};
+  store::StoreOwner owner = owner_of("/prefix", 1);
   const auto location = store::locate(*system, "/d", here, owner);
-  store::NodeRecords(system, location, {0}).write_owner({owner.run_id, owner.place_id, owner.prefix});
+  store::StoreRecords(system, location, {0}).write_owner({owner.run_id, owner.prefix_id, owner.prefix});
   disk.refuse_open(location.directory + "/run");
   EXPECT_EQ(store::locate(*system, "/d", here, owner).directory, location.directory);
-  owner.former = {"/old"};
+  owner.former_prefixes = {"/old"};
   const auto failure = failure_of([&] { (void)store::locate(*system, "/d", here, owner); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::io);
@@ -173,19 +173,19 @@ TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
   FaultyDisk disk;
   disk.make_directories("/d", 0755);
   const auto system = disk.view(0);
-  const store::Surroundings here{"/d", "n", {}};
-  const auto make = [&](const store::Owner& owner) {
+  const store::LocationOptions here{"/d", "n", {}};
+  const auto make = [&](const store::StoreOwner& owner) {
     const auto location = store::locate(*system, "/d", here, owner);
-    store::NodeRecords records(system, location, {0});
-    records.write_owner({owner.run_id, owner.place_id, owner.prefix});
+    store::StoreRecords records(system, location, {0});
+    records.write_owner({owner.run_id, owner.prefix_id, owner.prefix});
     return location.directory;
   };
   const auto one = owner_of("/prefix", 1);
   const auto directory = make(one);
-  store::NodeRecords(system, {directory, true}, {0}).note_commit(one.run_id);
+  store::StoreRecords(system, {directory, true}, {0}).mark_commit(one.run_id);
   const auto two = owner_of("/other path", 2);
   (void)make(two);
-  (void)make({"r-2", one.run_id, one.place_id, "/prefix"});  // begins alike
+  (void)make({"r-2", one.run_id, one.prefix_id, "/prefix"});  // begins alike
   // A copy under another name, one that says nothing, one that others can write, another user's.
   disk.make_directories("/d/kedge-1000-r-00000000", 0700);
   disk.write_all("/d/kedge-1000-r-00000000/run", disk.read_all(directory + "/run"));
@@ -198,24 +198,24 @@ TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
   status = disk.snapshot().at(foreign).status;
   status.owner = 4242;
   disk.plant(foreign, status);
-  auto found = store::stores_of_name(*system, "/d", here, "r");
+  auto found = store::find_stores_of_run(*system, "/d", here, "r");
   ASSERT_EQ(found.size(), 2U);
   if (found[0].record.prefix != "/prefix") std::swap(found[0], found[1]);
   EXPECT_EQ(found[0].directory, directory);
-  EXPECT_EQ(found[0].record, (store::StoreRecord{one.run_id, one.place_id, "/prefix"}));
+  EXPECT_EQ(found[0].record, (store::StoreRecord{one.run_id, one.prefix_id, "/prefix"}));
   EXPECT_TRUE(found[0].has_commits);
-  EXPECT_EQ(found[1].record, (store::StoreRecord{two.run_id, two.place_id, "/other path"}));
+  EXPECT_EQ(found[1].record, (store::StoreRecord{two.run_id, two.prefix_id, "/other path"}));
   EXPECT_FALSE(found[1].has_commits);
   // One that cannot be read may be the one that is looked for.
   for (const std::string name : {"/committed", "/run"}) {
     disk.refuse_open(directory + name);
-    const auto failure = failure_of([&] { (void)store::stores_of_name(*system, "/d", here, "r"); });
+    const auto failure = failure_of([&] { (void)store::find_stores_of_run(*system, "/d", here, "r"); });
     ASSERT_TRUE(failure) << name;
     EXPECT_EQ(failure->path, directory + name);
     EXPECT_THAT(failure->message, HasSubstr("KEDGE_OPEN_FRESH=1"));
     disk.remove_all(directory + name);
   }
-  EXPECT_EQ(store::stores_of_name(*system, "/d", here, "r").size(), 1U);
+  EXPECT_EQ(store::find_stores_of_run(*system, "/d", here, "r").size(), 1U);
 }
 
 }  // namespace

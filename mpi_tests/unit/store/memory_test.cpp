@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 
-struct EndlessSpace final : store::SpaceKeeper {
+struct EndlessSpace final : store::SpaceManager {
   store::Admission::Admitted admit(std::uint64_t /*additional_bytes*/) const override { return nullptr; }
-  bool is_ample(std::uint64_t /*additional_bytes*/) const override { return true; }
+  bool has_ample_space(std::uint64_t /*additional_bytes*/) const override { return true; }
   void explain(const Failure& refused, std::uint64_t /*additional_bytes*/) const override { throw Error(refused); }
 };
 
@@ -55,7 +55,7 @@ TEST_F(MemoryOfAFile, IsTheFile) {
   ASSERT_EQ(memory.bytes.size(), kMiB);
   std::ranges::fill(memory.bytes, std::byte{7});
   std::byte read{};
-  (void)file->bytes().copy_out(kMiB - 1, {&read, 1}, 0);
+  (void)file->bytes().read_with_crc(kMiB - 1, {&read, 1}, 0);
   EXPECT_EQ(read, std::byte{7});
 }
 

@@ -1,5 +1,5 @@
 // The two votes by which files of the store come into being, several ranks in one process, a failure in each vote.
-#include "store/sealing.hpp"
+#include "store/seal_transaction.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ struct Rank {
   Communicator& communicator;
   comm::Group group;
   NodeStore store;
-  Sealing sealing;
+  SealTransaction sealing;
 
   Rank(Communicator& its_communicator, faults::FaultyDisk& disk, bool memory)
       : communicator(its_communicator),
@@ -51,10 +51,10 @@ struct Rank {
         sealing(group, store, !memory) {}
 
   [[nodiscard]] LogicalRank me() const { return LogicalRank{static_cast<std::uint32_t>(communicator.rank())}; }
-  Draft& begin() {
-    Draft& draft = sealing.begin(FileKind::container, kKey, kGeneration, kBytes);
+  UnsealedFile& begin() {
+    UnsealedFile& draft = sealing.begin(FileKind::container, kKey, kGeneration, kBytes);
     const std::vector<std::byte> all(kBytes, std::byte{0x5a});
-    (void)draft.copy_in(0, all, 0);
+    (void)draft.write_with_crc(0, all, 0);
     return draft;
   }
 };
@@ -111,9 +111,9 @@ class SealingOfRanks : public testing::TestWithParam<bool> {
 
 TEST_P(SealingOfRanks, SealOnAll) {
   run([&](Rank& rank) {
-    Draft& draft = rank.begin();
+    UnsealedFile& draft = rank.begin();
     std::vector<std::byte> head(format::kSuperblockBytes);
-    (void)draft.copy_out(0, head, 0);
+    (void)draft.read_with_crc(0, head, 0);
     EXPECT_EQ(head.back(), std::byte{0x5a}) << "the head is read back before it is written";
     std::vector<std::byte> all(kBytes);
     draft.read(0, all);
@@ -124,7 +124,7 @@ TEST_P(SealingOfRanks, SealOnAll) {
     EXPECT_FALSE(rank.sealing.ready({}));
     EXPECT_EQ(sealed(), 0) << "before all voted ready";
     rank.communicator.barrier(Deadline::never(), {});
-    EXPECT_FALSE(rank.sealing.seal_ready());
+    EXPECT_FALSE(rank.sealing.write_seals());
     EXPECT_EQ(sealed(), kRanks);
     EXPECT_NO_THROW(rank.store.unpin(rank.store.pin(FileKind::container, rank.me(), kKey)));
     EXPECT_EQ(disk.read_all(path_of(rank.communicator.rank())), std::vector<std::byte>(kBytes, std::byte{0x5a}));
@@ -155,14 +155,14 @@ TEST_P(SealingOfRanks, WhatIsMadeReadyMeanwhileIsNotCountedTwice) {
     NodeStore store(disk.view(communicator.rank()), options, Location{"/store", GetParam()}, me);
     const PlannedFile planned{FileKind::container, kBytes};
     for (const std::uint64_t made : {kBytes, kBytes / 2}) {
-      Sealing sealing(group, store, false);
-      if (communicator.rank() == 2) meanwhile.what = [&] { store.make_ready(FileKind::container, made, {1, 2}); };
-      const auto failure = sealing.begin_together(
+      SealTransaction sealing(group, store, false);
+      if (communicator.rank() == 2) meanwhile.what = [&] { store.preallocate(FileKind::container, made, {1, 2}); };
+      const auto failure = sealing.begin_on_all_ranks(
           std::span(&planned, 1), [&] { (void)sealing.begin(FileKind::container, kKey, kGeneration, kBytes); });
       EXPECT_FALSE(failure) << to_string(*failure);
       EXPECT_FALSE(meanwhile.what);
       sealing.give_up();
-      store.give_back_unused();
+      store.free_unused_storage();
     }
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
@@ -201,7 +201,7 @@ TEST_P(SealingOfRanks, OneThatCannotSealUnsealsAllBeforeAnyGoesOn) {
       (void)rank.begin();
       EXPECT_FALSE(rank.sealing.ready({}));
       if (rank.communicator.rank() == failing) disk.truncate_from_outside(path_of(failing), 5000);
-      const auto failure = rank.sealing.seal_ready();
+      const auto failure = rank.sealing.write_seals();
       expect_given_up(rank, failure, failing, "by another process");
     });
     disk.remove_all("/store");
@@ -226,7 +226,7 @@ TEST_P(SealingOfRanks, WhoTimesOutInTheSecondVoteLeavesItsSeal) {
     (void)rank.begin();
     EXPECT_FALSE(rank.sealing.ready({}));
     if (rank.communicator.rank() == 0) return;
-    const auto failure = attempt([&] { (void)rank.sealing.seal_ready(); });
+    const auto failure = attempt([&] { (void)rank.sealing.write_seals(); });
     ASSERT_TRUE(failure.has_value());
     EXPECT_EQ(failure->code, ErrorCode::timeout);
   });
@@ -235,7 +235,7 @@ TEST_P(SealingOfRanks, WhoTimesOutInTheSecondVoteLeavesItsSeal) {
 
 TEST_P(SealingOfRanks, AFileOfUnknownSizeIsSealedAtTheSizeThatItGot) {
   run([&](Rank& rank) {
-    Draft& draft = rank.sealing.begin_unsized(FileKind::container, kKey, kGeneration, 0);
+    UnsealedFile& draft = rank.sealing.begin_unsized(FileKind::container, kKey, kGeneration, 0);
     draft.file().reserve(30'000);
     draft.file().set_size(9'000);
     draft.head().fill(std::byte{1});
@@ -265,11 +265,11 @@ TEST_P(SealingOfRanks, WhatCannotBeTakenBackIsSaid) {
 TEST_P(SealingOfRanks, VotesComeInTheirOrder) {
   run([&](Rank& rank) {
     (void)rank.begin();
-    EXPECT_THROW((void)rank.sealing.seal_ready(), BrokenInvariant) << "without the first vote";
+    EXPECT_THROW((void)rank.sealing.write_seals(), BrokenInvariant) << "without the first vote";
     EXPECT_FALSE(rank.sealing.ready({}));
     EXPECT_THROW((void)rank.sealing.ready({}), BrokenInvariant);
     EXPECT_THROW((void)rank.begin(), BrokenInvariant) << "a file that no vote was about";
-    EXPECT_FALSE(rank.sealing.seal_ready());
+    EXPECT_FALSE(rank.sealing.write_seals());
     EXPECT_THROW((void)rank.sealing.begin(FileKind::parity, kKey, kGeneration, 100), BrokenInvariant)
         << "too small to be sealed";
   });
@@ -290,7 +290,7 @@ TEST_P(SealingOfRanks, WhatIsReadStaysUntilTheEnd) {
     EXPECT_FALSE(rank.sealing.vote({}));
     EXPECT_FALSE(next());
     EXPECT_FALSE(rank.sealing.seal({}));
-    rank.store.give_back_unused();
+    rank.store.free_unused_storage();
     EXPECT_THROW(rank.store.unpin(const_cast<StoreFile&>(pinned)), Error) << "it is still pinned";  // NOLINT
   });
 }
@@ -319,16 +319,16 @@ TEST(Slot, GoesFromStateToStateAsAFileDoes) {
       Slot slot;
       slot.state = from;
       if (from == to || possible.contains({from, to})) {
-        EXPECT_NO_THROW(slot.become(to));
+        EXPECT_NO_THROW(slot.set_state(to));
       } else {
-        EXPECT_THROW(slot.become(to), BrokenInvariant) << static_cast<int>(from) << " to " << static_cast<int>(to);
+        EXPECT_THROW(slot.set_state(to), BrokenInvariant) << static_cast<int>(from) << " to " << static_cast<int>(to);
       }
     }
   }
   Slot pinned;
   pinned.state = retired;
   pinned.pins = 1;
-  EXPECT_THROW(pinned.become(writing), BrokenInvariant);
+  EXPECT_THROW(pinned.set_state(writing), BrokenInvariant);
 }
 
 }  // namespace

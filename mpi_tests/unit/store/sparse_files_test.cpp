@@ -43,7 +43,7 @@ class SparseFiles : public testing::TestWithParam<bool> {
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank) {
     auto opened = std::make_unique<store::NodeStore>(fs::posix_file_system(), Options::Store{},
                                                      store::Location{directory, GetParam()}, rank_of(rank));
-    opened->take_charge_of(std::vector{rank});
+    opened->set_ranks_on_node(std::vector{rank});
     return opened;
   }
   /// A container of rank 0 and commit 1.

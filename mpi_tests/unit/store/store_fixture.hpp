@@ -52,7 +52,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank, std::vector<int> ranks_on_node = {}) {
     auto opened = std::make_unique<store::NodeStore>(disk.view(rank), options, store::Location{"/store", GetParam()},
                                                      rank_of(rank));
-    if (!ranks_on_node.empty()) opened->take_charge_of(ranks_on_node);
+    if (!ranks_on_node.empty()) opened->set_ranks_on_node(ranks_on_node);
     return opened;
   }
 
@@ -74,7 +74,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
     return file;
   }
 
-  [[nodiscard]] static std::vector<std::string> paths(const std::vector<store::Held>& found) {
+  [[nodiscard]] static std::vector<std::string> paths(const std::vector<store::ScannedFile>& found) {
     std::vector<std::string> result;
     result.reserve(found.size());
     for (const auto& held : found) result.push_back(held.path.substr(held.path.rfind('/') + 1));
@@ -121,10 +121,10 @@ class StoreFiles : public testing::TestWithParam<bool> {
       set.kind = format::SetFileKind::parity;
       set.parity_bytes = kParityBytes;
       const std::vector<std::byte> parity(kParityBytes, static_cast<std::byte>(protection));
-      set.parity_crc = file.bytes().copy_in(format::kSuperblockBytes, parity, 0);
+      set.parity_crc = file.bytes().write_with_crc(format::kSuperblockBytes, parity, 0);
     }
     file.set_size(format::kSuperblockBytes + set.parity_bytes);
-    file.bytes().copy_in(0, format::encode(set), 0);
+    file.bytes().write_with_crc(0, format::encode(set), 0);
   }
 };
 

@@ -12,8 +12,8 @@
 #include "harness/faulty_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "store/job_record.hpp"
-#include "store/node_records.hpp"
 #include "store/store_lock.hpp"
+#include "store/store_records.hpp"
 
 namespace kedge::faults::store_removal_test {
 namespace {
@@ -58,11 +58,11 @@ class StoreRemoval : public Faulty {
   void SetUp() override {
     Faulty::SetUp();
     disk.make_directories(kStore, 0700);
-    store::NodeRecords records(system, {kStore, false}, LogicalRank{0});
+    store::StoreRecords records(system, {kStore, false}, LogicalRank{0});
     Id128 id;
     id.bytes.fill(7);
     records.write_owner({id, id, "/d/prefix"});
-    records.note_commit(id);
+    records.mark_commit(id);
     for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "lock.3.0", "taking.0.1"})
       write(path_of(name), bytes_of(1000, 1));
   }
@@ -86,16 +86,16 @@ TEST_F(StoreRemoval, TheRecordsGoLast) {
 
 TEST_F(StoreRemoval, TheJobThatUsedItLastIsKnown) {
   EXPECT_EQ(store::content_of_store(*system, kStore).job, "");
-  store::note_job(*system, kStore, "7");
-  store::note_job(*system, kStore, "7");
+  store::record_job(*system, kStore, "7");
+  store::record_job(*system, kStore, "7");
   EXPECT_EQ(store::content_of_store(*system, kStore).job, "7");
-  store::note_job(*system, kStore, "8");
+  store::record_job(*system, kStore, "8");
   EXPECT_EQ(store::content_of_store(*system, kStore).job, "8");
   write(path_of("job-9"), {});  // two: nobody knows
   EXPECT_EQ(store::content_of_store(*system, kStore).job, "");
-  store::note_job(*system, kStore, "");
+  store::record_job(*system, kStore, "");
   EXPECT_FALSE(system->status(path_of("job-8")) || system->status(path_of("job-9")));
-  store::note_job(*system, kStore, "7");
+  store::record_job(*system, kStore, "7");
   EXPECT_EQ(store::remove_store(*system, kStore), 0U);
 }
 

@@ -46,11 +46,11 @@ TEST(WriteCombiner, GathersSmallPiecesAndKeepsTheirOrder) {
   std::vector<std::byte> expected;
   for (int i = 0; i < 1000; ++i) {
     const std::vector piece(100, static_cast<std::byte>(i));
-    combiner.copy_in(expected.size(), piece, 0);
+    combiner.write_with_crc(expected.size(), piece, 0);
     expected.insert(expected.end(), piece.begin(), piece.end());
   }
   EXPECT_EQ(disk.operations(0), before) << "nothing is written before the buffer is full";
-  combiner.copy_in(10, std::vector(5, std::byte{0xff}), 0);  // not adjacent: what was gathered goes first
+  combiner.write_with_crc(10, std::vector(5, std::byte{0xff}), 0);  // not adjacent: what was gathered goes first
   std::fill_n(expected.begin() + 10, 5, std::byte{0xff});
   combiner.write(15, std::vector(5, std::byte{0xfe}));
   std::fill_n(expected.begin() + 15, 5, std::byte{0xfe});

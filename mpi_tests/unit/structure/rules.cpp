@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 1> kInterfaces = {"fs/file_system.hpp"};
 // An outside library, known by how its headers begin, and the rooms that may include it.
 struct Library {
   std::string_view begins;
-  std::vector<std::string> rooms;
+  std::vector<std::string> space_limits;
 };
 
 const std::vector<Library>& libraries() {
@@ -120,8 +120,9 @@ std::optional<std::string> outside_problem(const Source& source, const std::stri
   const std::string room = room_of(source.path);
   if (const Library* library = library_of(name)) {
     const bool shown = source.path.starts_with("include/") && is_mpi_header(source.path.substr(8)) && name == "mpi.h";
-    if (shown || std::ranges::find(library->rooms, room) != library->rooms.end()) return std::nullopt;
-    return compose("{} includes <{}>, which belongs to room {} alone", source.path, name, library->rooms.front());
+    if (shown || std::ranges::find(library->space_limits, room) != library->space_limits.end()) return std::nullopt;
+    return compose("{} includes <{}>, which belongs to room {} alone", source.path, name,
+                   library->space_limits.front());
   }
   if (is_system_header(name)) return std::nullopt;
   return compose("{} includes <{}>, which has no room yet: give the library one", source.path, name);

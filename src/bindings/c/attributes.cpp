@@ -25,24 +25,25 @@ AttributeValue numbers(const kedge_attribute& given) {
 AttributeValue value_of(const kedge_attribute& given) {
   const bool is_text = given.type == KEDGE_ATTRIBUTE_STRING;
   if (given.value == nullptr && (is_text || given.count != 0)) {
-    refuse_argument(compose("the value of attribute {} must not be NULL", given.key));
+    throw_argument(compose("the value of attribute {} must not be NULL", given.key));
   }
   if (given.type == KEDGE_ATTRIBUTE_INT64) return numbers<std::int64_t>(given);
   if (given.type == KEDGE_ATTRIBUTE_DOUBLE) return numbers<double>(given);
   if (is_text) return std::string(static_cast<const char*>(given.value));
-  refuse_argument(compose("attribute {} has unknown type {}; use one of kedge_attribute_type", given.key,
-                          static_cast<int>(given.type)));
+  throw_argument(compose("attribute {} has unknown type {}; use one of kedge_attribute_type", given.key,
+                         static_cast<int>(given.type)));
 }
 
 constexpr std::array kTypeNames = {"an int64", "a double", "a string", "an array of int64", "an array of double"};
 
-[[noreturn]] void refuse_type(Asked asked, const AttributeValue& value) {
+[[noreturn]] void refuse_type(AttributeQuery asked, const AttributeValue& value) {
   throw Error(ErrorCode::mismatch, compose("attribute {} is {}, which {} does not return", asked.key,
                                            kTypeNames.at(value.index()), asked.call));
 }
 
 template <class Number>
-void give_numbers(const AttributeValue& value, Asked asked, Number* place, std::size_t capacity, std::size_t* count) {
+void give_numbers(const AttributeValue& value, AttributeQuery asked, Number* place, std::size_t capacity,
+                  std::size_t* count) {
   std::span<const Number> numbers;
   if (const auto* one = std::get_if<Number>(&value)) numbers = {one, 1};
   else if (const auto* several = std::get_if<std::vector<Number>>(&value)) numbers = *several;
@@ -55,31 +56,33 @@ void give_numbers(const AttributeValue& value, Asked asked, Number* place, std::
 
 Attributes attributes_of(const kedge_attribute* given, std::size_t count) {
   if (given == nullptr && count != 0) {
-    refuse_argument(compose("kedge_create: attributes must not be NULL if attribute_count is {}", count));
+    throw_argument(compose("kedge_create: attributes must not be NULL if attribute_count is {}", count));
   }
   Attributes attributes;
   for (const kedge_attribute& attribute : std::span(given, count)) {
-    if (attribute.key == nullptr) refuse_argument("the key of an attribute must not be NULL");
+    if (attribute.key == nullptr) throw_argument("the key of an attribute must not be NULL");
     if (!attributes.emplace(attribute.key, value_of(attribute)).second) {
-      refuse_argument(compose("attribute {} appears twice; use each key once", attribute.key));
+      throw_argument(compose("attribute {} appears twice; use each key once", attribute.key));
     }
   }
   return attributes;
 }
 
-void give_value(const AttributeValue& value, Asked asked, std::int64_t* place, std::size_t capacity,
+void copy_value(const AttributeValue& value, AttributeQuery asked, std::int64_t* place, std::size_t capacity,
                 std::size_t* count) {
   give_numbers(value, asked, place, capacity, count);
 }
 
-void give_value(const AttributeValue& value, Asked asked, double* place, std::size_t capacity, std::size_t* count) {
+void copy_value(const AttributeValue& value, AttributeQuery asked, double* place, std::size_t capacity,
+                std::size_t* count) {
   give_numbers(value, asked, place, capacity, count);
 }
 
-void give_value(const AttributeValue& value, Asked asked, char* place, std::size_t capacity, std::size_t* count) {
+void copy_value(const AttributeValue& value, AttributeQuery asked, char* place, std::size_t capacity,
+                std::size_t* count) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) refuse_type(asked, value);
-  give_text(*text, place, capacity, count);
+  copy_text(*text, place, capacity, count);
 }
 
 }  // namespace kedge::bindings

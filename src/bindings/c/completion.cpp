@@ -15,9 +15,9 @@ namespace {
 
 /// Throws Error{invalid_argument} if there is no such tag or level to wait for.
 void check(const char* call, const char* tag, kedge_level level) {
-  if (tag == nullptr) refuse_argument(compose("{}: tag must not be NULL", call));
+  if (tag == nullptr) throw_argument(compose("{}: tag must not be NULL", call));
   if (level < KEDGE_LEVEL_SNAPSHOT || level > KEDGE_LEVEL_PERSISTENT) {
-    refuse_argument(compose("{}: level must be snapshot, local, protected or persistent", call));
+    throw_argument(compose("{}: level must be snapshot, local, protected or persistent", call));
   }
 }
 
@@ -29,7 +29,7 @@ using namespace kedge;  // NOLINT(google-build-using-namespace): the definitions
 extern "C" {
 
 kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level) {
-  if (engine == nullptr) return bindings::no_engine("kedge_wait");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_wait");
   if (const auto problem = attempt([&] { bindings::check("kedge_wait", tag, level); })) {
     return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.wait(bindings::kUnusableTag, Level::local); });
   }
@@ -37,11 +37,11 @@ kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level)
 }
 
 kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level level, double seconds, int* reached) {
-  if (engine == nullptr) return bindings::no_engine("kedge_wait_for");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_wait_for");
   const auto problem = attempt([&] {
     bindings::check("kedge_wait_for", tag, level);
-    if (std::isnan(seconds)) bindings::refuse_argument("kedge_wait_for: seconds must be a number");
-    if (reached == nullptr) bindings::refuse_argument("kedge_wait_for: reached must not be NULL");
+    if (std::isnan(seconds)) bindings::throw_argument("kedge_wait_for: seconds must be a number");
+    if (reached == nullptr) bindings::throw_argument("kedge_wait_for: reached must not be NULL");
   });
   if (problem) {
     return bindings::refuse_on_all_ranks(*problem, [&] {
@@ -55,10 +55,10 @@ kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level le
 
 kedge_error kedge_on_complete(kedge_engine* engine, const char* tag, kedge_level level,
                               kedge_on_complete_callback callback, void* context) {
-  if (engine == nullptr) return bindings::no_engine("kedge_on_complete");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_on_complete");
   return bindings::guarded([&] {
     bindings::check("kedge_on_complete", tag, level);
-    if (callback == nullptr) bindings::refuse_argument("kedge_on_complete: callback must not be NULL");
+    if (callback == nullptr) bindings::throw_argument("kedge_on_complete: callback must not be NULL");
     engine->engine.on_complete(tag, static_cast<Level>(level), [=](const std::optional<Failure>& failure) {
       if (!failure) return callback(context, KEDGE_OK, nullptr);
       callback(context, static_cast<kedge_error>(failure->code), to_string(*failure).c_str());

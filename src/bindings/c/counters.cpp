@@ -41,7 +41,7 @@ using namespace kedge;  // NOLINT(google-build-using-namespace): the definitions
 extern "C" {
 
 kedge_error kedge_get_counters(const kedge_engine* engine, kedge_counters* counters) {
-  if (engine == nullptr) return bindings::no_engine("kedge_get_counters");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_get_counters");
   if (counters == nullptr) return bindings::refuse("kedge_get_counters: counters must not be NULL");
   return bindings::guarded([&] { *counters = to_c(engine->engine.counters()); });
 }

@@ -81,7 +81,7 @@ kedge_error refuse(std::string message) noexcept {
   return remember(Failure{ErrorCode::invalid_argument, std::move(message), -1, {}, 0});
 }
 
-kedge_error no_engine(const char* call) noexcept {
+kedge_error null_engine_error(const char* call) noexcept {
   try {
     return refuse(compose(
         "{}: engine must not be NULL; pass the one that kedge_engine_new, or kedge_init in Fortran, made", call));

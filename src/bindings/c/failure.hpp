@@ -19,7 +19,7 @@ kedge_error remember(const std::exception& error) noexcept;
 kedge_error refuse(std::string message) noexcept;
 
 /// Refuses an argument inside of guarded().
-[[noreturn]] inline void refuse_argument(std::string message) {
+[[noreturn]] inline void throw_argument(std::string message) {
   throw Error(ErrorCode::invalid_argument, std::move(message));
 }
 
@@ -27,7 +27,7 @@ kedge_error refuse(std::string message) noexcept;
 [[noreturn]] inline void throw_refused(const Status& status) { throw Error(status.failure()); }
 
 /// Local. The result of a call that has no engine to work with.
-kedge_error no_engine(const char* call) noexcept;
+kedge_error null_engine_error(const char* call) noexcept;
 
 /// Runs the body of a call: no exception crosses into C. Only std::exception is caught, see attempt().
 template <class Body>

@@ -52,7 +52,7 @@ inline DataType data_type_of(kedge_dtype dtype) noexcept {
 }
 
 /// Text into a caller's buffer, cut to its size, closed by a zero; the whole length to `length` if it is not null.
-inline void give_text(std::string_view text, char* buffer, std::size_t size, std::size_t* length) noexcept {
+inline void copy_text(std::string_view text, char* buffer, std::size_t size, std::size_t* length) noexcept {
   if (length != nullptr) *length = text.size();
   if (size == 0) return;
   const std::size_t copied = std::min(text.size(), size - 1);

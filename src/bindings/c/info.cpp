@@ -37,7 +37,7 @@ static_assert(kSame<KEDGE_FLOAT8_E4M3FN, DataType::float8_e4m3fn> && kSame<KEDGE
 
 template <std::size_t size>
 void give(char (&place)[size], std::string_view text) {
-  give_text(text, place, size, nullptr);
+  copy_text(text, place, size, nullptr);
 }
 
 void give_shape(uint64_t (&place)[KEDGE_MAX_DIMENSIONS], const Shape& shape) {
@@ -65,10 +65,10 @@ kedge_region region_of(const RegionInfo& info) {
 /// Under the engine's lock, so that names are lent from one list only.
 template <class Use>
 kedge_error with_regions(const kedge_engine* engine, const char* call, const void* given, Use&& use) {
-  if (engine == nullptr) return no_engine(call);
+  if (engine == nullptr) return null_engine_error(call);
   return guarded([&] {
     if (given == nullptr) {
-      refuse_argument(compose("{}: no argument may be NULL", call));
+      throw_argument(compose("{}: no argument may be NULL", call));
     }
     const std::lock_guard guard(engine->mutex);
     if (!engine->regions_known) {
@@ -91,12 +91,12 @@ AttributeValue attribute(const kedge_engine& engine, const char* key) {
 template <class Element>
 kedge_error give_attribute(const kedge_engine* engine, const char* call, const char* key, Element* values,
                            std::size_t capacity, std::size_t* count) {
-  if (engine == nullptr) return no_engine(call);
+  if (engine == nullptr) return null_engine_error(call);
   return guarded([&] {
     if (key == nullptr || (values == nullptr && capacity != 0)) {
-      refuse_argument(compose("{}: key must not be NULL; values or buffer may be NULL only if the size is 0", call));
+      throw_argument(compose("{}: key must not be NULL; values or buffer may be NULL only if the size is 0", call));
     }
-    give_value(attribute(*engine, key), {call, key}, values, capacity, count);
+    copy_value(attribute(*engine, key), {call, key}, values, capacity, count);
   });
 }
 
@@ -115,7 +115,7 @@ const char* kedge_source_name(kedge_source source) {
 size_t kedge_dtype_size(kedge_dtype dtype) { return size_bytes(bindings::data_type_of(dtype)); }
 
 kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info) {
-  if (engine == nullptr) return bindings::no_engine("kedge_get_info");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_get_info");
   if (info == nullptr) return bindings::refuse("kedge_get_info: info must not be NULL");
   return bindings::guarded([&] {
     const CheckpointInfo known = engine->engine.info();

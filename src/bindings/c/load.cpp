@@ -14,12 +14,12 @@ namespace {
 /// Opens what `selected` makes; `selected` throws if the arguments cannot be used.
 template <class Selected>
 kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int* found, Selected&& selected) {
-  if (engine == nullptr) return no_engine(call);
+  if (engine == nullptr) return null_engine_error(call);
   Selection selection;
   const auto problem = attempt([&] {
-    if (found == nullptr) refuse_argument(compose("{}: found must not be NULL", call));
+    if (found == nullptr) throw_argument(compose("{}: found must not be NULL", call));
     if (newer != KEDGE_KEEP_NEWER && newer != KEDGE_DISCARD_NEWER) {
-      refuse_argument(
+      throw_argument(
           compose("{}: newer is {}; use KEDGE_KEEP_NEWER or KEDGE_DISCARD_NEWER", call, static_cast<int>(newer)));
     }
     selection = selected();
@@ -48,27 +48,26 @@ kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer,
 
 kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer newer, int* found) {
   return bindings::open(engine, "kedge_open_before", newer, found, [&]() -> Selection {
-    if (tag == nullptr) bindings::refuse_argument("kedge_open_before: tag must not be NULL");
+    if (tag == nullptr) bindings::throw_argument("kedge_open_before: tag must not be NULL");
     return Before{tag};
   });
 }
 
 kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run, const char* tag, int* found) {
   return bindings::open(engine, "kedge_open_source", KEDGE_KEEP_NEWER, found, [&]() -> Selection {
-    if (prefix == nullptr) bindings::refuse_argument("kedge_open_source: prefix must not be NULL");
+    if (prefix == nullptr) bindings::throw_argument("kedge_open_source: prefix must not be NULL");
     return Source{prefix, run == nullptr ? "" : run, tag == nullptr ? "latest" : tag};
   });
 }
 
 kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape) {
-  if (engine == nullptr) return bindings::no_engine("kedge_load");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_load");
   return bindings::guarded([&] {
     const bool fits = dimensions >= 0 && dimensions <= KEDGE_MAX_DIMENSIONS;
     if (name == nullptr || !fits || (dimensions != 0 && shape == nullptr)) {
       bindings::throw_refused(engine::ForBindings::refuse(
-          engine->engine, 
-          name == nullptr ? "(null)" : name,
+          engine->engine, name == nullptr ? "(null)" : name,
           compose("kedge_load with {} dimensions: name and shape must not be NULL, and the number of dimensions must "
                   "be 0 to {}",
                   dimensions, static_cast<int>(KEDGE_MAX_DIMENSIONS))));
@@ -84,7 +83,7 @@ kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge
 }
 
 kedge_error kedge_close(kedge_engine* engine) {
-  if (engine == nullptr) return bindings::no_engine("kedge_close");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_close");
   engine->forget_regions();
   return bindings::guarded([&] { engine->engine.close(); });
 }

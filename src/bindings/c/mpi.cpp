@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "base/loaded_libraries.hpp"
 #include "base/loaded_mpi.hpp"
-#include "base/loaded_objects.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
 #include "kedge/kedge_mpi.h"
@@ -26,7 +26,7 @@ kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_
 
 kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedge_engine** engine) {
   // Before any call to MPI: with two of them, nobody knows which one answers.
-  if (const auto words = two_mpi_libraries(loaded_objects(), KEDGE_MPI_FAMILY_TEXT)) {
+  if (const auto words = two_mpi_warning(loaded_libraries(), KEDGE_MPI_FAMILY_TEXT)) {
     return bindings::guarded([&] { throw Error(ErrorCode::bad_state, *words); });
   }
   int initialized = 0;

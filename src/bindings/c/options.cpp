@@ -9,8 +9,8 @@ namespace kedge::bindings {
 namespace {
 
 void set(Options& options, const char* name, const char* value) {
-  if (name == nullptr) refuse_argument("kedge_options_set: name must not be NULL");
-  if (value == nullptr) refuse_argument(compose("kedge_options_set: value must not be NULL (option {})", name));
+  if (name == nullptr) throw_argument("kedge_options_set: name must not be NULL");
+  if (value == nullptr) throw_argument(compose("kedge_options_set: value must not be NULL (option {})", name));
   set_option(options, name, value);
 }
 
@@ -45,7 +45,7 @@ kedge_error kedge_options_get(const kedge_options* options, const char* name, ch
     return bindings::refuse(
         "kedge_options_get: options and name must not be NULL; buffer may be NULL only if size is 0");
   }
-  return bindings::guarded([&] { bindings::give_text(get_option(options->options, name), buffer, size, length); });
+  return bindings::guarded([&] { bindings::copy_text(get_option(options->options, name), buffer, size, length); });
 }
 
 void kedge_options_free(kedge_options* options) { const std::unique_ptr<kedge_options> owned(options); }

@@ -21,16 +21,16 @@ template <class Route>
 void give_route(const char* call, const char* name, const Place& place, Route&& route) {
   if (name == nullptr || place.buffer == nullptr) {
     (void)route("");
-    refuse_argument(compose("{}: name and path must not be NULL", call));
+    throw_argument(compose("{}: name and path must not be NULL", call));
   }
   const Routed routed = route(name);
   if (!routed.status) throw Error(routed.status.failure());
   if (routed.path.size() >= place.size) {
     (void)route("");
-    refuse_argument(compose("{}: the path of '{}' has {} bytes and its buffer {}; give one of KEDGE_PATH_SIZE", call,
-                            name, routed.path.size() + 1, place.size));
+    throw_argument(compose("{}: the path of '{}' has {} bytes and its buffer {}; give one of KEDGE_PATH_SIZE", call,
+                           name, routed.path.size() + 1, place.size));
   }
-  give_text(routed.path, place.buffer, place.size, place.length);
+  copy_text(routed.path, place.buffer, place.size, place.length);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ extern "C" {
 
 kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max_bytes, char* path, size_t size,
                             size_t* length) {
-  if (engine == nullptr) return bindings::no_engine("kedge_route_out");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_route_out");
   return bindings::guarded([&] {
     bindings::give_route("kedge_route_out", name, {path, size, length},
                          [&](const char* known) { return engine->engine.route_out(known, max_bytes); });
@@ -50,7 +50,7 @@ kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max
 }
 
 kedge_error kedge_route_in(kedge_engine* engine, const char* name, char* path, size_t size, size_t* length) {
-  if (engine == nullptr) return bindings::no_engine("kedge_route_in");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_route_in");
   return bindings::guarded([&] {
     bindings::give_route("kedge_route_in", name, {path, size, length},
                          [&](const char* known) { return engine->engine.route_in(known); });

@@ -51,7 +51,7 @@ Shape shape_of(const Array& array, const std::uint64_t* extents) {
 }
 
 kedge_error save(kedge_engine* engine, const char* name, const Array& array, const Block* block, Placement placement) {
-  if (engine == nullptr) return no_engine("kedge_save");
+  if (engine == nullptr) return null_engine_error("kedge_save");
   return guarded([&] {
     if (const char* problem = problem_of(name, array, block)) {
       throw_refused(engine::ForBindings::refuse(engine->engine, name == nullptr ? "(null)" : name, problem));
@@ -73,18 +73,18 @@ using namespace kedge;
 extern "C" {
 
 kedge_error kedge_finalize(kedge_engine* engine) {
-  if (engine == nullptr) return bindings::no_engine("kedge_finalize");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_finalize");
   engine->forget_regions();
   return bindings::guarded([&] { engine->engine.finalize(); });
 }
 
 kedge_error kedge_finalize_for(kedge_engine* engine, double seconds, int* done) {
-  if (engine == nullptr) return bindings::no_engine("kedge_finalize_for");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_finalize_for");
   engine->forget_regions();
   return bindings::guarded([&] {
     // The engine ends in any case: the other ranks are in it. What is not a number has no limit.
     const bool answer = engine->engine.finalize_for(std::chrono::duration<double>(seconds));
-    if (done == nullptr) bindings::refuse_argument("kedge_finalize_for: done must not be NULL");
+    if (done == nullptr) bindings::throw_argument("kedge_finalize_for: done must not be NULL");
     *done = answer ? 1 : 0;
   });
 }
@@ -92,19 +92,19 @@ kedge_error kedge_finalize_for(kedge_engine* engine, double seconds, int* done) 
 void kedge_engine_free(kedge_engine* engine) { const std::unique_ptr<kedge_engine> owned(engine); }
 
 kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
-  if (engine == nullptr) return bindings::no_engine("kedge_need_checkpoint");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_need_checkpoint");
   return bindings::guarded([&] {
     const bool answer = engine->engine.need_checkpoint();  // first: the other ranks are in it
-    if (needed == nullptr) bindings::refuse_argument("kedge_need_checkpoint: needed must not be NULL");
+    if (needed == nullptr) bindings::throw_argument("kedge_need_checkpoint: needed must not be NULL");
     *needed = answer ? 1 : 0;
   });
 }
 
 kedge_error kedge_should_exit(kedge_engine* engine, int* ending) {
-  if (engine == nullptr) return bindings::no_engine("kedge_should_exit");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_should_exit");
   return bindings::guarded([&] {
     const bool answer = engine->engine.should_exit();  // first, likewise
-    if (ending == nullptr) bindings::refuse_argument("kedge_should_exit: ending must not be NULL");
+    if (ending == nullptr) bindings::throw_argument("kedge_should_exit: ending must not be NULL");
     *ending = answer ? 1 : 0;
   });
 }
@@ -115,10 +115,10 @@ using Create = void (kedge::Engine::*)(std::string_view, const kedge::Attributes
 
 kedge_error create(const char* call, Create begin, kedge_engine* engine, const char* tag,
                    const kedge_attribute* attributes, size_t attribute_count) {
-  if (engine == nullptr) return bindings::no_engine(call);
+  if (engine == nullptr) return bindings::null_engine_error(call);
   Attributes given;
   const auto problem = attempt([&] {
-    if (tag == nullptr) bindings::refuse_argument(compose("{}: tag must not be NULL", call));
+    if (tag == nullptr) bindings::throw_argument(compose("{}: tag must not be NULL", call));
     given = bindings::attributes_of(attributes, attribute_count);
   });
   if (problem) {
@@ -130,9 +130,9 @@ kedge_error create(const char* call, Create begin, kedge_engine* engine, const c
 using Pin = void (kedge::Engine::*)(std::string_view);
 
 kedge_error pin(const char* call, Pin pins, kedge_engine* engine, const char* tag) {
-  if (engine == nullptr) return bindings::no_engine(call);
+  if (engine == nullptr) return bindings::null_engine_error(call);
   const auto problem = attempt([&] {
-    if (tag == nullptr) bindings::refuse_argument(compose("{}: tag must not be NULL", call));
+    if (tag == nullptr) bindings::throw_argument(compose("{}: tag must not be NULL", call));
   });
   if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { (engine->engine.*pins)(bindings::kUnusableTag); });
   return bindings::guarded([&] { (engine->engine.*pins)(tag); });
@@ -168,18 +168,18 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
 }
 
 kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason) {
-  if (engine == nullptr) return bindings::no_engine("kedge_refuse");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_refuse");
   if (name == nullptr || reason == nullptr) return bindings::refuse("kedge_refuse: name and reason must not be NULL");
   return bindings::guarded([&] { bindings::throw_refused(engine::ForBindings::refuse(engine->engine, name, reason)); });
 }
 
 kedge_error kedge_commit(kedge_engine* engine) {
-  if (engine == nullptr) return bindings::no_engine("kedge_commit");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_commit");
   return bindings::guarded([&] { engine->engine.commit(); });
 }
 
 kedge_error kedge_abandon(kedge_engine* engine) {
-  if (engine == nullptr) return bindings::no_engine("kedge_abandon");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_abandon");
   return bindings::guarded([&] { engine->engine.abandon(); });
 }
 
@@ -189,7 +189,7 @@ const char* kedge_level_name(kedge_level level) {
 }
 
 kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level) {
-  if (engine == nullptr) return bindings::no_engine("kedge_get_level");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_get_level");
   if (tag == nullptr || level == nullptr) {
     return bindings::refuse("kedge_get_level: tag and level must not be NULL");
   }
@@ -205,13 +205,13 @@ kedge_error kedge_unpin(kedge_engine* engine, const char* tag) {
 }
 
 kedge_error kedge_pause(kedge_engine* engine) {
-  if (engine == nullptr) return bindings::no_engine("kedge_pause");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_pause");
   engine->engine.pause();
   return KEDGE_OK;
 }
 
 kedge_error kedge_resume(kedge_engine* engine) {
-  if (engine == nullptr) return bindings::no_engine("kedge_resume");
+  if (engine == nullptr) return bindings::null_engine_error("kedge_resume");
   engine->engine.resume();
   return KEDGE_OK;
 }

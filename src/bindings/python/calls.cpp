@@ -36,7 +36,7 @@ bool is_child() { return calls().process != ::getpid(); }
 
 }  // namespace
 
-void rest() noexcept {
+void sleep_forever() noexcept {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
@@ -53,7 +53,7 @@ void Engine::let_go() {
     calls().engines.erase(this);
   }
   auto engine = std::move(engine_);
-  const Unlocked unlocked;
+  const GilRelease unlocked;
   engine.reset();
 }
 
@@ -71,7 +71,7 @@ std::shared_ptr<kedge::Engine> Engine::held() const {
   return engine_;
 }
 
-Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<Turns> turns, Use use)
+Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<CallTurns> turns, CallKind use)
     : engine_(std::move(engine)), turns_(std::move(turns)) {
   if (is_child()) return;
   if (turns_ != nullptr) turns_->begin(use);
@@ -84,7 +84,7 @@ Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<Turns> turns, 
   }
   all.mutex.unlock();
   if (turns_ != nullptr) (void)turns_->end();  // the thread that ends the interpreter may call
-  rest();
+  sleep_forever();
 }
 
 Call::~Call() {
@@ -100,12 +100,12 @@ Call::~Call() {
 
 bool end_calls(std::chrono::duration<double> at_most) {
   if (is_child()) return true;
-  const Unlocked unlocked;
+  const GilRelease unlocked;
   Calls& all = calls();
   std::unique_lock lock(all.mutex);
   all.is_over = true;
   all.ends_it = std::this_thread::get_id();
-  Patience patience(Deadline::after(at_most));
+  WaitTimer patience(Deadline::after(at_most));
   while (all.under_way != 0) {
     if (patience.is_over()) return false;
     all.ended.wait_for(lock, patience.slice());

@@ -16,20 +16,20 @@
 namespace kedge::python {
 
 /// Never returns: for a thread that must not touch an interpreter that ends. The process ends with its main thread.
-[[noreturn]] void rest() noexcept;
+[[noreturn]] void sleep_forever() noexcept;
 
 /// Without the interpreter's lock. A thread that wants it back when the interpreter ends is ended by Python, and that
 /// must not go through C++ which does not expect it: it rests instead.
-class Unlocked {
+class GilRelease {
  public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
-  ~Unlocked() {
+  GilRelease() : state_(PyEval_SaveThread()) {}
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+  ~GilRelease() {
     try {
       PyEval_RestoreThread(state_);
     } catch (...) {
-      rest();
+      sleep_forever();
     }
   }
 
@@ -38,19 +38,19 @@ class Unlocked {
 };
 
 /// With the lock, in a thread that may have it already.
-class Locked {
+class GilAcquire {
  public:
-  Locked() noexcept : state_(taken()) {}
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-  ~Locked() { PyGILState_Release(state_); }
+  GilAcquire() noexcept : state_(taken()) {}
+  GilAcquire(const GilAcquire&) = delete;
+  GilAcquire& operator=(const GilAcquire&) = delete;
+  ~GilAcquire() { PyGILState_Release(state_); }
 
  private:
   static PyGILState_STATE taken() noexcept {
     try {
       return PyGILState_Ensure();
     } catch (...) {
-      rest();
+      sleep_forever();
     }
   }
 
@@ -60,13 +60,13 @@ class Locked {
 /// Runs what calls Python, with the lock. Python may end the thread meanwhile.
 template <class Body>
 auto in_interpreter(Body&& body) {
-  const Locked locked;
+  const GilAcquire locked;
   try {
     return std::forward<Body>(body)();
   } catch (const std::exception&) {
     throw;
   } catch (...) {
-    rest();
+    sleep_forever();
   }
 }
 
@@ -86,12 +86,12 @@ class Engine {
   void leave(const std::string& why);
   /// With the lock held. Throws bad_state if it was left.
   [[nodiscard]] std::shared_ptr<kedge::Engine> held() const;
-  [[nodiscard]] const std::shared_ptr<Turns>& turns() const noexcept { return turns_; }
+  [[nodiscard]] const std::shared_ptr<CallTurns>& turns() const noexcept { return turns_; }
 
  private:
   friend void end_engines() noexcept;
   std::shared_ptr<kedge::Engine> engine_;
-  std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
+  std::shared_ptr<CallTurns> turns_ = std::make_shared<CallTurns>();
 };
 
 /// While it lives, a call of an engine is under way, without the lock. Once the interpreter ends, only the thread that
@@ -99,27 +99,27 @@ class Engine {
 class Call {
  public:
   /// Throws bad_state if it is another thread's turn. Without an engine: it is being made.
-  Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<Turns> turns, Use use);
+  Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<CallTurns> turns, CallKind use);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call();
   [[nodiscard]] kedge::Engine& engine() const noexcept { return *engine_; }
 
  private:
-  Unlocked unlocked_;  // the engine may end with the call, before the lock is taken again
+  GilRelease unlocked_;  // the engine may end with the call, before the lock is taken again
   std::shared_ptr<kedge::Engine> engine_;
-  std::shared_ptr<Turns> turns_;
+  std::shared_ptr<CallTurns> turns_;
 };
 
 /// Runs the body with the engine, without the lock.
 template <class Body>
-auto call(const Engine& engine, Use use, Body&& body) {
+auto call(const Engine& engine, CallKind use, Body&& body) {
   const Call under_way(engine.held(), engine.turns(), use);
   return std::forward<Body>(body)(under_way.engine());
 }
 template <class Body>
 auto call(const Engine& engine, Body&& body) {
-  return call(engine, Use::alone, std::forward<Body>(body));
+  return call(engine, CallKind::alone, std::forward<Body>(body));
 }
 
 /// The interpreter ends, in this thread. Waits for calls of other threads that are under way, and lets them begin no

@@ -60,7 +60,7 @@ bool finalize_if_all_come(double seconds) {
   MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;
-  Patience patience(Deadline::after(std::chrono::duration<double>(seconds)));
+  WaitTimer patience(Deadline::after(std::chrono::duration<double>(seconds)));
   for (int done = 0; done == 0;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
     if (done == 0 && patience.is_over()) return false;
@@ -77,7 +77,7 @@ void bind_mpi(nb::module_& module) {
   module.def("mpi_is_running", mpi_is_running);
   module.def("mpi_init", initialize_mpi);
   module.def("mpi_finalize", [](double seconds) {
-    const Unlocked unlocked;
+    const GilRelease unlocked;
     return finalize_if_all_come(seconds);
   });
   module.def("mpi_world", [] { return ranks_of(mpi(MPI_COMM_WORLD)); });
@@ -96,7 +96,7 @@ void bind_communicators(nb::module_& module) {
   nb::class_<Ranks>(module, "Ranks").def_ro("rank", &Ranks::rank).def_ro("size", &Ranks::size);
   module.def("single_process", [] { return ranks_of(single_process()); });
   module.def("over_transport",
-             [](nb::object transport) { return ranks_of(communicate_over(python_transport(std::move(transport)))); });
+             [](nb::object transport) { return ranks_of(make_communicator(python_transport(std::move(transport)))); });
   bind_mpi(module);
 }
 

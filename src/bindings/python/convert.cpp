@@ -56,7 +56,7 @@ std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
 
 std::shared_ptr<nb::object> kept_by_engine(nb::object object) {
   const auto release = [](nb::object* held) {
-    if (interpreter_ends()) return;  // the interpreter took the object with it
+    if (is_interpreter_ending()) return;  // the interpreter took the object with it
     in_interpreter([&] { delete held; });
   };
   return {new nb::object(std::move(object)), release};
@@ -103,7 +103,7 @@ Placement placement_of(const nb::object& value) {
                shape_of(nb::cast<std::vector<std::uint64_t>>(shard[1])), nb::cast<bool>(shard[2])};
 }
 
-nb::object object_of(const Placement& placement) {
+nb::object library_at(const Placement& placement) {
   if (const auto* shard = std::get_if<Shard>(&placement)) {
     return nb::make_tuple(tuple_of(shard->global_shape), tuple_of(shard->offset), shard->holes_allowed);
   }

@@ -25,7 +25,7 @@ namespace kedge::python {
 
 /// None, a shard as (global_shape, offset, holes_allowed), or True for replicated.
 [[nodiscard]] Placement placement_of(const nanobind::object& value);
-[[nodiscard]] nanobind::object object_of(const Placement& placement);
+[[nodiscard]] nanobind::object library_at(const Placement& placement);
 
 [[nodiscard]] nanobind::tuple tuple_of(const Shape& shape);
 

@@ -43,7 +43,7 @@ void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object
   Options options = options_of(values, log);
   auto communicator = std::move(ranks.communicator);
   auto engine = [&] {
-    const Call under_way(nullptr, nullptr, Use::alone);
+    const Call under_way(nullptr, nullptr, CallKind::alone);
     return std::make_unique<kedge::Engine>(std::move(communicator), std::move(options));
   }();
   new (where) Engine(std::move(engine));
@@ -77,14 +77,14 @@ void save(const Engine& engine, const Text& name, std::uintptr_t address, int dt
   const Placement where = placement_of(placement);
   Region region = region_at(address, dtype, shape);
   region.stream = stream_at(stream);
-  check(call(engine, Use::beside, [&](kedge::Engine& it) { return it.save(name.bytes, region, where); }));
+  check(call(engine, CallKind::beside, [&](kedge::Engine& it) { return it.save(name.bytes, region, where); }));
 }
 
 void load(const Engine& engine, const Text& name, std::uintptr_t address, int dtype, const Extents& shape,
           std::optional<std::uintptr_t> stream) {
   MutableRegion region = mutable_region_at(address, dtype, shape);
   region.stream = stream_at(stream);
-  check(call(engine, Use::beside, [&](kedge::Engine& it) { return it.load(name.bytes, region); }));
+  check(call(engine, CallKind::beside, [&](kedge::Engine& it) { return it.load(name.bytes, region); }));
 }
 
 std::optional<Text> open_selected(const Engine& engine, const Selection& selection, bool discard_newer) {
@@ -99,16 +99,16 @@ std::optional<Text> open_selected(const Engine& engine, const Selection& selecti
 
 nb::list regions(const Engine& engine) {
   nb::list all;
-  const auto found = call(engine, Use::beside, [](kedge::Engine& it) { return it.regions(); });
+  const auto found = call(engine, CallKind::beside, [](kedge::Engine& it) { return it.regions(); });
   for (const RegionInfo& region : found) {
     all.append(nb::make_tuple(text_object(region.name), static_cast<int>(region.dtype), tuple_of(region.shape),
-                              object_of(region.placement), region.size_bytes, region.routed));
+                              library_at(region.placement), region.size_bytes, region.routed));
   }
   return all;
 }
 
 nb::dict info(const Engine& engine) {
-  const CheckpointInfo found = call(engine, Use::beside, [](kedge::Engine& it) { return it.info(); });
+  const CheckpointInfo found = call(engine, CallKind::beside, [](kedge::Engine& it) { return it.info(); });
   nb::dict facts;
   facts["tag"] = text_object(found.tag);
   facts["commit_id"] = text_object(to_string(found.id));
@@ -176,7 +176,7 @@ bool differs_from_default(const Text& name) { return loaded_option(name).bytes !
 /// A call after which no checkpoint is open, however it ends, unless it came at a wrong time.
 auto closing(void (kedge::Engine::*method)()) {
   return [method](const Engine& engine) {
-    call(engine, Use::ends, [&](kedge::Engine& it) {
+    call(engine, CallKind::ends, [&](kedge::Engine& it) {
       try {
         (it.*method)();
       } catch (const Error& error) {
@@ -200,12 +200,12 @@ void bind_lifetime(nb::class_<Engine>& bound) {
       .def("finalize_if_all_come",
            [](const Engine& engine, double seconds) {
              const std::chrono::duration<double> at_most(seconds);
-             return call(engine, Use::ends, [&](kedge::Engine& it) { return it.finalize_if_all_come(at_most); });
+             return call(engine, CallKind::ends, [&](kedge::Engine& it) { return it.finalize_if_all_come(at_most); });
            })
       .def(
           "finalize",
           [](const Engine& engine, std::optional<double> timeout_s) {
-            return call(engine, Use::ends, [&](kedge::Engine& it) {
+            return call(engine, CallKind::ends, [&](kedge::Engine& it) {
               if (timeout_s) return it.finalize_for(std::chrono::duration<double>(*timeout_s));
               it.finalize();
               return true;
@@ -221,18 +221,20 @@ void bind_saving(nb::class_<Engine>& bound) {
       .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg("stream") = nb::none())
       .def("refuse",
            [](const Engine& engine, const Text& name, const Text& reason) {
-             call(engine, Use::beside,
-                  [&](kedge::Engine& it) { static_cast<void>(kedge::engine::ForBindings::refuse(it, name.bytes, reason.bytes)); });
+             call(engine, CallKind::beside, [&](kedge::Engine& it) {
+               static_cast<void>(kedge::engine::ForBindings::refuse(it, name.bytes, reason.bytes));
+             });
            })
       .def("route_out",
            [](const Engine& engine, const Text& name, std::uint64_t max_bytes) {
-             return call(engine, Use::beside,
+             return call(engine, CallKind::beside,
                          [&](kedge::Engine& it) { return path_of(it.route_out(name.bytes, max_bytes)); });
            })
       .def("commit", closing(&kedge::Engine::commit))
       .def("committed",
            [](const Engine& engine, const Text& name) {
-             const auto bytes = call(engine, [&](kedge::Engine& it) { return kedge::engine::ForBindings::committed(it, name.bytes); });
+             const auto bytes =
+                 call(engine, [&](kedge::Engine& it) { return kedge::engine::ForBindings::committed(it, name.bytes); });
              return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
            })
       .def("abandon", closing(&kedge::Engine::abandon));
@@ -242,7 +244,7 @@ void bind_levels(nb::class_<Engine>& bound) {
   bound
       .def("level",
            [](const Engine& engine, const Text& tag) {
-             const Call under_way(engine.held(), nullptr, Use::beside);  // whoever's turn it is
+             const Call under_way(engine.held(), nullptr, CallKind::beside);  // whoever's turn it is
              return static_cast<int>(under_way.engine().level(tag.bytes));
            })
       .def("wait",
@@ -280,7 +282,7 @@ void bind_loading(nb::class_<Engine>& bound) {
       .def("load", &load, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("stream") = nb::none())
       .def("route_in",
            [](const Engine& engine, const Text& name) {
-             return call(engine, Use::beside, [&](kedge::Engine& it) { return path_of(it.route_in(name.bytes)); });
+             return call(engine, CallKind::beside, [&](kedge::Engine& it) { return path_of(it.route_in(name.bytes)); });
            })
       .def("close", closing(&kedge::Engine::close));
 }

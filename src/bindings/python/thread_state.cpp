@@ -6,7 +6,7 @@ namespace nb = nanobind;
 
 namespace kedge::python {
 
-bool interpreter_ends() {
+bool is_interpreter_ending() {
 #if PY_VERSION_HEX >= 0x030D0000
   return !nb::is_alive() || Py_IsFinalizing() != 0;
 #else
@@ -21,19 +21,21 @@ namespace {
 class ThreadState {
  public:
   ThreadState() {
-    if (known_ || interpreter_ends()) return;
+    if (known_ || is_interpreter_ending()) return;
     (void)PyGILState_Ensure();
     state_ = PyEval_SaveThread();
   }
   ThreadState(const ThreadState&) = delete;
   ThreadState& operator=(const ThreadState&) = delete;
   ~ThreadState() {
-    if (state_ == nullptr || interpreter_ends()) return;  // the state went with the interpreter
+    if (state_ == nullptr || is_interpreter_ending()) return;  // the state went with the interpreter
     PyEval_RestoreThread(state_);
     PyThreadState_Clear(state_);
     PyThreadState_DeleteCurrent();
   }
-  [[nodiscard]] bool is_usable() const { return known_ ? nb::is_alive() : state_ != nullptr && !interpreter_ends(); }
+  [[nodiscard]] bool is_usable() const {
+    return known_ ? nb::is_alive() : state_ != nullptr && !is_interpreter_ending();
+  }
 
  private:
   bool known_ = nb::is_alive() && PyGILState_GetThisThreadState() != nullptr;

@@ -10,6 +10,6 @@ namespace kedge::python {
 [[nodiscard]] bool keep_thread_state();
 
 /// Whether the interpreter ends, or is gone: what belongs to it goes with it.
-[[nodiscard]] bool interpreter_ends();
+[[nodiscard]] bool is_interpreter_ending();
 
 }  // namespace kedge::python

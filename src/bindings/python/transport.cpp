@@ -24,7 +24,7 @@ class Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    if (interpreter_ends()) return;  // the interpreter took the object with it
+    if (is_interpreter_ending()) return;  // the interpreter took the object with it
     in_interpreter([&] { delete object_; });
   }
   [[nodiscard]] nb::object& operator*() const noexcept { return *object_; }
@@ -56,7 +56,7 @@ class PythonTransfer final : public Transport::Transfer {
     return in_python(what_, [&] { return nb::cast<bool>((*transfer_).attr("test")()); });
   }
   [[nodiscard]] bool wait(Deadline deadline) override {
-    Patience patience(deadline);
+    WaitTimer patience(deadline);
     while (true) {
       const double slice_s = patience.slice().count();
       if (in_python(what_, [&] { return nb::cast<bool>((*transfer_).attr("wait")(slice_s)); })) return true;

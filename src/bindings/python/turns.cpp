@@ -16,17 +16,17 @@ namespace {
 
 }  // namespace
 
-void Turns::check(Use use, Thread self) const {
-  if (use == Use::beside && beside_.contains(self)) return;  // within such a call of its own
+void CallTurns::check(CallKind use, Thread self) const {
+  if (use == CallKind::beside && beside_.contains(self)) return;  // within such a call of its own
   if (alone_ != Thread()) refuse("another thread is in a call of this engine");
-  if (use == Use::beside) return;
-  if (use == Use::alone && opened_ != Thread() && opened_ != self) {
+  if (use == CallKind::beside) return;
+  if (use == CallKind::alone && opened_ != Thread() && opened_ != self) {
     refuse("another thread has a checkpoint of this engine open");
   }
   if (beside_.contains(self)) refuse("this thread is in a call of this engine, which has called back");
 }
 
-void Turns::begin(Use use) {
+void CallTurns::begin(CallKind use) {
   const Thread self = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   if (alone_ == self) {
@@ -37,7 +37,7 @@ void Turns::begin(Use use) {
     throw Error(ErrorCode::bad_state, "this engine has ended: another thread has left its with block; make another");
   }
   check(use, self);
-  if (use == Use::beside) {
+  if (use == CallKind::beside) {
     beside_.insert(self);
     return;
   }
@@ -46,7 +46,7 @@ void Turns::begin(Use use) {
   ended_.wait(lock, [&] { return beside_.empty(); });
 }
 
-bool Turns::end() noexcept {
+bool CallTurns::end() noexcept {
   const Thread self = std::this_thread::get_id();
   const std::lock_guard guard(mutex_);
   if (alone_ == self) {
@@ -58,17 +58,17 @@ bool Turns::end() noexcept {
   return is_left_ && is_idle();
 }
 
-void Turns::note_open(bool is_open) noexcept {
+void CallTurns::note_open(bool is_open) noexcept {
   const std::lock_guard guard(mutex_);
   opened_ = is_open ? std::this_thread::get_id() : Thread();
 }
 
-std::string Turns::why_left() const {
+std::string CallTurns::why_left() const {
   const std::lock_guard guard(mutex_);
   return why_left_;
 }
 
-bool Turns::leave(const std::string& why) {
+bool CallTurns::leave(const std::string& why) {
   const std::lock_guard guard(mutex_);
   why_left_ = why;
   is_left_ = true;

@@ -11,7 +11,7 @@
 namespace kedge::python {
 
 /// Which calls of other threads a call may run beside.
-enum class Use : std::uint8_t {
+enum class CallKind : std::uint8_t {
   alone,   ///< no call, and no checkpoint that another thread has open
   ends,    ///< no call: the thread that ends a checkpoint may be another one than began it
   beside,  ///< calls of its kind: save, load, routed files, and what only looks at the open checkpoint
@@ -19,11 +19,11 @@ enum class Use : std::uint8_t {
 
 /// The calls of one engine that are under way. From any thread; an engine that is called out of turn would be
 /// destroyed, which a mistake in a Python program must not cause.
-class Turns {
+class CallTurns {
  public:
   /// Throws bad_state if it is another thread's turn, whose call goes on. Waits for calls that run beside each other:
   /// they are local. A thread may call within its own call, from a callback.
-  void begin(Use use);
+  void begin(CallKind use);
   /// True if the engine was left meanwhile, and no call is under way any more.
   [[nodiscard]] bool end() noexcept;
   /// This thread has a checkpoint open from now on; or nobody has.
@@ -34,7 +34,7 @@ class Turns {
 
  private:
   using Thread = std::thread::id;
-  void check(Use use, Thread self) const;
+  void check(CallKind use, Thread self) const;
   [[nodiscard]] bool is_idle() const noexcept { return depth_ == 0 && beside_.empty(); }
 
   mutable std::mutex mutex_;

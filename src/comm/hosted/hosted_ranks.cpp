@@ -8,7 +8,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "comm/hosted/mail.hpp"
+#include "comm/hosted/in_process_messages.hpp"
 #include "comm/vote.hpp"
 #include "kedge/error.hpp"
 
@@ -17,20 +17,20 @@ namespace {
 
 class HostedTransfer final : public Transport::Transfer {
  public:
-  HostedTransfer(std::shared_ptr<Mail> mail, std::shared_ptr<Transit> transit)
+  HostedTransfer(std::shared_ptr<InProcessMessages> mail, std::shared_ptr<MessageRequest> transit)
       : mail_(std::move(mail)), transit_(std::move(transit)) {}
   [[nodiscard]] bool test() override { return mail_->test(*transit_); }
   [[nodiscard]] bool wait(Deadline deadline) override { return mail_->wait(*transit_, deadline); }
   [[nodiscard]] int sender() const override { return transit_->from; }
 
  private:
-  std::shared_ptr<Mail> mail_;
-  std::shared_ptr<Transit> transit_;
+  std::shared_ptr<InProcessMessages> mail_;
+  std::shared_ptr<MessageRequest> transit_;
 };
 
 class HostedTransport final : public Transport {
  public:
-  HostedTransport(std::shared_ptr<Mail> mail, int rank, int channel, std::string library)
+  HostedTransport(std::shared_ptr<InProcessMessages> mail, int rank, int channel, std::string library)
       : mail_(std::move(mail)), rank_(rank), channel_(channel), library_(std::move(library)) {}
 
   [[nodiscard]] int rank() const noexcept override { return rank_; }
@@ -54,11 +54,11 @@ class HostedTransport final : public Transport {
   }
 
  private:
-  [[nodiscard]] std::unique_ptr<Transfer> transfer(std::shared_ptr<Transit> transit) const {
+  [[nodiscard]] std::unique_ptr<Transfer> transfer(std::shared_ptr<MessageRequest> transit) const {
     return std::make_unique<HostedTransfer>(mail_, std::move(transit));
   }
 
-  std::shared_ptr<Mail> mail_;
+  std::shared_ptr<InProcessMessages> mail_;
   int rank_;
   int channel_;
   std::string library_;
@@ -71,7 +71,7 @@ HostedRanks::HostedRanks(std::vector<int> hosts, ProcessLink* link) : hosts_(std
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     if (hosts_[rank] == process) ranks_.push_back(static_cast<int>(rank));
   }
-  mail_ = std::make_shared<Mail>(hosts_, process);
+  mail_ = std::make_shared<InProcessMessages>(hosts_, process);
 }
 
 HostedRanks::~HostedRanks() = default;
@@ -103,8 +103,8 @@ std::vector<std::exception_ptr> HostedRanks::run(
                   error.what()));
     }
   }
-  std::optional<Patience> patience;
-  while (!carry()) {
+  std::optional<WaitTimer> patience;
+  while (!progress()) {
     mail_->wait_for_work(link_ != nullptr);
     if (mail_->has_ranks_left() || link_ == nullptr) continue;
     if (!patience) patience.emplace(Deadline::after(leave_timeout));
@@ -120,13 +120,13 @@ std::vector<std::exception_ptr> HostedRanks::run(
 }
 
 /// One turn of what goes from process to process. True when no rank of any process is left.
-bool HostedRanks::carry() {
+bool HostedRanks::progress() {
   if (link_ == nullptr || link_failed_) return !mail_->has_ranks_left();
   bool is_over = false;
   const auto failure = attempt([&] {
-    for (Outgoing& one : mail_->to_send()) link_->send(one.process, std::move(one.message));
+    for (Outgoing& one : mail_->take_outgoing()) link_->send(one.process, std::move(one.message));
     while (auto message = link_->receive()) {
-      if (mail_->take_in(*std::move(message))) ++others_left_;
+      if (mail_->receive_from_process(*std::move(message))) ++others_left_;
     }
     is_over = all_processes_ended();
   });

@@ -13,7 +13,7 @@
 
 namespace kedge::comm {
 
-class Mail;
+class InProcessMessages;
 
 /// The ranks that this process hosts. Their messages to ranks of this process go through memory, the others through a
 /// link, by the thread that runs run(): the message layer sees one thread.
@@ -39,13 +39,13 @@ class HostedRanks {
       std::chrono::duration<double> leave_timeout);
 
  private:
-  [[nodiscard]] bool carry();
+  [[nodiscard]] bool progress();
   [[nodiscard]] bool all_processes_ended();
 
   std::vector<int> hosts_;
   ProcessLink* link_;
   std::vector<int> ranks_;
-  std::shared_ptr<Mail> mail_;
+  std::shared_ptr<InProcessMessages> mail_;
   bool link_failed_ = false;
   bool left_ = false;
   int others_left_ = 0;  ///< processes of which all ranks have ended

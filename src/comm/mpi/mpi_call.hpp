@@ -33,9 +33,9 @@ inline void check_local(int code, const char* call) {
 }
 
 /// A call that communicates failed: whatever the cause, ranks can no longer rely on each other.
-class MpiFailed final : public Error {
+class MpiError final : public Error {
  public:
-  MpiFailed(int code, const char* call)
+  MpiError(int code, const char* call)
       : Error(ErrorCode::rank_failed, advise(code, what_failed(code, call))), what_failed_(what_failed(code, call)) {}
 
   /// E.g. "MPI_Test failed with code 75: Process Failure".
@@ -58,9 +58,9 @@ class MpiFailed final : public Error {
   std::string what_failed_;
 };
 
-/// Throws MpiFailed unless `code` is MPI_SUCCESS.
+/// Throws MpiError unless `code` is MPI_SUCCESS.
 inline void check_mpi(int code, const char* call) {
-  if (code != MPI_SUCCESS) throw MpiFailed(code, call);
+  if (code != MPI_SUCCESS) throw MpiError(code, call);
 }
 
 /// Waits politely: at first it asks again at once, then gives way to others on the core, then sleeps a little.
@@ -87,7 +87,7 @@ class Backoff {
 /// Calls `done` until it says true; false if the deadline passed first. `done` is asked once more after it.
 template <class Done>
 [[nodiscard]] bool poll(Done&& done, Deadline deadline) {
-  Patience patience(deadline);
+  WaitTimer patience(deadline);
   Backoff backoff;
   while (true) {
     const bool late = patience.is_over();

@@ -10,7 +10,7 @@
 #include "comm/mpi/mpi_launcher.hpp"
 #include "comm/mpi/mpi_library.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
-#include "comm/timed_out.hpp"
+#include "comm/timeout_error.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/mpi.hpp"
 
@@ -142,22 +142,24 @@ void MpiCommunicator::interrupt_at_finalize() {
   check_local(MPI_Comm_set_attr(MPI_COMM_SELF, finalize_key_, this), "MPI_Comm_set_attr");
 }
 
-void MpiCommunicator::leave(std::string_view why) noexcept { say(failure_, why, 0); }
+void MpiCommunicator::leave(std::string_view why) noexcept { send_notice(failure_, why, 0); }
 
 /// Where it timed out in a call, others may be in that one.
-void MpiCommunicator::depart(std::string_view why) noexcept { say(departure_, why, has_ended_ ? call_ : call_ + 1); }
+void MpiCommunicator::depart(std::string_view why) noexcept {
+  send_notice(departure_, why, has_ended_ ? call_ : call_ + 1);
+}
 
-void MpiCommunicator::say(MpiFarewell& farewell, std::string_view why, std::uint64_t from_call) noexcept {
+void MpiCommunicator::send_notice(MpiLeaveNotice& farewell, std::string_view why, std::uint64_t from_call) noexcept {
   const std::lock_guard lock(in_mpi_);
   int finalized = 0;
   if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
-  if (comm_ != MPI_COMM_NULL) farewell.say({comm_, rank_, size_}, why, from_call);
+  if (comm_ != MPI_COMM_NULL) farewell.send_notice({comm_, rank_, size_}, why, from_call);
   has_ended_ = true;
 }
 
-void MpiCommunicator::hear() {
-  auto why = failure_.hear({comm_, rank_, size_}, call_);
-  if (!why) why = departure_.hear({comm_, rank_, size_}, call_);
+void MpiCommunicator::poll_notice() {
+  auto why = failure_.poll_notice({comm_, rank_, size_}, call_);
+  if (!why) why = departure_.poll_notice({comm_, rank_, size_}, call_);
   if (!why) return;
   has_ended_ = true;
   throw Error(ErrorCode::rank_failed, *why);
@@ -170,9 +172,9 @@ auto MpiCommunicator::communicate(Body&& body) {
   try {
     return body([this] {
       check_usable();
-      hear();
+      poll_notice();
     });
-  } catch (const MpiFailed& failed) {
+  } catch (const MpiError& failed) {
     has_ended_ = true;
     const auto ranks = comm_ == MPI_COMM_NULL ? std::vector<int>() : failed_ranks(comm_);
     if (ranks.empty()) throw;
@@ -189,19 +191,19 @@ void MpiCommunicator::connect(Deadline deadline) {
   auto duplicate = std::make_unique<Pending<MPI_Comm>>();
   duplicate->values.assign(1, MPI_COMM_NULL);
   check_mpi(MPI_Comm_idup(source_, duplicate->values.data(), &duplicate->request), "MPI_Comm_idup");
-  if (!finish(duplicate, deadline, [] {})) fail_to_meet(deadline);
+  if (!finish(duplicate, deadline, [] {})) throw_not_all_connected(deadline);
   comm_ = duplicate->values.front();
   check_local(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
 /// Not all ranks of the application's communicator came to create their engine.
-void MpiCommunicator::fail_to_meet(Deadline deadline) {
+void MpiCommunicator::throw_not_all_connected(Deadline deadline) {
   has_ended_ = true;
   int relation = MPI_UNEQUAL;
   check_local(MPI_Comm_compare(source_, MPI_COMM_WORLD, &relation), "MPI_Comm_compare");
   const bool is_world = relation == MPI_IDENT || relation == MPI_CONGRUENT;
   const std::string others = is_world ? ranks_of_other_programs(rank_, size_, process_variable) : "";
-  Failure failure = timed_out(rank_, everybody_in("MPI_Comm_idup"), deadline).failure();
+  Failure failure = timeout_error(rank_, all_ranks_in_call("MPI_Comm_idup"), deadline).failure();
   failure.message += compose(
       "; {}all ranks of the communicator must create the engine: in a launch of several programs, give it a "
       "communicator of those that do (MPI_Comm_split)",
@@ -288,7 +290,7 @@ void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction redu
         MPI_Iallreduce(MPI_IN_PLACE, pending->values.data(), static_cast<int>(values.size()),
                        compares(reduction) ? MPI_INT64_T : MPI_UINT64_T, mpi_op(reduction), comm_, &pending->request),
         "MPI_Iallreduce");
-    if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Iallreduce"), deadline);
+    if (!finish(pending, deadline, go_on)) time_out(all_ranks_in_call("MPI_Iallreduce"), deadline);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = pending->values[i] ^ bias;
   });
 }
@@ -305,7 +307,7 @@ void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline d
       check_mpi(
           MPI_Ibcast(pending->values.data(), static_cast<int>(part.size()), MPI_BYTE, root, comm_, &pending->request),
           "MPI_Ibcast");
-      if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Ibcast"), deadline);
+      if (!finish(pending, deadline, go_on)) time_out(all_ranks_in_call("MPI_Ibcast"), deadline);
       std::copy(pending->values.begin(), pending->values.end(), part.begin());
     }
   });
@@ -316,7 +318,7 @@ void MpiCommunicator::barrier(Deadline deadline, std::span<const int> group) {
   communicate([&](const auto& go_on) {
     auto pending = std::make_unique<Pending<std::byte>>();
     check_mpi(MPI_Ibarrier(comm_, &pending->request), "MPI_Ibarrier");
-    if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Ibarrier"), deadline);
+    if (!finish(pending, deadline, go_on)) time_out(all_ranks_in_call("MPI_Ibarrier"), deadline);
   });
 }
 
@@ -366,10 +368,10 @@ void MpiCommunicator::check(int peer, int channel) const {
 
 void MpiCommunicator::time_out(const std::string& whom, Deadline deadline) {
   has_ended_ = true;
-  throw timed_out(rank_, whom, deadline);
+  throw timeout_error(rank_, whom, deadline);
 }
 
-std::string MpiCommunicator::everybody_in(std::string_view call) const {
+std::string MpiCommunicator::all_ranks_in_call(std::string_view call) const {
   return compose("at least one of ranks 0 to {} (in {})", size_ - 1, call);
 }
 

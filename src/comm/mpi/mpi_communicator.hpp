@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "comm/channels.hpp"
-#include "comm/mpi/mpi_farewell.hpp"
+#include "comm/mpi/mpi_leave_notice.hpp"
 #include "kedge/communicator.hpp"
 
 namespace kedge::comm {
@@ -65,14 +65,14 @@ class MpiCommunicator final : public Communicator {
   template <class Bytes>
   [[nodiscard]] Request started(int peer, int channel, Bytes bytes);
   void check_usable() const;
-  void hear();
-  void say(MpiFarewell& farewell, std::string_view why, std::uint64_t from_call) noexcept;
+  void poll_notice();
+  void send_notice(MpiLeaveNotice& farewell, std::string_view why, std::uint64_t from_call) noexcept;
   void check_peer(int peer) const;
   void check(int peer, int channel) const;
-  [[noreturn]] void fail_to_meet(Deadline deadline);
+  [[noreturn]] void throw_not_all_connected(Deadline deadline);
   [[noreturn]] void time_out(const std::string& whom, Deadline deadline);
   void interrupt_at_finalize();
-  [[nodiscard]] std::string everybody_in(std::string_view call) const;
+  [[nodiscard]] std::string all_ranks_in_call(std::string_view call) const;
 
   MPI_Comm source_;
   MpiLimits limits_;
@@ -84,10 +84,10 @@ class MpiCommunicator final : public Communicator {
   bool odd_exchange_ = false;
   std::atomic<bool> has_ended_ = false;  ///< after a timeout, or a call that failed
   std::atomic<bool> interrupted_ = false;
-  std::mutex in_mpi_;                      ///< held by whoever is in a call of MPI
-  MpiFarewell failure_{kLeaveChannel};     ///< of a rank that failed during a call
-  MpiFarewell departure_{kDepartChannel};  ///< of one that makes no more calls
-  std::uint64_t call_ = 0;                 ///< the number of the call that is under way, or was the last one
+  std::mutex in_mpi_;                         ///< held by whoever is in a call of MPI
+  MpiLeaveNotice failure_{kLeaveChannel};     ///< of a rank that failed during a call
+  MpiLeaveNotice departure_{kDepartChannel};  ///< of one that makes no more calls
+  std::uint64_t call_ = 0;                    ///< the number of the call that is under way, or was the last one
   int finalize_key_ = MPI_KEYVAL_INVALID;
 };
 

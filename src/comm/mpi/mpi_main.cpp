@@ -20,11 +20,11 @@ constexpr std::chrono::milliseconds kForwarded{500};  // MPICH's launcher loses 
 /// Whether all ranks of the launch get here in time. Those that do not may be in any call, or belong to a program that
 /// knows nothing of Kedge: so nobody waits for them without a bound, and not before it is needed. What this sends is
 /// the library's own, and never met by a receive of the application.
-bool all_get_here() {
+bool all_ranks_arrive() {
   MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;
-  Patience patience(Deadline::after(kOthersMax));
+  WaitTimer patience(Deadline::after(kOthersMax));
   for (int done = 0;;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
     if (done != 0) return MPI_Comm_free(&met) == MPI_SUCCESS;
@@ -71,7 +71,7 @@ int mpi_main(int argc, char** argv, const std::function<void()>& body) {
     thrown = "an exception that is not derived from std::exception";
   }
   if (thrown) {
-    const bool on_all = all_get_here();
+    const bool on_all = all_ranks_arrive();
     if (!on_all || rank == 0) print(program, *thrown);
     if (!on_all) end_job(status);
   }

@@ -19,7 +19,7 @@ constexpr std::size_t kTurnBytes = std::size_t{4} << 20U;
 
 std::string words_of(int error) { return std::generic_category().message(error); }
 
-std::string closed(const Moved& moved, std::string_view where = {}) {
+std::string closed(const TransferResult& moved, std::string_view where = {}) {
   const std::string how =
       moved.error == 0 ? "closed its connection" : compose("lost its connection ({})", words_of(moved.error));
   return compose(
@@ -42,19 +42,19 @@ std::span<const std::byte> bytes_of(const Value& value) {
 
 }  // namespace
 
-OutwardConnection::OutwardConnection(NetworkAddress address, const Greeting& greeting, const Id128& welcome)
+OutgoingConnection::OutgoingConnection(NetworkAddress address, const Greeting& greeting, const Id128& welcome)
     : address_(std::move(address)), greeting_(greeting), welcome_token_(welcome), pause_(kFirstPause) {}
 
-short OutwardConnection::events() const noexcept {
+short OutgoingConnection::events() const noexcept {
   const bool writes = state_ == State::connecting || state_ == State::greeting || (is_open() && !is_idle());
   return static_cast<short>(POLLIN | (writes ? POLLOUT : 0));
 }
 
-std::optional<SocketTime> OutwardConnection::retry_at() const noexcept {
+std::optional<SocketTime> OutgoingConnection::retry_at() const noexcept {
   return state_ == State::apart ? std::optional(retry_at_) : std::nullopt;
 }
 
-void OutwardConnection::go_on(SocketTime now) {
+void OutgoingConnection::progress(SocketTime now) {
   if (state_ == State::apart && now >= retry_at_) connect();
   if (state_ == State::connecting || state_ == State::greeting) greet(now);
   if (state_ == State::welcomed) read_welcome(now);
@@ -62,7 +62,7 @@ void OutwardConnection::go_on(SocketTime now) {
   if (state_ == State::open) send();
 }
 
-void OutwardConnection::connect() {
+void OutgoingConnection::connect() {
   try {
     socket_ = connect_to(address_);
     state_ = State::connecting;
@@ -73,29 +73,29 @@ void OutwardConnection::connect() {
   }
 }
 
-void OutwardConnection::try_again(SocketTime now) {
+void OutgoingConnection::try_again(SocketTime now) {
   socket_ = Socket();
   state_ = State::apart;
   retry_at_ = now + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
-void OutwardConnection::greet(SocketTime now) {
+void OutgoingConnection::greet(SocketTime now) {
   if (state_ == State::connecting) {
     ::pollfd ready{socket_.descriptor(), POLLOUT, 0};
     if (::poll(&ready, 1, 0) != 1) return;
     if (const int error = error_of(socket_); error != 0) return end(unreachable(address_, words_of(error)));
     state_ = State::greeting;
   }
-  const Moved moved = send_some(socket_, bytes_of(greeting_).subspan(greeted_bytes_), {});
+  const TransferResult moved = send_some(socket_, bytes_of(greeting_).subspan(greeted_bytes_), {});
   if (moved.ended) return try_again(now);
   greeted_bytes_ += moved.bytes;
   if (greeted_bytes_ == sizeof greeting_) state_ = State::welcomed;
 }
 
 /// Reads the welcome. Before it nothing is sent: another process may listen where that rank did.
-void OutwardConnection::read_welcome(SocketTime now) {
-  const Moved moved = receive_some(socket_, std::span(welcome_).subspan(welcome_bytes_));
+void OutgoingConnection::read_welcome(SocketTime now) {
+  const TransferResult moved = receive_some(socket_, std::span(welcome_).subspan(welcome_bytes_));
   if (moved.ended) return try_again(now);
   welcome_bytes_ += moved.bytes;
   if (welcome_bytes_ < sizeof(Welcome)) return;
@@ -106,24 +106,24 @@ void OutwardConnection::read_welcome(SocketTime now) {
 }
 
 /// Reads the goodbye, the only byte that the other side sends, or the end of the connection.
-void OutwardConnection::watch() {
+void OutgoingConnection::watch() {
   std::array<std::byte, 1> one{};
-  const Moved moved = receive_some(socket_, one);
+  const TransferResult moved = receive_some(socket_, one);
   if (moved.bytes == 1) said_goodbye_ = one.front() == kGoodbye;
   if (moved.ended) end(closed(moved), said_goodbye_);
 }
 
-std::deque<QueuedFrame>& OutwardConnection::current() noexcept {
+std::deque<QueuedFrame>& OutgoingConnection::current() noexcept {
   if (sent_bytes_ == 0) answers_first_ = !answers_.empty();
   return answers_first_ ? answers_ : frames_;
 }
 
-void OutwardConnection::send() {
+void OutgoingConnection::send() {
   while (!is_idle()) {
     std::deque<QueuedFrame>& frames = current();
     const QueuedFrame& frame = frames.front();
     const std::size_t of_head = std::min(sent_bytes_, sizeof(FrameHead));
-    const Moved moved =
+    const TransferResult moved =
         send_some(socket_, bytes_of(frame.head).subspan(of_head), frame.payload.subspan(sent_bytes_ - of_head));
     if (moved.ended) return end(closed(moved), said_goodbye_);
     if (moved.bytes == 0) return;
@@ -135,20 +135,20 @@ void OutwardConnection::send() {
   }
 }
 
-void OutwardConnection::end(std::string why, bool is_orderly) {
+void OutgoingConnection::end(std::string why, bool is_orderly) {
   socket_ = Socket();
   state_ = State::over;
-  end_ = ConnectionEnd{is_orderly, std::move(why)};
+  end_ = CloseReason{is_orderly, std::move(why)};
 }
 
-void InwardConnection::read(FrameReceiver& receiver) {
+void IncomingConnection::read(FrameReceiver& receiver) {
   for (std::size_t turn = 0; turn < kTurnBytes && !end_;) {
     const bool in_head = head_bytes_ < sizeof head_;
     const auto target = in_head ? std::as_writable_bytes(std::span(&head_, 1)).subspan(head_bytes_) : rest_;
-    const Moved moved = receive_some(socket_, target);
+    const TransferResult moved = receive_some(socket_, target);
     if (moved.ended) {
       const bool is_whole = head_bytes_ == 0;
-      end_ = ConnectionEnd{said_goodbye_ && is_whole, closed(moved, is_whole ? "" : " in the middle of a message")};
+      end_ = CloseReason{said_goodbye_ && is_whole, closed(moved, is_whole ? "" : " in the middle of a message")};
     }
     if (moved.bytes == 0) return;
     turn += moved.bytes;
@@ -162,8 +162,8 @@ void InwardConnection::read(FrameReceiver& receiver) {
   }
 }
 
-void InwardConnection::begin_payload(FrameReceiver& receiver) {
-  auto fault = fault_of(head_);
+void IncomingConnection::begin_payload(FrameReceiver& receiver) {
+  auto fault = check_frame_head(head_);
   if (!fault && head_.kind == FrameKind::message) fault = receiver.admit(from_, head_);
   if (!fault && (head_.kind == FrameKind::message || head_.kind == FrameKind::lost)) {
     bytes_.resize(head_.size);
@@ -177,7 +177,7 @@ void InwardConnection::begin_payload(FrameReceiver& receiver) {
   if (fault) refuse(*fault);
 }
 
-void InwardConnection::complete(FrameReceiver& receiver) {
+void IncomingConnection::complete(FrameReceiver& receiver) {
   head_bytes_ = 0;
   if (head_.kind == FrameKind::goodbye) {
     said_goodbye_ = true;
@@ -186,10 +186,10 @@ void InwardConnection::complete(FrameReceiver& receiver) {
   if (const auto fault = receiver.take(from_, head_, std::exchange(bytes_, {}))) refuse(*fault);
 }
 
-void InwardConnection::refuse(std::string_view fault) {
-  end_ = ConnectionEnd{false, compose("sent malformed data ({}); check the network, and start the job again", fault)};
+void IncomingConnection::refuse(std::string_view fault) {
+  end_ = CloseReason{false, compose("sent malformed data ({}); check the network, and start the job again", fault)};
 }
 
-void InwardConnection::say_goodbye() const noexcept { (void)send_some(socket_, std::span(&kGoodbye, 1), {}); }
+void IncomingConnection::say_goodbye() const noexcept { (void)send_some(socket_, std::span(&kGoodbye, 1), {}); }
 
 }  // namespace kedge::comm

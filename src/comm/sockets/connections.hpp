@@ -23,7 +23,7 @@ namespace kedge::comm {
 using SocketTime = std::chrono::steady_clock::time_point;
 
 /// How a connection came to its end.
-struct ConnectionEnd {
+struct CloseReason {
   bool is_orderly = false;  ///< the other side said so before
   std::string why;          ///< after "rank N "
 };
@@ -37,9 +37,9 @@ struct QueuedFrame {
 
 /// To another rank. Connects by itself, again if it was not welcomed: the other side gives up on those that are slow to
 /// greet, as a rank that does something else in between may be.
-class OutwardConnection {
+class OutgoingConnection {
  public:
-  OutwardConnection(NetworkAddress address, const Greeting& greeting, const Id128& welcome);
+  OutgoingConnection(NetworkAddress address, const Greeting& greeting, const Id128& welcome);
 
   void queue(QueuedFrame frame) { frames_.push_back(std::move(frame)); }
   /// Before all that has not begun: nobody waits for an answer behind large messages.
@@ -47,7 +47,7 @@ class OutwardConnection {
     answers_.push_back({head, payload});
   }
   /// Connects and sends as far as possible without waiting.
-  void go_on(SocketTime now);
+  void progress(SocketTime now);
 
   [[nodiscard]] int descriptor() const noexcept { return socket_.descriptor(); }
   [[nodiscard]] short events() const noexcept;  ///< what to poll for
@@ -58,7 +58,7 @@ class OutwardConnection {
   [[nodiscard]] bool is_idle() const noexcept { return frames_.empty() && answers_.empty(); }
   /// No frame is half sent.
   [[nodiscard]] bool is_between_frames() const noexcept { return sent_bytes_ == 0; }
-  [[nodiscard]] const std::optional<ConnectionEnd>& end() const noexcept { return end_; }
+  [[nodiscard]] const std::optional<CloseReason>& end() const noexcept { return end_; }
   void shut_down() const noexcept { socket_.shut_down(); }
 
  private:
@@ -88,7 +88,7 @@ class OutwardConnection {
   bool answers_first_ = false;  ///< which of the two the half-sent frame is in
   std::size_t sent_bytes_ = 0;  ///< of the frame that is being sent
   bool said_goodbye_ = false;   ///< the other side
-  std::optional<ConnectionEnd> end_;
+  std::optional<CloseReason> end_;
 };
 
 /// Who gets the frames that come. Calls return what is wrong with a frame, or nothing.
@@ -109,9 +109,9 @@ class FrameReceiver {
 };
 
 /// From another rank, which has shown who it is.
-class InwardConnection {
+class IncomingConnection {
  public:
-  InwardConnection(Socket socket, int from) : socket_(std::move(socket)), from_(from) {}
+  IncomingConnection(Socket socket, int from) : socket_(std::move(socket)), from_(from) {}
 
   /// Reads as far as possible without waiting, up to a bound.
   void read(FrameReceiver& receiver);
@@ -119,7 +119,7 @@ class InwardConnection {
   void say_goodbye() const noexcept;
 
   [[nodiscard]] int descriptor() const noexcept { return socket_.descriptor(); }
-  [[nodiscard]] const std::optional<ConnectionEnd>& end() const noexcept { return end_; }
+  [[nodiscard]] const std::optional<CloseReason>& end() const noexcept { return end_; }
   void shut_down() const noexcept { socket_.shut_down(); }
 
  private:
@@ -135,7 +135,7 @@ class InwardConnection {
   std::vector<std::byte> bytes_;
   std::span<std::byte> rest_;  ///< of the payload, where it goes
   bool said_goodbye_ = false;
-  std::optional<ConnectionEnd> end_;
+  std::optional<CloseReason> end_;
 };
 
 }  // namespace kedge::comm

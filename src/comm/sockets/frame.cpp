@@ -2,7 +2,7 @@
 
 namespace kedge::comm {
 
-std::optional<std::string_view> fault_of(const FrameHead& head) noexcept {
+std::optional<std::string_view> check_frame_head(const FrameHead& head) noexcept {
   if (head.magic != kFrameMagic) return "bad magic number";
   if (head.kind < FrameKind::message || head.kind > FrameKind::goodbye) return "unknown kind of frame";
   if (head.tag >= kTagLimit) return "bad tag";

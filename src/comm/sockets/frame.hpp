@@ -72,10 +72,10 @@ inline constexpr std::uint64_t kCreditBytes = 256 * 1024;
 inline constexpr std::uint64_t kOffersMax = 65536;
 
 /// Credit that a small message takes.
-[[nodiscard]] constexpr std::uint64_t charge(std::uint64_t size) noexcept { return size + sizeof(FrameHead); }
+[[nodiscard]] constexpr std::uint64_t credit_needed(std::uint64_t size) noexcept { return size + sizeof(FrameHead); }
 
 /// Pure. Error in a head, whoever sent it; nothing if it is valid.
-[[nodiscard]] std::optional<std::string_view> fault_of(const FrameHead& head) noexcept;
+[[nodiscard]] std::optional<std::string_view> check_frame_head(const FrameHead& head) noexcept;
 
 /// Pure. In a time that does not depend on where they differ.
 [[nodiscard]] bool same(const Id128& a, const Id128& b) noexcept;

@@ -25,7 +25,7 @@ constexpr int kProofTag = 0;
 Networks networks_to_try(const Group& group, const std::string& wanted) {
   if (!wanted.empty()) return parse_networks(wanted).value_or(Networks());
   if (!group.first_difference(std::array{loopback_id()})) return {"127.0.0.0/8", "::1/128"};
-  const auto words = group.root_decides([] {
+  const auto words = group.decide_on_root([] {
     std::string all;
     for (const std::string& network : networks_of(interfaces())) all += (all.empty() ? "" : ",") + network;
     return all;
@@ -65,12 +65,12 @@ void prove(Transport& transport, Communicator& communicator, Deadline deadline) 
 
 /// COLLECTIVE. Nothing if it works. Ranks stay until all know: one that goes would be the others' failure. What a rank
 /// found comes before what others waited for.
-std::optional<Failure> try_mesh(const Group& group, MeshPlan plan, Deadline deadline, Joined& joined) {
+std::optional<Failure> try_mesh(const Group& group, MeshPlan plan, Deadline deadline, JoinResult& joined) {
   std::shared_ptr<Mesh> mesh;
   const auto local = attempt([&] {
     mesh = std::make_shared<Mesh>(std::move(plan));
     SocketTransport first(mesh, 0);
-    joined.communicator = communicate_over(std::make_unique<SocketTransport>(mesh, 0));
+    joined.communicator = make_communicator(std::make_unique<SocketTransport>(mesh, 0));
     prove(first, *joined.communicator, deadline);
   });
   auto failure = group.vote(local && local->code != ErrorCode::timeout ? local : std::nullopt);
@@ -109,10 +109,10 @@ MeshPlan plan_mesh(const Group& group, const std::string& network) {
   return plan;
 }
 
-Joined join_over_sockets(const Group& group, const std::string& interfaces) {
+JoinResult join_over_sockets(const Group& group, const std::string& interfaces) {
   Networks networks = networks_to_try(group, interfaces);
   if (networks.size() > kNetworksMax) networks.resize(kNetworksMax);
-  Joined joined;
+  JoinResult joined;
   std::string why;
   for (const std::string& network : networks) {
     const double all_s = std::min(kProofMaxS, group.timeout().count() * kShareOfTimeout);

@@ -13,7 +13,7 @@
 namespace kedge::comm {
 
 /// A communicator or a failure, the same on every rank.
-struct Joined {
+struct JoinResult {
   std::unique_ptr<Communicator> communicator;  ///< over the ranks of the group, connected
   std::optional<Failure> failure;              ///< why there is none
   std::string network;                         ///< which one they met on; of rank 0, for messages
@@ -23,7 +23,7 @@ struct Joined {
 /// networks that `interfaces` names (see pipeline.interface), in that order. If it is empty: the loopback interface,
 /// where all ranks can reach it, else those of rank 0. The communicator needs nothing of the group afterwards. Throws
 /// what ends communication.
-[[nodiscard]] Joined join_over_sockets(const Group& group, const std::string& interfaces);
+[[nodiscard]] JoinResult join_over_sockets(const Group& group, const std::string& interfaces);
 
 /// COLLECTIVE. A plan with the addresses of all ranks, once each listens at an address of its own on `network`. Throws
 /// the same Error on every rank if one cannot.

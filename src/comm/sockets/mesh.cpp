@@ -59,7 +59,7 @@ Mesh::~Mesh() {
   for (auto& [rank, peer] : peers_) {
     if (is_orderly && peer.out && peer.out->is_open()) {
       peer.out->queue({FrameHead{.kind = FrameKind::goodbye}});
-      peer.out->go_on(now);
+      peer.out->progress(now);
     }
     if (is_orderly && peer.in) peer.in->say_goodbye();
   }
@@ -75,7 +75,7 @@ std::uint16_t Mesh::next_channel() {
   throw Error(ErrorCode::bad_state, "no channel is left over TCP: too many communicators were duplicated");
 }
 
-OutwardConnection& Mesh::outward(int rank) {
+OutgoingConnection& Mesh::outward(int rank) {
   Peer& peer = peers_[rank];
   if (!peer.out) {
     const Greeting greeting{kGreetingMagic, token_, static_cast<std::uint32_t>(rank_),
@@ -89,11 +89,11 @@ std::shared_ptr<MessageState> Mesh::send(int to, const Lane& lane, std::span<con
   auto message = std::make_shared<MessageState>();
   message->peer = to;
   message->source = bytes;
-  OutwardConnection& out = outward(to);
+  OutgoingConnection& out = outward(to);
   Peer& peer = peers_[to];
   FrameHead head{.channel = lane.channel, .tag = lane.tag, .size = bytes.size()};
-  if (bytes.size() <= kSmallMessageBytes && charge(bytes.size()) <= peer.credit) {
-    peer.credit -= charge(bytes.size());
+  if (bytes.size() <= kSmallMessageBytes && credit_needed(bytes.size()) <= peer.credit) {
+    peer.credit -= credit_needed(bytes.size());
     out.queue({head, bytes, message});
   } else {
     head.kind = FrameKind::offer;
@@ -101,7 +101,7 @@ std::shared_ptr<MessageState> Mesh::send(int to, const Lane& lane, std::span<con
     peer.offered[head.id] = message;
     out.queue({head});
   }
-  out.go_on(std::chrono::steady_clock::now());
+  out.progress(std::chrono::steady_clock::now());
   return message;
 }
 
@@ -109,7 +109,7 @@ std::shared_ptr<MessageState> Mesh::receive(int from, const Lane& lane, std::spa
   auto message = std::make_shared<MessageState>();
   message->peer = from;
   message->target = target;
-  if (from != -1) outward(from).go_on(std::chrono::steady_clock::now());  // through which its end is seen
+  if (from != -1) outward(from).progress(std::chrono::steady_clock::now());  // through which its end is seen
   auto arrival = inbox_.take_arrival(lane, from);
   if (!arrival) {
     inbox_.expect(lane, message);
@@ -146,7 +146,7 @@ bool Mesh::test(const MessageState& message) {
 }
 
 bool Mesh::wait(const MessageState& message, Deadline deadline) {
-  Patience patience(deadline);
+  WaitTimer patience(deadline);
   while (!is_complete(message)) {
     if (patience.is_over()) {
       has_given_up_ = true;
@@ -164,7 +164,7 @@ void Mesh::interrupt() noexcept {
 }
 
 void Mesh::leave(std::string_view why) noexcept {
-  (void)attempt([&] { fail(rank_, std::string(why), std::string(utf8_beginning(why, kReasonBytesMax))); });
+  (void)attempt([&] { fail(rank_, std::string(why), std::string(utf8_truncated(why, kReasonBytesMax))); });
 }
 
 /// Sleeps until something happens on any connection, and carries on whatever can be.
@@ -172,7 +172,7 @@ void Mesh::progress(std::chrono::milliseconds at_most) {
   const auto now = std::chrono::steady_clock::now();
   polled_.clear();
   polled_.push_back({wake_.descriptor(), POLLIN, 0});
-  greeter_.add_to(polled_, now);
+  greeter_.add_poll_events(polled_, now);
   greeter_polled_end_ = polled_.size();
   const auto add = [this](int descriptor, short events) {
     polled_.push_back({descriptor, events, 0});
@@ -182,16 +182,16 @@ void Mesh::progress(std::chrono::milliseconds at_most) {
     peer.in_polled = peer.in ? add(peer.in->descriptor(), POLLIN) : 0;
     peer.out_polled = peer.out && peer.out->descriptor() >= 0 ? add(peer.out->descriptor(), peer.out->events()) : 0;
   }
-  const auto timeout = until_next_turn(at_most, now);
+  const auto timeout = poll_timeout(at_most, now);
   // Interrupted, it has looked at nothing: another turn.
   if (::poll(polled_.data(), polled_.size(), static_cast<int>(timeout.count())) >= 0) {
-    carry_on(std::chrono::steady_clock::now());
+    progress_connections(std::chrono::steady_clock::now());
   }
 }
 
-std::chrono::milliseconds Mesh::until_next_turn(std::chrono::milliseconds at_most, SocketTime now) const {
+std::chrono::milliseconds Mesh::poll_timeout(std::chrono::milliseconds at_most, SocketTime now) const {
   constexpr std::chrono::milliseconds kUnknownSlice{100};
-  if (greeter_.needs_turns(now)) at_most = std::min(at_most, kUnknownSlice);
+  if (greeter_.needs_progress(now)) at_most = std::min(at_most, kUnknownSlice);
   for (const auto& [rank, peer] : peers_) {
     if (!peer.out) continue;
     if (const auto retry_at = peer.out->retry_at()) at_most = std::min(at_most, rounded_up(*retry_at - now));
@@ -199,41 +199,41 @@ std::chrono::milliseconds Mesh::until_next_turn(std::chrono::milliseconds at_mos
   return at_most;
 }
 
-void Mesh::carry_on(SocketTime now) {
-  bool is_knocked = greeter_.needs_turns(now);
+void Mesh::progress_connections(SocketTime now) {
+  bool is_knocked = greeter_.needs_progress(now);
   for (std::size_t place = 1; place < greeter_polled_end_; ++place) is_knocked = is_knocked || is_ready(place);
   if (is_knocked) admit_ranks(now);
   for (auto& [rank, peer] : peers_) {  // a map stays as it is while others are added
     if (peer.in && is_ready(peer.in_polled)) peer.in->read(*this);
-    if (peer.out && (is_ready(peer.out_polled) || peer.out->retry_at())) peer.out->go_on(now);
+    if (peer.out && (is_ready(peer.out_polled) || peer.out->retry_at())) peer.out->progress(now);
     if (failure_) return;
   }
-  look_for_ends();
+  handle_closed_connections();
 }
 
 void Mesh::admit_ranks(SocketTime now) {
-  for (Greeter::Admitted& one : greeter_.go_on(now)) {
+  for (ConnectionAcceptor::AcceptedRank& one : greeter_.progress(now)) {
     Peer& peer = peers_[one.from];
     if (std::exchange(peer.was_admitted, true)) continue;  // whoever that is: the rank is here
     peer.in.emplace(std::move(one.socket), one.from);
   }
 }
 
-void Mesh::look_for_ends() {
+void Mesh::handle_closed_connections() {
   for (auto& [rank, peer] : peers_) {
     if (peer.in && peer.in->end()) {
-      const ConnectionEnd end = *peer.in->end();
+      const CloseReason end = *peer.in->end();
       peer.in.reset();
-      end_of(rank, peer, end);
+      handle_close(rank, peer, end);
     }
     // The last frames of a rank that left may come later than the end of the other direction.
     const bool is_told_by_in = peer.in && peer.out && peer.out->end() && peer.out->end()->is_orderly;
-    if (peer.out && peer.out->end() && !peer.has_left && !is_told_by_in) end_of(rank, peer, *peer.out->end());
+    if (peer.out && peer.out->end() && !peer.has_left && !is_told_by_in) handle_close(rank, peer, *peer.out->end());
     if (failure_) return;
   }
 }
 
-void Mesh::end_of(int rank, Peer& peer, const ConnectionEnd& end) {
+void Mesh::handle_close(int rank, Peer& peer, const CloseReason& end) {
   if (end.is_orderly || peer.has_left) peer.has_left = true;
   else fail(rank, compose("rank {} {}", rank, end.why));
 }
@@ -249,7 +249,7 @@ void Mesh::fail(int rank, const std::string& why, std::string reason) {
     if (other == rank || !peer.out || !peer.out->is_open()) continue;
     peer.out->queue_answer({.kind = FrameKind::lost, .size = text.size(), .id = static_cast<std::uint64_t>(rank)},
                            text);
-    peer.out->go_on(now);
+    peer.out->progress(now);
   }
 }
 
@@ -257,10 +257,10 @@ void Mesh::credit(int from, std::uint64_t bytes) {
   Peer& peer = peers_[from];
   peer.received += bytes;
   if (peer.received < kCreditBytes / 2) return;
-  peer.held -= peer.received;
-  OutwardConnection& out = outward(from);
+  peer.uncredited_bytes -= peer.received;
+  OutgoingConnection& out = outward(from);
   out.queue_answer({.kind = FrameKind::credit, .size = std::exchange(peer.received, 0)});
-  out.go_on(std::chrono::steady_clock::now());
+  out.progress(std::chrono::steady_clock::now());
 }
 
 void Mesh::deliver(MessageState& receive, Arrival arrival) {
@@ -271,7 +271,7 @@ void Mesh::deliver(MessageState& receive, Arrival arrival) {
   } else if (!arrival.bytes.empty()) {
     std::memcpy(receive.target.data(), arrival.bytes.data(), arrival.bytes.size());
   }
-  credit(arrival.from, charge(arrival.bytes.size()));
+  credit(arrival.from, credit_needed(arrival.bytes.size()));
 }
 
 void Mesh::deliver_offer(const std::shared_ptr<MessageState>& receive, const Arrival& arrival) {
@@ -284,9 +284,9 @@ void Mesh::deliver_offer(const std::shared_ptr<MessageState>& receive, const Arr
   } else {
     peers_[arrival.from].accepted[answer.id] = {receive, arrival.size()};
   }
-  OutwardConnection& out = outward(arrival.from);
+  OutgoingConnection& out = outward(arrival.from);
   out.queue_answer(answer);
-  out.go_on(std::chrono::steady_clock::now());
+  out.progress(std::chrono::steady_clock::now());
 }
 
 }  // namespace kedge::comm

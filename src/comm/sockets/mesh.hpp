@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "comm/sockets/connection_acceptor.hpp"
 #include "comm/sockets/connections.hpp"
 #include "comm/sockets/frame.hpp"
-#include "comm/sockets/greeter.hpp"
 #include "comm/sockets/inbox.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
@@ -68,8 +68,8 @@ class Mesh final : private FrameReceiver {
   };
   /// All that is known of another rank.
   struct Peer {
-    std::optional<OutwardConnection> out;
-    std::optional<InwardConnection> in;
+    std::optional<OutgoingConnection> out;
+    std::optional<IncomingConnection> in;
     std::size_t out_polled = 0;  ///< its place in what is polled; 0: none
     std::size_t in_polled = 0;
     bool was_admitted = false;
@@ -77,7 +77,7 @@ class Mesh final : private FrameReceiver {
     std::uint64_t credit = kCreditBytes;                             ///< what may be sent without being asked for
     std::uint64_t last_offer = 0;                                    ///< of ours
     std::map<std::uint64_t, std::shared_ptr<MessageState>> offered;  ///< what it may accept, by number
-    std::uint64_t held = 0;                                          ///< small messages that came, not yet credited
+    std::uint64_t uncredited_bytes = 0;                              ///< small messages that came, not yet credited
     std::uint64_t received = 0;                                      ///< bytes of these that were received since
     std::uint64_t last_offer_seen = 0;                               ///< last number of the other rank's offers
     std::uint64_t offers_kept = 0;                                   ///< offers of these that nobody expects yet
@@ -86,14 +86,14 @@ class Mesh final : private FrameReceiver {
 
   [[nodiscard]] bool is_complete(const MessageState& message) const;
   void progress(std::chrono::milliseconds at_most);
-  [[nodiscard]] std::chrono::milliseconds until_next_turn(std::chrono::milliseconds at_most, SocketTime now) const;
+  [[nodiscard]] std::chrono::milliseconds poll_timeout(std::chrono::milliseconds at_most, SocketTime now) const;
   [[nodiscard]] bool is_ready(std::size_t place) const { return place != 0 && polled_[place].revents != 0; }
-  void carry_on(SocketTime now);
+  void progress_connections(SocketTime now);
   void admit_ranks(SocketTime now);
-  void look_for_ends();
-  void end_of(int rank, Peer& peer, const ConnectionEnd& end);
+  void handle_closed_connections();
+  void handle_close(int rank, Peer& peer, const CloseReason& end);
   void fail(int rank, const std::string& why, std::string reason = {});
-  [[nodiscard]] OutwardConnection& outward(int rank);
+  [[nodiscard]] OutgoingConnection& outward(int rank);
   void credit(int from, std::uint64_t bytes);
   void deliver(MessageState& receive, Arrival arrival);
   void deliver_offer(const std::shared_ptr<MessageState>& receive, const Arrival& arrival);
@@ -112,7 +112,7 @@ class Mesh final : private FrameReceiver {
   Id128 token_;
   Id128 welcome_;
   ::pid_t process_;
-  Greeter greeter_;
+  ConnectionAcceptor greeter_;
   Socket wake_;  ///< an eventfd
   std::uint16_t channels_ = 0;
   std::string reason_;  ///< what a rank that failed has said; the connections send it from here

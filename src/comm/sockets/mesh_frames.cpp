@@ -9,8 +9,8 @@ namespace kedge::comm {
 
 FrameReceiver::Fault Mesh::admit(int from, const FrameHead& head) {
   Peer& peer = peers_[from];
-  if (peer.held + charge(head.size) > kCreditBytes) return "more small messages than were allowed";
-  peer.held += charge(head.size);
+  if (peer.uncredited_bytes + credit_needed(head.size) > kCreditBytes) return "more small messages than were allowed";
+  peer.uncredited_bytes += credit_needed(head.size);
   return std::nullopt;
 }
 

@@ -24,14 +24,14 @@ void set(const Socket& socket, int level, int option, int value = 1) noexcept {
 }
 
 /// A connection that is idle for hours must not be forgotten by what lies between.
-void make_ready(const Socket& socket) noexcept {
+void preallocate(const Socket& socket) noexcept {
   constexpr int kIdleS = 60;
   set(socket, IPPROTO_TCP, TCP_NODELAY);
   set(socket, SOL_SOCKET, SO_KEEPALIVE);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
 }
 
-Moved moved(ssize_t result, bool nothing_is_the_end) noexcept {
+TransferResult moved(ssize_t result, bool nothing_is_the_end) noexcept {
   if (result > 0) return {static_cast<std::size_t>(result), false, 0};
   if (result == 0) return {0, nothing_is_the_end, 0};
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
@@ -56,11 +56,12 @@ void Socket::shut_down() const noexcept {
   if (is_open()) (void)::shutdown(descriptor_, SHUT_RDWR);
 }
 
-Moved receive_some(const Socket& socket, std::span<std::byte> target) noexcept {
+TransferResult receive_some(const Socket& socket, std::span<std::byte> target) noexcept {
   return moved(::recv(socket.descriptor(), target.data(), target.size(), 0), true);
 }
 
-Moved send_some(const Socket& socket, std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
+TransferResult send_some(const Socket& socket, std::span<const std::byte> first,
+                         std::span<const std::byte> second) noexcept {
   const auto part = [](std::span<const std::byte> bytes) {
     return ::iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};  // sendmsg only reads
   };
@@ -101,7 +102,7 @@ NetworkAddress address_of(const Socket& listener) {
 
 Accepted accept_one(const Socket& listener) noexcept {
   Accepted accepted{Socket(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)), 0};
-  if (accepted.socket.is_open()) make_ready(accepted.socket);
+  if (accepted.socket.is_open()) preallocate(accepted.socket);
   else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED) accepted.error = errno;
   return accepted;
 }
@@ -110,7 +111,7 @@ Socket connect_to(const NetworkAddress& address) {
   const SystemAddress at = to_system(address);
   Socket socket(::socket(at.storage.ss_family, kKind, 0));
   if (!socket.is_open()) throw std::system_error(errno, std::generic_category());
-  make_ready(socket);
+  preallocate(socket);
   if (::connect(socket.descriptor(), reinterpret_cast<const ::sockaddr*>(&at.storage), at.size) != 0 &&
       errno != EINPROGRESS && errno != EINTR) {
     throw std::system_error(errno, std::generic_category());

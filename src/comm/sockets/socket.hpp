@@ -36,16 +36,16 @@ class Socket {
 };
 
 /// Result of an attempt to move bytes.
-struct Moved {
+struct TransferResult {
   std::size_t bytes = 0;
   bool ended = false;  ///< no more will come or go
   int error = 0;       ///< errno, if that is why
 };
 
-[[nodiscard]] Moved receive_some(const Socket& socket, std::span<std::byte> target) noexcept;
+[[nodiscard]] TransferResult receive_some(const Socket& socket, std::span<std::byte> target) noexcept;
 /// Sends the first bytes of the two spans, one after the other.
-[[nodiscard]] Moved send_some(const Socket& socket, std::span<const std::byte> first,
-                              std::span<const std::byte> second) noexcept;
+[[nodiscard]] TransferResult send_some(const Socket& socket, std::span<const std::byte> first,
+                                       std::span<const std::byte> second) noexcept;
 
 /// Local. Listens at a port that the system chooses. Throws Error{io}.
 [[nodiscard]] Socket listen_at(const NetworkAddress& address);

@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "comm/channels.hpp"
-#include "comm/timed_out.hpp"
+#include "comm/timeout_error.hpp"
 #include "comm/transport/transport_transfer.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/error.hpp"
@@ -93,7 +93,7 @@ void TransportCommunicator::wait(std::span<Request> requests, Deadline deadline)
 
 /// Only another thread can send it.
 void TransportCommunicator::wait_for_itself(SelfReceive& receive, Deadline deadline) {
-  Patience patience(deadline);
+  WaitTimer patience(deadline);
   while (!receive.test()) {
     check_usable();
     if (patience.is_over()) time_out(compose("rank {}", rank_), deadline);
@@ -172,14 +172,14 @@ void TransportCommunicator::check(int peer, int channel) const {
 
 void TransportCommunicator::time_out(const std::string& whom, Deadline deadline) {
   has_ended_ = true;
-  throw timed_out(rank_, whom, deadline);
+  throw timeout_error(rank_, whom, deadline);
 }
 
 }  // namespace kedge::comm
 
 namespace kedge {
 
-std::unique_ptr<Communicator> communicate_over(std::unique_ptr<Transport> transport) {
+std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Transport> transport) {
   const int rank = transport->rank();
   const int size = transport->size();
   return std::make_unique<comm::TransportCommunicator>(std::move(transport), rank, size);

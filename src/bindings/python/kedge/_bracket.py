@@ -8,7 +8,7 @@ from . import _kedge
 from ._errors import BadState
 
 
-class Bracket:
+class Scope:
     """A ``with`` block in which the failure of one rank becomes that of all."""
 
     def __init__(self, engine: _kedge.Engine, what: str, is_alone: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from . import _kedge
 from ._errors import Corrupt, InvalidArgument, Mismatch
 from ._state_regions import SavedState, committed_parts, load_bytes, padded, save_bytes, save_state
-from ._states import TakenApart
+from ._states import SplitState
 from ._torch_files import Part, write
 
 _LIST = ".torch/files"
@@ -38,7 +38,7 @@ class Written:
         """Names of the files, below the tag's directory."""
         return list(self._storages)
 
-    def add(self, name: str, taken: TakenApart) -> None:
+    def add(self, name: str, taken: SplitState) -> None:
         """Copies the state. ``name``: of the file, below the tag's directory."""
         if name in self._storages:
             raise InvalidArgument(f"{name} is saved twice in one checkpoint")

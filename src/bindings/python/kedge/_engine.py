@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from . import _kedge, communicators
-from ._bracket import Bracket
+from ._bracket import Scope
 from ._counters import Counted
 from ._errors import InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
 from ._options import given_options
-from ._plain import load_plain
+from ._plain import restricted_loads
 from ._refused import REFUSED, RefusalWarnings, dump_object, refused_object
 from ._values import Attribute, Info, Level, RegionInfo, Shard
 
@@ -180,7 +180,7 @@ def _level(level: Level | str) -> Level:
     return Level[level.upper()]
 
 
-class Checkpoint(Bracket):
+class Checkpoint(Scope):
     """A checkpoint that is being written; see Engine.checkpoint."""
 
     def __init__(
@@ -233,10 +233,10 @@ class Checkpoint(Bracket):
         directly, those of other devices through host memory. Warns of what load_state refuses by default, as
         save_object does; ``allow`` and ``allow_pickle`` as there."""
         from ._state_regions import save_state  # needs PyTorch
-        from ._states import refused, take_apart
+        from ._states import refused, split_state
 
         self._check_open()
-        taken = take_apart(state, name)
+        taken = split_state(state, name)
         save_state(self._engine, name, taken)
         if taken.unusual and not allow_pickle:
             given = tuple(allow)
@@ -250,7 +250,7 @@ class Checkpoint(Bracket):
         return self._engine.route_out(name, max_bytes)
 
 
-class Restart(Bracket):
+class Restart(Scope):
     """A checkpoint that is being read; see Engine.restart. What was loaded counts only if the ``with`` statement ends
     without an error."""
 
@@ -336,7 +336,7 @@ class Restart(Bracket):
         if allow_pickle:
             return pickle.loads(data)
         try:
-            return load_plain(data, allow)
+            return restricted_loads(data, allow)
         except pickle.UnpicklingError as error:
             raise InvalidArgument(
                 f"{name!r} is not plain data ({error}), and unpickling can run any code: pass the classes in allow=[...], or "

@@ -205,7 +205,7 @@ def _name_now(module: str, name: str) -> str:
     return f"{_compat_pickle.IMPORT_MAPPING.get(module, module)}.{name}"
 
 
-class PlainPickler(pickle.Pickler):
+class RestrictedPickler(pickle.Pickler):
     """Pickles what is plain so that it is loaded as plain data."""
 
     def __init__(self, file: Any, protocol: int, known: Container[str] | None = None) -> None:
@@ -230,7 +230,7 @@ class PlainPickler(pickle.Pickler):
 _InPython: Any = pickle._Unpickler
 
 
-class _PlainUnpickler(_InPython):  # type: ignore[misc]
+class _RestrictedUnpickler(_InPython):  # type: ignore[misc]
     """Makes what is allowed only."""
 
     dispatch = dict(_InPython.dispatch)
@@ -269,7 +269,7 @@ def _guarded(opcode: bytes, depth: int, exact: type | None) -> None:
     """Before this, what lies so deep in the stack is looked at: what is called, or else what is changed."""
     original = _InPython.dispatch[opcode[0]]
 
-    def load(self: _PlainUnpickler) -> None:
+    def load(self: _RestrictedUnpickler) -> None:
         # Below a mark lies what was there before it.
         place = self.metastack[-1][-1] if depth == 0 else self.stack[-depth]
         if exact is None:
@@ -278,7 +278,7 @@ def _guarded(opcode: bytes, depth: int, exact: type | None) -> None:
             self.require(type(place))
         original(self)
 
-    _PlainUnpickler.dispatch[opcode[0]] = load
+    _RestrictedUnpickler.dispatch[opcode[0]] = load
 
 
 for _opcode, _depth in ((pickle.REDUCE, 2), (pickle.NEWOBJ, 2), (pickle.NEWOBJ_EX, 3)):
@@ -287,7 +287,7 @@ for _opcode, _depth, _exact in ((pickle.APPEND, 2, list), (pickle.APPENDS, 0, li
                                 (pickle.SETITEMS, 0, dict), (pickle.ADDITEMS, 0, set), (pickle.BUILD, 2, object)):  # fmt: skip
     _guarded(_opcode, _depth, _exact)
 for _opcode in (pickle.INST, pickle.OBJ):
-    _PlainUnpickler.dispatch[_opcode[0]] = _PlainUnpickler.refuse
+    _RestrictedUnpickler.dispatch[_opcode[0]] = _RestrictedUnpickler.refuse
 
 
 def by_name(allow: Iterable[Any]) -> dict[str, Any]:
@@ -295,9 +295,9 @@ def by_name(allow: Iterable[Any]) -> dict[str, Any]:
     return {_name_of(one): one for one in allow}
 
 
-def load_plain(data: bytes, allow: Iterable[Any]) -> Any:
+def restricted_loads(data: bytes, allow: Iterable[Any]) -> Any:
     """Loads a pickle, if it holds only plain data and what is allowed. Raises UnpicklingError."""
-    unpickler = _PlainUnpickler(io.BytesIO(data), {**plain_globals(), **by_name(allow)})
+    unpickler = _RestrictedUnpickler(io.BytesIO(data), {**plain_globals(), **by_name(allow)})
     try:
         return unpickler.load()
     except (pickle.UnpicklingError, MemoryError):

@@ -49,7 +49,7 @@ def allowing(classes: list[Any]) -> Any:
     return torch.serialization.safe_globals([one for one in classes if one not in known])
 
 
-def put_together(
+def join_state(
     pickled: bytes,
     read: Callable[[str, int], torch.UntypedStorage],
     map_location: Any,
@@ -57,7 +57,7 @@ def put_together(
     what: str,
     allow: Iterable[Any] = (),
 ) -> Any:
-    """The reverse of take_apart. ``read(key, size)`` gives a storage's bytes; ``map_location`` as torch.load takes it.
+    """The reverse of split_state. ``read(key, size)`` gives a storage's bytes; ``map_location`` as torch.load takes it.
     Without ``allow_pickle`` only tensors, plain data, what is in ``allow``, and what torch.serialization.add_safe_globals
     was given are made."""
     serialization: Any = torch.serialization  # parts of it are not typed

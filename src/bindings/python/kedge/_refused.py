@@ -9,7 +9,7 @@ from typing import Any
 
 from ._errors import InvalidArgument
 from ._places import walk
-from ._plain import PlainPickler, by_name, global_names, plain_by_name, plain_globals
+from ._plain import RestrictedPickler, by_name, global_names, plain_by_name, plain_globals
 
 #: Named one by one up to here.
 _NAMED = 8
@@ -99,7 +99,7 @@ def dump_object(value: Any, name: str) -> tuple[bytes, set[Any]]:
 
 def _dump(value: Any, protocol: int) -> tuple[bytes, set[Any]]:
     buffer = io.BytesIO()
-    pickler = PlainPickler(buffer, protocol)
+    pickler = RestrictedPickler(buffer, protocol)
     pickler.dump(value)
     return buffer.getvalue(), pickler.unusual
 

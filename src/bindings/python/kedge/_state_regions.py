@@ -11,8 +11,8 @@ import torch
 from . import _kedge
 from ._errors import IoError, Mismatch
 from ._memory import OPAQUE, dtype_number, is_cuda, stream_of
-from ._put_together import check_size, put_together
-from ._states import TakenApart
+from ._put_together import check_size, join_state
+from ._states import SplitState
 from ._torch_files import Part, part_at
 
 #: In each group: one line of JSON, and the pickle.
@@ -42,7 +42,7 @@ def load_bytes(engine: _kedge.Engine, regions: Regions, name: str) -> bytes:
     return torch.empty(0, dtype=torch.uint8).set_(memory).numpy().tobytes()
 
 
-def save_state(engine: _kedge.Engine, group: str, taken: TakenApart) -> list[tuple[str, int]]:
+def save_state(engine: _kedge.Engine, group: str, taken: SplitState) -> list[tuple[str, int]]:
     """Saves all that was taken apart below ``group``. Returns the names of the storages' regions, with their sizes, in the
     order of their keys."""
     storages: list[tuple[str, int]] = []
@@ -92,7 +92,7 @@ class SavedState:
 
     def load(self, map_location: Any, allow_pickle: bool, what: str = "", allow: Iterable[Any] = ()) -> Any:
         """The state, every byte checked. ``what`` it is called in errors, instead of its group."""
-        return put_together(self.pickled, self._storage, map_location, allow_pickle, what or self._group, allow)
+        return join_state(self.pickled, self._storage, map_location, allow_pickle, what or self._group, allow)
 
     def parts(self) -> list[Part]:
         """The storages, every byte checked."""

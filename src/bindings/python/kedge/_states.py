@@ -15,7 +15,7 @@ import torch
 from ._errors import InvalidArgument
 from ._memory import why_not_saved
 from ._places import walk
-from ._plain import PlainPickler, by_name
+from ._plain import RestrictedPickler, by_name
 from ._put_together import default_globals, user_globals
 from ._refused import raise_with_place, refused_in
 
@@ -101,7 +101,7 @@ def _end(tensor: torch.Tensor) -> int:
     return int(tensor.storage_offset()) + 1 + sum(steps)
 
 
-class TakenApart:
+class SplitState:
     """A pickle that torch.load reads, and the storages that it names."""
 
     def __init__(self, pickled: bytes, storages: list[Storage], unusual: set[Any]) -> None:
@@ -122,7 +122,7 @@ class _TwoTypesError(Exception):
         self.memory = memory
 
 
-class _Pickler(PlainPickler):
+class _Pickler(RestrictedPickler):
     def __init__(self, buffer: io.BytesIO, known: dict[int, Storage], is_trimming: bool) -> None:
         super().__init__(buffer, _PROTOCOL, default_globals())
         self._known = known
@@ -217,7 +217,7 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def take_apart(state: Any, name: str = "state") -> TakenApart:
+def split_state(state: Any, name: str = "state") -> SplitState:
     """Raises InvalidArgument that names what cannot be saved by its place; ``name`` is what the state is called there."""
     known: dict[int, Storage] = {}
     try:
@@ -238,7 +238,7 @@ def take_apart(state: Any, name: str = "state") -> TakenApart:
                 storage.is_whole = True
                 storage.end()
     _give_names(state, known)
-    return TakenApart(pickled, storages, unusual)
+    return SplitState(pickled, storages, unusual)
 
 
 def _pickle(state: Any, known: dict[int, Storage], is_trimming: bool) -> tuple[bytes, set[Any]]:

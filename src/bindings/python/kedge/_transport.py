@@ -39,7 +39,7 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _in_plain_words() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
@@ -99,7 +99,7 @@ class Transfer:
     def watch(self) -> None:
         """In another thread."""
         try:
-            with _in_plain_words():
+            with _explain_errors():
                 self._work.wait(timedelta(seconds=1e8))
         except BaseException as error:  # noqa: B036: raised where the engine asks
             self._failure = error
@@ -132,19 +132,19 @@ class Transport:
 
     def send(self, peer: int, tag: int, address: int, size: int) -> Transfer:
         memory = _bytes_at(address, size)
-        with _in_plain_words():
+        with _explain_errors():
             return Transfer(self._group.send([memory], peer, self._first_tag + tag), memory, self._waiter)
 
     def receive(self, peer: int, tag: int, address: int, size: int) -> Transfer:
         """From any rank if ``peer`` is -1."""
         memory = _bytes_at(address, size)
-        with _in_plain_words():
+        with _explain_errors():
             if peer == -1:
                 return Transfer(self._group.recv_anysource([memory], self._first_tag + tag), memory, self._waiter)
             return Transfer(self._group.recv([memory], peer, self._first_tag + tag), memory, self._waiter)
 
 
-def all_meet(group: Any, seconds: float) -> bool:
+def all_arrive(group: Any, seconds: float) -> bool:
     """COLLECTIVE over a group of gloo, if all ranks come; false if they do not within that time, and the group cannot be used
     any more."""
     import torch
@@ -154,7 +154,7 @@ def all_meet(group: Any, seconds: float) -> bool:
     held = torch.zeros(1, dtype=torch.uint8, device="cpu")
 
     def passed(work: Any) -> bool:
-        with _in_plain_words():
+        with _explain_errors():
             work.wait(timedelta(seconds=max(0.001, until - time.monotonic())))  # a thread may be too late to begin
         return True
 

@@ -33,7 +33,7 @@ from ._errors import Busy, Error, InvalidArgument, IoError
 from ._lightning_safe import classes
 from ._options import flat_options, with_defaults
 from ._refused import RefusalWarnings
-from ._states import TakenApart, refused, take_apart
+from ._states import SplitState, refused, split_state
 from ._values import Level
 
 __all__ = ["KedgeCheckpointIO"]
@@ -93,7 +93,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
             raise InvalidArgument("KedgeCheckpointIO does not support storage_options: give options when it is made")
         place = _local(path)
         engine = self._start() if _is_first() else None
-        taken = take_apart(checkpoint, "checkpoint")
+        taken = split_state(checkpoint, "checkpoint")
         if taken.unusual and not self._allow_pickle:
             with classes():
                 self._refusals.warn(taken.unusual, lambda: refused(checkpoint, "checkpoint", taken.unusual),
@@ -175,7 +175,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
             self._end = weakref.finalize(self, self._engine.finalize)  # at the program's end, if nobody calls teardown
         return self._engine
 
-    def _keep(self, engine: Engine, place: str, taken: TakenApart, mark: str) -> list[_torch_files.Part] | None:
+    def _keep(self, engine: Engine, place: str, taken: SplitState, mark: str) -> list[_torch_files.Part] | None:
         """Commits the state to the store. Returns its storages there if they lie in memory: the file is written from
         what was committed."""
         low, is_open = engine._engine, False

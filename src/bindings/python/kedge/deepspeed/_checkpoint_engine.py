@@ -17,7 +17,7 @@ from ._pending import Pending
 from ._reader import Reader
 from ._saving import Saving
 from ._settings import Settings, default_settings, settings_of
-from ._shared import Shared, shared_of, words_of
+from ._shared import Shared, shared_of, error_text
 
 #: After these the engine is dead: a program that is not told would go on without checkpoints.
 _ENDING = (RankFailed, Timeout)
@@ -111,8 +111,8 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
 
     def spoil(self, error: BaseException) -> None:
         """Local. This checkpoint, or the next one, is not to be committed."""
-        _log.error("rank %d: %s", self._shared.engine.rank, words_of(error))
-        kept = error if isinstance(error, Exception) else RuntimeError(words_of(error))
+        _log.error("rank %d: %s", self._shared.engine.rank, error_text(error))
+        kept = error if isinstance(error, Exception) else RuntimeError(error_text(error))
         if self._saving is None:
             self._early = self._early or kept
         else:
@@ -149,7 +149,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         try:
             saving.written.end()
         except Exception as error:
-            low.refuse(f"checkpoint {saving.place.tag}", words_of(error))
+            low.refuse(f"checkpoint {saving.place.tag}", error_text(error))
         low.commit()
         low.wait(saving.tag, Level.LOCAL)  # with device.snapshot, commit returns before
         self._is_in_memory = saving.written.is_in_memory()
@@ -164,7 +164,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         """COLLECTIVE while a checkpoint is pending, and then of one small message. The same answer on all ranks: None until
         the checkpoint is complete on all. DeepSpeed then calls commit and names it in the file latest. A failure is
         logged, on rank 0, and the answer remains None."""
-        self._secure_or_log()
+        self._commit_decoupled_or_log()
         pending = self._pending
         if pending is None:
             return None
@@ -182,7 +182,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
     def finish(self) -> None:
         """COLLECTIVE. Waits until what is pending is complete, and names it in the file latest. A failure is logged, on
         rank 0; raises only what ends the engine."""
-        self._secure_or_log()
+        self._commit_decoupled_or_log()
         pending = self._pending
         if pending is None or not (pending.is_complete or self._settle(pending, waits=True)):
             return
@@ -197,12 +197,12 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
 
     def cleanup(self) -> None:
         """COLLECTIVE, as DeepSpeedEngine.destroy is. Finishes what is pending; never raises."""
-        if not self._settings.decoupled or not self._shared.is_of_now():
+        if not self._settings.decoupled or not self._shared.is_current():
             return
         try:
             self.finish()
         except Error as error:
-            _log.error("rank %d: %s", self._shared.engine.rank, words_of(error))
+            _log.error("rank %d: %s", self._shared.engine.rank, error_text(error))
 
     def drain(self) -> None:
         """COLLECTIVE. Before files are looked at: what this engine, or another, has left pending or open ends."""
@@ -223,7 +223,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
                 "the cause, and the next save_checkpoint may succeed", pending.info.tag, error)  # fmt: skip
             return False
 
-    def _secure_or_log(self) -> None:
+    def _commit_decoupled_or_log(self) -> None:
         """COLLECTIVE. Secures what DeepSpeed has saved, where nobody expects that this fails."""
         saving = self._saving
         if saving is None or not self._settings.decoupled:

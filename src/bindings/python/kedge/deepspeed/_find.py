@@ -54,7 +54,7 @@ def attributes_of(place: Place, is_latest: bool) -> dict[str, Any]:
     return {_DIRECTORY: place.directory, _TAG: place.tag, _LATEST: int(is_latest)}
 
 
-class _Asked(NamedTuple):
+class _Query(NamedTuple):
     place: Place
     latest: str | None  #: what the file latest says
     latest_ns: int  #: when it was written
@@ -64,7 +64,7 @@ class _Asked(NamedTuple):
 def find(shared: Shared, directory: str, tag: str | None) -> Place | None:
     """COLLECTIVE. Opens the checkpoint, and returns its place as this rank names it; None if Kedge has none, or a newer one
     lies in DeepSpeed's own files only."""
-    asked: _Asked = shared.from_root(lambda: _asked(directory, tag))
+    asked: _Query = shared.from_root(lambda: _asked(directory, tag))
     try:
         found = _open(shared, asked, tag)
         if found is None:
@@ -82,14 +82,14 @@ def find(shared: Shared, directory: str, tag: str | None) -> Place | None:
     return None if found is None else Place(directory, found)
 
 
-def _open(shared: Shared, asked: _Asked, tag: str | None) -> str | None:
+def _open(shared: Shared, asked: _Query, tag: str | None) -> str | None:
     """COLLECTIVE. Opens this tag, or the newest; returns the tag."""
     if tag is None:
         return _find_newest(shared, asked)
     return tag if shared.low.open(tag_of(asked.place), False) is not None else None
 
 
-def _former_directory(shared: Shared, asked: _Asked) -> str | None:
+def _former_directory(shared: Shared, asked: _Query) -> str | None:
     """COLLECTIVE. The directory's former path, before it was moved, of which there
     are checkpoints. None: there are none that could be meant. Raises NotFound if it cannot be said what is meant: a program
     that found nothing would begin at zero, and its next save would drop what there is."""
@@ -147,7 +147,7 @@ def _not_here(here: str, others: list[str], missing: list[str]) -> str:
     )
 
 
-def _find_newest(shared: Shared, asked: _Asked) -> str | None:
+def _find_newest(shared: Shared, asked: _Query) -> str | None:
     """COLLECTIVE. Opens Kedge's newest, or what the file latest names if that is younger; returns the tag."""
     low = shared.low
     opened = low.open("latest", False)
@@ -185,7 +185,7 @@ def _warn(shared: Shared, *words: Any) -> None:
         _log.warning(*words)
 
 
-def _asked(directory: str, tag: str | None) -> _Asked:
+def _asked(directory: str, tag: str | None) -> _Query:
     latest, latest_ns = None, 0
     path = Place(directory, "").latest
     try:
@@ -199,7 +199,7 @@ def _asked(directory: str, tag: str | None) -> _Asked:
     if latest is not None and not _NAME.fullmatch(latest):
         _log.warning("%s does not name a checkpoint: the file is damaged; looking for Kedge's newest checkpoint", path)
         latest, latest_ns = None, 0
-    return _Asked(Place(os.path.realpath(directory), tag or ""), latest, latest_ns, _files(directory, tag or latest))
+    return _Query(Place(os.path.realpath(directory), tag or ""), latest, latest_ns, _files(directory, tag or latest))
 
 
 def _files(directory: str, tag: str | None) -> str:
@@ -219,7 +219,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
     return entry.is_file() and entry.name.endswith(".pt") and not entry.name.startswith(BESIDE)
 
 
-def _matches(info: dict[str, Any], asked: _Asked) -> bool:
+def _matches(info: dict[str, Any], asked: _Query) -> bool:
     attributes = info["attributes"]
     return bool(attributes.get(_DIRECTORY) == asked.place.directory and attributes.get(_LATEST) == 1)
 

@@ -71,7 +71,7 @@ def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
             saved = original(self, *arguments, **named)
         except Exception as error:
             if engine.is_saving() and engine.is_decoupled() and original.__name__ == "save_checkpoint":
-                _meet_the_others()
+                _wait_for_all_ranks()
             engine.give_up(error)
             raise
         except BaseException as error:  # KeyboardInterrupt: the others may be anywhere
@@ -85,7 +85,7 @@ def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
     return save
 
 
-def _meet_the_others() -> None:
+def _wait_for_all_ranks() -> None:
     """In the barrier at the end of save_checkpoint, where those wait that did not fail; a commit would have stopped them
     before it."""
     try:

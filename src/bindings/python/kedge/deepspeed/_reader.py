@@ -13,7 +13,7 @@ from . import _safe
 from ._find import Place, find
 from ._saving import beside, stand_in
 from ._settings import Settings
-from ._shared import Shared, words_of
+from ._shared import Shared, error_text
 
 _log = logging.getLogger("kedge.deepspeed")
 
@@ -53,7 +53,7 @@ class Reader:
             self._shared.together(lambda: self._lay_out(whole))
         except Exception as error:
             self._loading = None
-            self._close_quietly(words_of(error))
+            self._close_quietly(error_text(error))
             raise
         return mine.tag
 
@@ -103,7 +103,7 @@ class Reader:
         loading, self._loading = self._loading, None
         if loading is not None:
             if error is not None:
-                self._close_quietly(words_of(error))
+                self._close_quietly(error_text(error))
             else:
                 self._shared.low.close()
             return

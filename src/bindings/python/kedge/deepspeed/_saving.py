@@ -10,7 +10,7 @@ from typing import Any
 from .. import _torch_files
 from .._contents import REFUSED_FILE, Written
 from .._refused import RefusalWarnings
-from .._states import refused, take_apart
+from .._states import refused, split_state
 from . import _safe
 from ._find import BESIDE, Place
 
@@ -39,7 +39,7 @@ class Saving:
     def add(self, state: Any, path: str, is_in_memory: bool) -> None:
         """Copies the state. ``is_in_memory``: the store is, so that the file can be written from it after the commit."""
         called = os.path.basename(path)
-        taken = take_apart(state, called)
+        taken = split_state(state, called)
         if taken.unusual and self._refusals is not None:
             with _safe.classes():
                 self._refusals.warn(taken.unusual, lambda: refused(state, called, taken.unusual),

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from .. import _kedge
 from .._engine import Engine
 from .._errors import BadState, Error, RankFailed, from_failure
-from .._transport import all_meet, reason_of
+from .._transport import all_arrive, reason_of
 from ..communicators import EXIT_WAIT_S, Ranks, mpi, torch_distributed
 from ._settings import Settings
 
@@ -62,7 +62,7 @@ class Shared:
         """The private kedge._kedge.Engine."""
         return self.engine._engine
 
-    def is_of_now(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the processes that it was made with are still connected."""
         is_rank = self._process == os.getpid()  # and not a child that was forked
         return is_rank and bool(dist.is_initialized()) and dist.group.WORLD is self._world
@@ -74,10 +74,10 @@ class Shared:
         ended: Any = _Ended()
         self.engine._engine = ended
 
-    def all_come(self) -> bool:
+    def all_arrive(self) -> bool:
         """COLLECTIVE, if all ranks end their programs; if not, the others may be in any call. By messages: a barrier of gloo
         waits as long as the group allows, in a thread that the process then cannot end."""
-        return all_meet(self._group, EXIT_WAIT_S)
+        return all_arrive(self._group, EXIT_WAIT_S)
 
     def from_root(self, look: Callable[[], Any]) -> Any:
         """COLLECTIVE. Returns what rank 0 finds; the others do not look: thousands would at one directory. Raises on
@@ -90,7 +90,7 @@ class Shared:
                 held[1] = look()
             except Exception as raised:
                 error = raised
-                held[0] = _code(raised), words_of(raised)
+                held[0] = _code(raised), error_text(raised)
         with _translated():
             dist.broadcast_object_list(held, src=0, group=self._group)
         if held[0] is not None:
@@ -113,7 +113,7 @@ class Shared:
 
     def agree(self, error: Exception | None, value: Any = None) -> list[Any]:
         """COLLECTIVE. All ranks' values. Raises on all ranks if one has an error."""
-        answers = self.from_all((error and (_code(error), words_of(error)), value))
+        answers = self.from_all((error and (_code(error), error_text(error)), value))
         for rank, (failure, _) in enumerate(answers):
             if failure:
                 raise _failure(rank, *failure) from error
@@ -138,7 +138,7 @@ class Shared:
             self.engine.finalize()
 
 
-def words_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """For the other ranks."""
     text = error.message if isinstance(error, Error) else str(error)
     return text if isinstance(error, (Error, OSError)) else f"{type(error).__name__}: {text}".removesuffix(": ")
@@ -184,7 +184,7 @@ def shared_of(settings: Settings) -> Shared:
         _shared.clear()  # of the parent: only it may use them
         _process = os.getpid()
     found = _shared.get(settings.options)
-    if found is None or not found.is_of_now():
+    if found is None or not found.is_current():
         if found is not None:
             _shared.pop(settings.options).drop()
         if not _shared:
@@ -204,7 +204,7 @@ def finalize() -> None:
                      "is checkpointed by Kedge")  # fmt: skip
     while _shared:
         _, shared = _shared.popitem()
-        if shared.is_of_now():
+        if shared.is_current():
             shared.end()
         else:
             _log.warning("torch.distributed ended before kedge.deepspeed.finalize(): the newest checkpoint is in the stores "
@@ -223,7 +223,7 @@ def _at_exit() -> None:
     if hasattr(sys, "last_value") or os.getpid() != _process:
         return
     # A rank that exits early, by sys.exit or after an error that it logged, cannot be told here: so all ranks meet first.
-    if all(shared.all_come() for shared in _shared.values() if shared.is_of_now()):
+    if all(shared.all_arrive() for shared in _shared.values() if shared.is_current()):
         finalize()
         return
     _log.warning("rank %d ends, and the other ranks did not within %g s: its engine is left as it is; the newest checkpoint is in "

@@ -1,0 +1,188 @@
+#include "drain/stores_content.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "store/inspect.hpp"
+#include "store/location.hpp"
+#include "store/run_directory.hpp"
+#include "store/store_removal.hpp"
+
+namespace kedge::drain {
+namespace {
+
+constexpr std::string_view kNode = "{node}";
+
+/// Nodes of consecutive ranks: which of them a process sees does not depend on the process.
+bool sees_all_nodes(const engine::Environment& environment, const Options& options) {
+  return environment.node.empty() && options.topology.ranks_per_node != 0;
+}
+
+/// Directories that `path` names with any node in it.
+std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::string& path) {
+  const std::size_t at = path.find(kNode);
+  if (at == std::string::npos) return {path};
+  const std::size_t begin = path.rfind('/', at) + 1;  // 0 if there is none
+  const std::size_t end = std::min(path.find('/', at), path.size());
+  const std::string parent = begin == 0 ? "." : path.substr(0, begin);
+  const std::string pattern = path.substr(begin, end - begin);
+  std::vector<std::string> found;
+  if (!file_system.status(parent)) return found;
+  for (const std::string& name : file_system.list(parent)) {
+    if (!matches_node_pattern(name, pattern)) continue;
+    for (std::string& one : with_any_node(file_system, fs::join(parent, name) + path.substr(end))) {
+      found.push_back(std::move(one));
+    }
+  }
+  return found;
+}
+
+/// In which stores lie side by side.
+std::vector<std::string> roots(const engine::Environment& environment, const Options& options) {
+  const std::string& configured = options.store.path;
+  if (configured.empty()) return environment.store_candidates;
+  if (sees_all_nodes(environment, options)) return with_any_node(*environment.file_system, configured);
+  return {store::expand_node(configured, engine::node_name(environment, options, 0))};
+}
+
+class Look {
+ public:
+  Look(const engine::Environment& environment, const Options& options, std::string_view run,
+       const persist::RunRecord& record)
+      : environment_(environment), options_(options), run_(run), record_(record) {}
+
+  StoresContent operator()() {
+    std::set<std::string> seen;
+    for (const std::string& root : roots(environment_, options_)) {
+      if (!files().status(root)) continue;
+      const std::string canonical = files().canonical(root);
+      if (!seen.insert(canonical).second) continue;
+      for (const std::string& name : files().list(canonical)) {
+        if (is_of_run(name)) take(fs::join(canonical, name));
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] fs::FileSystem& files() const { return *environment_.file_system; }
+
+  /// By its name: another node's is not looked at.
+  [[nodiscard]] bool is_of_run(const std::string& name) const {
+    const std::size_t at = name.find('@');
+    const bool is_another_nodes = !sees_all_nodes(environment_, options_) && !environment_.node.empty() &&
+                                  at != std::string::npos && name.substr(at + 1) != environment_.node;
+    return !is_another_nodes &&
+           store::is_directory_of(name.substr(0, at), files().user(), {}, std::string(run_), record_.prefix_id);
+  }
+
+  /// A start here would not look into it.
+  [[nodiscard]] bool is_beyond_reach(const std::string& directory) const {
+    const bool names_nodes = sees_all_nodes(environment_, options_) || !environment_.node.empty();
+    return !names_nodes && directory.substr(directory.rfind('/') + 1).find('@') != std::string::npos;
+  }
+
+  void take(const std::string& directory) {
+    if (!store::is_private(files(), directory)) return;
+    const store::StoreContent content = store::content_of_store(files(), directory);
+    if (content.record.run_id != record_.run_id || content.record.prefix_id != record_.prefix_id) return;
+    if (is_beyond_reach(directory)) {
+      throw Error(Failure{ErrorCode::invalid_argument,
+                          "this store is of a job whose nodes had names of their own (topology.ranks_per_node or "
+                          "KEDGE_NODE); run this with the job's options and environment",
+                          -1, directory, 0});
+    }
+    found_.stores.push_back(directory);
+    std::ranges::copy(content.dead_starts, std::back_inserter(found_.dead_starts));
+    if (found_.used_by.empty()) found_.used_by = content.used_by;
+    for (const StoredContainer& one : containers_in(environment_.file_system, directory, record_.run_id)) {
+      found_.containers.push_back(one);
+    }
+    found_.outputs.merge(outputs_in(environment_.file_system, directory, record_.run_id));
+  }
+
+  const engine::Environment& environment_;
+  const Options& options_;
+  std::string_view run_;
+  const persist::RunRecord& record_;
+  StoresContent found_;
+};
+
+/// A copy of another rank's container shows the commit, and whose node this was, where the rank's own cannot be read.
+void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vector<StoredContainer>& found) {
+  for (const store::FileName& name : here.list()) {
+    if (name.kind != store::FileKind::parity) continue;
+    const store::Inspection one = store::inspect(here, name, run_id, Verify::headers);
+    if (!one.held.intact || !one.held.copied) continue;
+    const CommitHead& commit = *one.held.copied;
+    const auto is_seen = [&](const StoredContainer& other) {
+      return other.generation == commit.generation && other.logical_rank == name.logical_rank.value;
+    };
+    if (std::ranges::any_of(found, is_seen)) continue;
+    found.push_back(
+        {commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation, commit.is_output});
+  }
+}
+
+}  // namespace
+
+std::vector<StoredContainer> containers_in(const std::shared_ptr<fs::FileSystem>& file_system,
+                                           const std::string& directory, const Id128& run_id) {
+  const store::RunDirectory here(file_system, directory);
+  std::vector<StoredContainer> found;
+  for (const store::FileName& name : here.list()) {
+    if (name.kind != store::FileKind::container) continue;
+    const store::Inspection one = store::inspect(here, name, run_id, Verify::headers);
+    if (!one.held.superblock || !one.held.intact) continue;
+    const CommitHead& commit = one.held.superblock->commit;
+    found.push_back(
+        {commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation, commit.is_output});
+  }
+  add_copies(here, run_id, found);
+  return found;
+}
+
+std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& file_system,
+                                        const std::string& directory, const Id128& run_id) {
+  const store::RunDirectory here(file_system, directory);
+  std::map<std::uint64_t, Tag> found;
+  for (const store::FileName& name : here.list()) {
+    if (name.kind != store::FileKind::container && name.kind != store::FileKind::parity) continue;
+    const store::ScannedFile held = store::inspect(here, name, run_id, Verify::headers).held;
+    if (!held.intact) continue;
+    const CommitHead* commit = held.superblock ? &held.superblock->commit : held.copied ? &*held.copied : nullptr;
+    if (commit != nullptr && commit->is_output) found[commit->generation] = commit->tag;
+  }
+  return found;
+}
+
+std::vector<Tag> tags_of(const std::map<std::uint64_t, Tag>& outputs, const std::set<std::uint64_t>& generations) {
+  std::vector<Tag> tags;
+  for (const auto& [generation, tag] : outputs) {
+    if (generations.contains(generation) && std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
+  }
+  return tags;
+}
+
+std::string node_of(const engine::Environment& environment) {
+  const std::string& machine = environment.machine;
+  return environment.node.empty() ? machine.substr(machine.rfind('/') + 1) : environment.node;
+}
+
+bool matches_node_pattern(std::string_view name, std::string_view pattern) {
+  const std::size_t at = pattern.find(kNode);
+  if (at == std::string_view::npos) return name == pattern;
+  const std::string_view before = pattern.substr(0, at);
+  const std::string_view after = pattern.substr(at + kNode.size());
+  return name.size() > before.size() + after.size() && name.starts_with(before) && name.ends_with(after);
+}
+
+StoresContent find_stores_content(const engine::Environment& environment, const Options& options, std::string_view run,
+                                  const persist::RunRecord& record) {
+  return Look(environment, options, run, record)();
+}
+
+}  // namespace kedge::drain

@@ -1,0 +1,73 @@
+#include "engine/commit_markers.hpp"
+
+#include "base/attempt.hpp"
+
+namespace kedge::engine {
+
+void CommitMarkers::note(const Id128& commit_id) {
+  if (!noted_.in_store) {
+    const auto failure = attempt([&] { node_records_.mark_commit(run_id_); });
+    noted_.in_store = !failure.has_value();
+    if (failure) {
+      log_.warning(
+          "the node-local store could not record that a commit exists (will retry at the next commit or open): " +
+          to_string(*failure));
+    }
+  }
+  record_store();
+  if (noted_.on_prefix) return;
+  const auto failure = group_.try_on_all_ranks([&] {
+    if (run_records_ != nullptr) run_records_->mark_first_commit(commit_id);
+  });
+  noted_.on_prefix = !failure.has_value();
+  if (!failure) {
+    said_.reset();
+    return;
+  }
+  if (failure->code == ErrorCode::busy) throw Error(*failure);
+  if (group_.is_root() && std::exchange(said_, failure->code) != failure->code) {
+    log_.warning("the prefix could not record that a commit exists (will retry at the next commit or open): " +
+                 to_string(*failure));
+  }
+}
+
+/// Local, once. A later start that uses other stores says where the newest checkpoints were; without it, it says less.
+void CommitMarkers::record_store() {
+  if (run_records_ == nullptr || !noted_.in_store || noted_.store_recorded) return;
+  noted_.store_recorded = true;
+  const auto failure = attempt([&] { run_records_->record_store(node_records_.directory()); });
+  if (!failure || failure->code == ErrorCode::busy) return;
+  log_.warning("the prefix could not record where the node-local store is: " + to_string(*failure));
+}
+
+void CommitMarkers::store_lost() {
+  if (!std::exchange(noted_.in_store, false)) return;
+  noted_.in_store = !attempt([&] { node_records_.mark_commit(run_id_); });
+}
+
+bool CommitMarkers::is_marked_damaged() {
+  if (!damaged_) (void)attempt([&] { damaged_ = node_records_.is_marked_damaged(); });
+  return damaged_.value_or(false);
+}
+
+void CommitMarkers::note_damage(const std::string& what) {
+  damaged_ = true;
+  (void)attempt([&] { node_records_.note_damage(what); });
+}
+
+void CommitMarkers::mark_committed(const Id128& commit_id) {
+  note(commit_id);
+  if (!is_marked_damaged()) return;
+  damaged_ = false;
+  (void)attempt([&] { node_records_.clear_damaged(); });
+}
+
+void CommitMarkers::forget() {
+  group_.together([&] {
+    node_records_.remove_commit_marker();
+    if (run_records_ != nullptr) run_records_->remove_commit_markers();
+  });
+  noted_.on_prefix = noted_.in_store = false;
+}
+
+}  // namespace kedge::engine

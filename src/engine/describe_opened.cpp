@@ -1,0 +1,35 @@
+#include "engine/describe_opened.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace kedge::engine {
+
+std::string describe_opened(const recovery::Opened& opened, double age_s, double took_s) {
+  const CommitHead& commit = opened.commit;
+  const recovery::RecoveryTotals& totals = opened.totals;
+  std::string recovered;
+  const auto add = [&](std::uint64_t containers, std::string_view how) {
+    if (containers != 0) recovered += compose(", {} {}", containers, how);
+  };
+  add(totals.moved, "moved");
+  add(totals.rebuilt, "rebuilt");
+  add(totals.fetched, "fetched");
+  if (totals.bytes != 0) recovered += compose(" ({})", human_bytes(totals.bytes));
+  return compose("opened {} (generation {}, {} old): {} containers in place{}; {} in all, took {}", commit.tag,
+                 commit.generation, human_seconds(std::max(age_s, 0.0)),
+                 commit.world_size - totals.moved - totals.rebuilt - totals.fetched, recovered,
+                 human_bytes(opened.total_bytes), human_seconds(took_s));
+}
+
+std::string describe_opened(const std::string& prefix, const CommitHead& commit, std::uint64_t total_bytes,
+                            double took_s) {
+  return compose("opened {} (generation {}) from {} as the starting point of this run: {} containers, {}, took {}",
+                 commit.tag, commit.generation, prefix, commit.world_size, human_bytes(total_bytes),
+                 human_seconds(took_s));
+}
+
+}  // namespace kedge::engine

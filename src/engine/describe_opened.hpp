@@ -1,0 +1,19 @@
+// Log lines for a checkpoint that was opened.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kedge/types.hpp"
+#include "recovery/recovery.hpp"
+
+namespace kedge::engine {
+
+/// Pure. Line for a checkpoint of this run: where its containers came from.
+[[nodiscard]] std::string describe_opened(const recovery::Opened& opened, double age_s, double took_s);
+
+/// Pure. Line for a checkpoint of another run, on this prefix.
+[[nodiscard]] std::string describe_opened(const std::string& prefix, const CommitHead& commit,
+                                          std::uint64_t total_bytes, double took_s);
+
+}  // namespace kedge::engine

@@ -1,0 +1,27 @@
+#include "engine/scavenged_warning.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/shell_word.hpp"
+#include "base/text.hpp"
+#include "persist/prefix_runs.hpp"
+
+namespace kedge::engine {
+
+void warn_of_scavenged_stores(const Setup& setup, const Started& started, const std::string& prefix) {
+  if (setup.environment.is_drain) return;
+  const std::string copies = persist::scavenge_directory(started.prefix.records->directory());
+  std::vector<std::string> names;
+  (void)attempt([&] { names = setup.environment.file_system->list(copies); });
+  if (std::ranges::none_of(names, [](const std::string& name) { return name.starts_with(persist::kScavengedNode); }))
+    return;
+  setup.log.warning(
+      compose("stores of an earlier start were copied to {} (kedge scavenge) and have not been flushed: they may have "
+              "newer checkpoints than this start finds. To use them, end this job and run kedge scavenge --finish {} "
+              "--run {}",
+              copies, shell_word(prefix), started.run.name));
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,144 @@
+#include "persist/prefix_retention.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+
+namespace kedge::persist {
+namespace {
+
+/// An older one must not go for one that no open would take.
+bool is_recoverable(PrefixStorage& prefix_storage, RunRecords& records, const TagEntry& entry) {
+  if (records.is_discarded(entry.commit.id)) return false;
+  bool is_it = false;
+  const auto failure = attempt([&] { is_it = prefix_storage.read(entry.directory).commit.id == entry.commit.id; });
+  return !failure && is_it;
+}
+
+constexpr std::uint64_t kLookedAtEachTime = 4;  // an older one, once found good, is trusted until the next start
+
+/// How many of the newest stay: `keep` recoverable ones, with what lies between them.
+std::size_t number_kept(PrefixStorage& prefix_storage, RunRecords& records, PrefixCommitList& history,
+                        const PrefixRetention& retention) {
+  const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
+  if (entries.size() <= retention.keep) return entries.size();
+  std::uint64_t counted = 0;
+  std::size_t at = 0;
+  for (; at < entries.size() && counted < retention.keep; ++at) {
+    const TagEntry& entry = entries[at];
+    if (entry.pinned || entry.commit.is_output || retention.unrecoverable.contains(entry.commit.id)) continue;
+    const bool known = counted >= kLookedAtEachTime && history.is_known_good(entry.commit.id);
+    if (!known && !is_recoverable(prefix_storage, records, entry)) continue;
+    history.mark_good(entry.commit.id);
+    ++counted;
+  }
+  return at;
+}
+
+/// A removal that failed may have come as far as the manifest.
+bool is_still_there(PrefixStorage& prefix_storage, const TagEntry& entry) {
+  bool is_there = false;
+  (void)attempt([&] { is_there = prefix_storage.is_published(entry.directory); });
+  return is_there;
+}
+
+}  // namespace
+
+std::vector<TagEntry> own_commits(PrefixStorage& prefix_storage, const Id128& run_id) {
+  std::vector<TagEntry> own = prefix_storage.list().entries;
+  std::erase_if(own,
+                [&](const TagEntry& entry) { return entry.commit.run_id != run_id || !prefix_storage.is_own(entry); });
+  return own;
+}
+
+const std::vector<TagEntry>& PrefixCommitList::of_run(PrefixStorage& prefix_storage, const Id128& run_id) {
+  if (!entries_) entries_ = own_commits(prefix_storage, run_id);
+  return *entries_;
+}
+
+void PrefixCommitList::published(const TagEntry& entry) {
+  if (!entries_) return;
+  retracted(entry.commit.id);  // the commit may have been flushed before
+  mark_good(entry.commit.id);
+  const auto older = [&](const TagEntry& other) { return is_newer(entry.commit, other.commit); };
+  entries_->insert(std::ranges::find_if(*entries_, older), entry);
+}
+
+void PrefixCommitList::retracted(const Id128& commit_id) {
+  good_.erase(commit_id);
+  if (entries_) std::erase_if(*entries_, [&](const TagEntry& entry) { return entry.commit.id == commit_id; });
+}
+
+void PrefixCommitList::mark_pinned(const Id128& commit_id) {
+  if (!entries_) return;
+  for (TagEntry& entry : *entries_) {
+    if (entry.commit.id == commit_id) entry.pinned = true;
+  }
+}
+
+Retained retract_old_commits(PrefixStorage& prefix_storage, RunRecords& records, PrefixCommitList& history,
+                             const PrefixRetention& retention, const fs::ShouldStop& enough) {
+  Retained retained;
+  if (retention.keep == 0) return retained;
+  std::optional<Failure> first;
+  std::set<Id128> failed;
+  std::set<Id128> pinned;
+  retained.failure = attempt([&] {
+    const std::size_t kept = number_kept(prefix_storage, records, history, retention);
+    const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
+    // One that cannot be removed does not keep the others: it is tried again after them.
+    for (const bool stuck : {false, true}) {
+      for (std::size_t at = entries.size(); at > kept; --at) {
+        const TagEntry& entry = entries[at - 1];
+        if (history.is_stuck(entry.commit.id) != stuck || entry.pinned || entry.commit.is_output) continue;
+        if (retention.spared.contains(entry.commit.id)) continue;
+        if (enough && enough()) {
+          retained.left = at - kept;
+          return;
+        }
+        if (prefix_storage.is_pinned(entry.directory)) {
+          pinned.insert(entry.commit.id);
+          continue;
+        }
+        const auto failure = attempt([&] { prefix_storage.retract(entry); });
+        if (!failure || !is_still_there(prefix_storage, entry)) retained.removed.push_back(entry);
+        if (!failure) continue;
+        if (failure->code == ErrorCode::busy) throw Error(*failure);
+        if (!first) first = failure;
+        failed.insert(entry.commit.id);
+      }
+    }
+  });
+  for (const Id128& commit_id : pinned) history.mark_pinned(commit_id);
+  for (const Id128& commit_id : failed) history.mark_stuck(commit_id);
+  if (!retained.failure) retained.failure = first;
+  for (const TagEntry& entry : retained.removed) history.retracted(entry.commit.id);
+  return retained;
+}
+
+std::uint64_t removable_bytes(PrefixStorage& prefix_storage, RunRecords& records, PrefixCommitList& history,
+                              const PrefixRetention& retention) {
+  const std::size_t kept = number_kept(prefix_storage, records, history, retention);
+  std::uint64_t bytes = 0;
+  const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
+  for (std::size_t at = kept; at < entries.size(); ++at) {
+    const TagEntry& entry = entries[at];
+    if (entry.pinned || entry.commit.is_output) continue;
+    if (!retention.spared.contains(entry.commit.id)) bytes += entry.total_bytes;
+  }
+  return bytes;
+}
+
+void set_pinned(PrefixStorage& prefix_storage, RunRecords& records, const Id128& run_id, const Tag& tag, bool pinned) {
+  for (const TagEntry& entry : own_commits(prefix_storage, run_id)) {
+    if (entry.commit.tag == tag && !records.is_discarded(entry.commit.id))
+      return prefix_storage.set_pinned(entry, pinned);
+  }
+  throw Error(Failure{ErrorCode::not_found,
+                      compose("no commit '{}' of this run is on the prefix; wait(tag, Level::persistent) first", tag),
+                      -1, prefix_storage.where(), 0});
+}
+
+}  // namespace kedge::persist

@@ -1,0 +1,116 @@
+#include "persist/start_markers.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <span>
+
+#include "base/attempt.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "commits/head_check.hpp"
+#include "persist/record_json.hpp"
+
+namespace kedge::persist {
+namespace {
+
+// No start of ours can have had a larger one, and all would be refused after it.
+constexpr std::uint64_t kNumberMax = commits::kGenerationMax / commits::kGenerationsPerIncarnation - kIncarnationTries;
+constexpr std::uint64_t kNoteBytesMax = 65536;
+
+int number_in(const Json& content, const char* key) {
+  const auto found = content.find(key);
+  return found != content.end() && found->is_number_integer() ? found->get<int>() : -1;
+}
+
+std::optional<PreviousStart> parse_note(const std::string& text) {
+  const Json content = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!content.is_object()) return std::nullopt;
+  PreviousStart start;
+  start.launch_info.launch = bytes_in(content, "launch");
+  start.launch_info.first = number_in(content, "first_process");
+  start.launch_info.launched = number_in(content, "processes");
+  start.launch_info.ranks = number_in(content, "ranks");
+  start.launch_info.array_task = bytes_in(content, "array_task");
+  start.launch_info.communicator = bytes_in(content, "communicator");
+  start.launch_info.id = parse_id(text_in(content, "id").value_or("")).value_or(Id128{});
+  return start;
+}
+
+std::optional<PreviousStart> read_note(fs::FileSystem& file_system, const std::string& directory,
+                                       std::uint64_t number) {
+  std::optional<PreviousStart> found;
+  (void)attempt([&] {
+    const auto file = file_system.open(fs::join(directory, compose("{}{}", kTakenMarker, number)), fs::Access::read);
+    std::string text(std::min<std::uint64_t>(file->status().size_bytes, kNoteBytesMax), '\0');
+    file->read(0, std::as_writable_bytes(std::span(text)));
+    found = parse_note(text);
+  });
+  if (found) found->incarnation = number;
+  return found;
+}
+
+std::vector<std::uint64_t> numbers_among(const std::vector<std::string>& names, std::string_view kind) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kind)) continue;
+    std::uint64_t number = 0;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
+    const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
+    if (is_number && number <= kNumberMax) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::string taken_marker_text(const LaunchInfo& launch_info) {
+  const Json content = {{"launch", bytes_json(launch_info.launch)},
+                        {"first_process", launch_info.first},
+                        {"processes", launch_info.launched},
+                        {"ranks", launch_info.ranks},
+                        {"array_task", bytes_json(launch_info.array_task)},
+                        {"communicator", bytes_json(launch_info.communicator)},
+                        {"id", to_string(launch_info.id)}};
+  return content.dump() + "\n";
+}
+
+std::vector<std::uint64_t> marker_numbers(fs::FileSystem& file_system, const std::string& directory,
+                                          std::string_view kind) {
+  return numbers_among(file_system.list(directory), kind);
+}
+
+void mark_ended(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number) {
+  if (!file_system.status(fs::join(directory, compose("{}{}", kBegunMarker, number)))) return;
+  // Where it is lost, somebody has to look again.
+  (void)file_system.create(fs::join(directory, compose("{}{}", kEndedMarker, number)), 0644);
+}
+
+bool has_ended(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number) {
+  return file_system.status(fs::join(directory, compose("{}{}", kEndedMarker, number))).has_value();
+}
+
+std::optional<PreviousStart> previous_start(fs::FileSystem& file_system, const std::string& directory,
+                                            std::uint64_t incarnation, const std::string& launch) {
+  const std::vector<std::string> names = file_system.list(directory);
+  const auto has_marker = [&](std::uint64_t number, std::string_view kind) {
+    return std::ranges::binary_search(names, compose("{}{}", kind, number));  // a listing is sorted
+  };
+  std::vector<std::uint64_t> taken = numbers_among(names, kTakenMarker);
+  std::ranges::sort(taken, std::greater<>());
+  for (const std::uint64_t number : taken) {
+    if (number >= incarnation || has_marker(number, kDrainMarker) || has_marker(number, kWithdrawnMarker)) continue;
+    auto found = read_note(file_system, directory, number);
+    if (has_marker(number, kBegunMarker) || (found && !launch.empty() && found->launch_info.launch == launch))
+      return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<PreviousStart> newest_start(fs::FileSystem& file_system, const std::string& directory,
+                                          const std::string& launch) {
+  return previous_start(file_system, directory, kNumberMax + 1, launch);
+}
+
+}  // namespace kedge::persist

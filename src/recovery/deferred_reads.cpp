@@ -1,0 +1,50 @@
+#include "recovery/deferred_reads.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace kedge::recovery {
+namespace {
+
+using store::FileKind;
+
+/// Local. The kinds of which the orders make this process write a file.
+std::set<FileKind> written_kinds(int rank, store::NodeStore& store, const Orders& orders) {
+  std::set<FileKind> written;
+  for (const MoveOrder& move : orders.moves) {
+    if (move.to == rank) written.insert(move.kind);
+  }
+  for (const SetOrder& order : orders.sets) {
+    const std::uint32_t me = order.set.position;
+    if (!store.has(FileKind::descriptor, order.set.members[me].logical_rank, order.key())) {
+      written.insert(FileKind::descriptor);
+    }
+    if (order.rebuild && !order.present.container[me]) written.insert(FileKind::container);
+    if (order.rebuild && !order.present.parity[me]) written.insert(FileKind::parity);
+  }
+  if (!orders.fetches.empty()) written.insert(FileKind::container);
+  return written;
+}
+
+}  // namespace
+
+DeferredReads plan_deferred_reads(const comm::Group& group, store::NodeStore& store, const Candidate& chosen,
+                                  const Orders& orders, bool loads) {
+  if (chosen.rebuilt == 0 && !loads) return {};
+  const auto written = written_kinds(group.rank(), store, orders);
+  const bool overwrites =
+      std::ranges::any_of(written, [&](FileKind kind) { return store.begin_would_overwrite(kind); });
+  if (group.any(overwrites)) return {};
+  DeferredReads later;
+  const store::FileKey container{chosen.commit.id, {}};
+  later.own_container = loads;
+  if (loads) later.files.push_back(container);
+  for (const SetOrder& order : orders.sets) {
+    if (!order.rebuild) continue;
+    if (!loads) later.files.push_back(container);
+    later.files.push_back(order.key());
+  }
+  return later;
+}
+
+}  // namespace kedge::recovery

@@ -1,0 +1,45 @@
+// Commits of a run on the prefix, as far as they are needed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "commits/ledger.hpp"
+#include "kedge/error.hpp"
+#include "kedge/selection.hpp"
+#include "persist/prefix_storage.hpp"
+#include "persist/run_records.hpp"
+#include "recovery/agreement.hpp"
+#include "recovery/found_tag.hpp"
+
+namespace kedge::recovery {
+
+struct PrefixSurvey {
+  std::vector<FoundTag> tags;            ///< newest first
+  std::vector<std::uint8_t> persistent;  ///< by the candidates of the stores: it is there too
+  std::uint64_t highest_generation = 0;
+  bool commits_exist = false;
+  std::vector<std::string> warnings;
+  std::optional<Failure> failure = {};  ///< why `tags` are not known, though the prefix could be listed
+};
+
+/// Input of survey_prefix.
+struct PrefixQuery {
+  Id128 run_id;
+  std::uint32_t world_size = 0;
+  Trust trust = Trust::self;
+  std::span<const Candidate> in_stores;  ///< newest first
+  const Selection& selection;
+  const commits::Ledger& ledger;
+};
+
+/// Local, rank 0. Lists the tags that the selection can come to, newest first, down to the first that can be opened;
+/// manifests are read and checked here, containers when they are fetched. Throws Error{io} if the prefix cannot be
+/// listed.
+[[nodiscard]] PrefixSurvey survey_prefix(persist::PrefixStorage& prefix_storage, persist::RunRecords& records,
+                                         const PrefixQuery& question);
+
+}  // namespace kedge::recovery

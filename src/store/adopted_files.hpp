@@ -1,0 +1,55 @@
+// Files of ranks that do not run on this node: read, told of and removed here, never written.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "store/slot.hpp"
+
+namespace kedge::store {
+
+/// Only the owner of a file may reuse it. Without one here, this process shows what it holds to the others, lets it be
+/// read while pinned, and removes it when nobody needs it any more.
+class AdoptedFiles {
+ public:
+  explicit AdoptedFiles(const RunDirectory& directory) : directory_(directory) {}
+
+  /// Takes in what of `names` is in this process's share, and forgets what has gone. Adopts nothing before a share was
+  /// given: `ranks_on_node` ascending, `place` is this process's in it.
+  void find(std::span<const FileName> names);
+  void assign_share(std::span<const int> ranks_on_node, std::size_t place);
+
+  void scan(const Id128& run_id, Verify verify, std::vector<ScannedFile>& found);
+  /// Reads every byte of what the last scan found intact of this commit.
+  void verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but,
+              std::vector<ScannedFile>& found);
+  /// Adds what can be pinned of this commit.
+  void offered(const Id128& commit_id, std::set<PinnableFile>& files) const;
+  /// Removes those that hold nothing of these; pinned ones and what is not this user's stay.
+  void remove_all_but(const IsKept& is_kept);
+  /// Removes the files of this commit that are not pinned; how many.
+  std::size_t drop(const Id128& commit_id);
+  void remove_all();
+
+  /// Null if it is not one of these.
+  [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
+  /// Nothing is offered of the file of this path until the next scan.
+  void ignore_until_scan(const std::string& path);
+  [[nodiscard]] Slot* find_slot(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
+  [[nodiscard]] std::uint64_t used_bytes() const;
+  [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+
+ private:
+  [[nodiscard]] bool in_my_share(LogicalRank owner) const;
+  template <class Condition>
+  void remove_if(Condition&& condition);
+
+  const RunDirectory& directory_;
+  std::vector<std::uint32_t> ranks_on_node_;
+  std::size_t place_ = 0;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace kedge::store

@@ -1,0 +1,136 @@
+#include "store/store_records.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+#include "store/file_name.hpp"
+#include "store/sealed_commits.hpp"
+
+namespace kedge::store {
+namespace {
+
+constexpr std::size_t kNamesMax = 8;
+
+void add(std::vector<std::string>& names, const std::vector<std::string>& older) {
+  for (const std::string& name : older) {
+    if (std::ranges::find(names, name) == names.end() && names.size() < kNamesMax) names.push_back(name);
+  }
+}
+
+Id128 noted_commit(fs::FileSystem& file_system, const std::string& directory) {
+  return parse_leading_id(read_small_file(file_system, directory, kCommitRecord));
+}
+
+/// A store that has outputs alone has no note of commits: nothing is restarted from them.
+bool has_output(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
+  return std::ranges::any_of(sealed_commits(file_system, directory, run_id),
+                             [](const CommitHead& commit) { return commit.is_output; });
+}
+
+}  // namespace
+
+StoreRecords::StoreRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer)
+    : file_system_(std::move(file_system)), location_(std::move(location)), writer_(writer) {}
+
+std::vector<NamedStore> find_stores_of_run(fs::FileSystem& file_system, const std::string& root,
+                                           const LocationOptions& location_options, const std::string& run,
+                                           OnUnreadable unreadable) {
+  std::vector<NamedStore> stores;
+  for (const std::string& name : file_system.list(root)) {
+    const std::string directory = fs::join(root, name);
+    if (!may_be_of_run(name, file_system.user(), location_options, run) || !is_private(file_system, directory))
+      continue;
+    auto failure = attempt([&] {
+      const StoreRecord record = read_store_record(file_system, directory);
+      if (record.run_id.is_none() ||
+          !is_directory_of(name, file_system.user(), location_options, run, record.prefix_id))
+        return;
+      const bool has_commits =
+          noted_commit(file_system, directory) == record.run_id || has_output(file_system, directory, record.run_id);
+      stores.push_back({directory, record, has_commits});
+    });
+    if (!failure || failure->code == ErrorCode::not_found) continue;  // the store may disappear meanwhile
+    if (unreadable == OnUnreadable::skipped) continue;
+    rethrow_with(*std::move(failure),
+                 "; this store may belong to this run: restart once the file can be read, remove the store's directory "
+                 "if no job needs it, or set open.fresh (KEDGE_OPEN_FRESH=1) to start over and leave the store as it "
+                 "is");
+  }
+  return stores;
+}
+
+bool StoreRecords::is_owned_by(const Id128& run_id, const Id128& prefix_id) {
+  bool is = false;
+  (void)attempt([&] {
+    const StoreRecord record = read_store_record(*file_system_, location_.directory);
+    is = record.run_id == run_id && record.prefix_id == prefix_id;
+  });
+  return is;
+}
+
+void StoreRecords::write_owner(StoreRecord record) {
+  std::optional<StoreRecord> now;
+  // An unreadable record is replaced.
+  (void)attempt([&] { now = read_store_record(*file_system_, location_.directory); });
+  if (now && now->run_id == record.run_id && now->prefix_id == record.prefix_id) add(record.names, now->names);
+  if (now != record) write(kRunRecord, to_text(record));
+}
+
+void StoreRecords::add_prefix_paths(const StoreRecord& record) {
+  StoreRecord now = read_store_record(*file_system_, location_.directory);
+  now.names = record.names;
+  write_owner(std::move(now));
+}
+
+/// A note that cannot be read may be this run's.
+bool StoreRecords::has_commit_marker(const Id128& run_id) {
+  bool has = true;
+  (void)attempt([&] { has = noted_commit(*file_system_, location_.directory) == run_id; });
+  return has;
+}
+
+void StoreRecords::mark_commit(const Id128& run_id) { write(kCommitRecord, to_string(run_id) + "\n"); }
+
+void StoreRecords::remove_commit_marker() { remove(kCommitRecord); }
+
+std::optional<FailedFlush> StoreRecords::failed_flush() {
+  return read_failed_flush(*file_system_, location_.directory);
+}
+
+void StoreRecords::record_failed_flush(const FailedFlush& failed) { write(kFlushRecord, to_text(failed)); }
+
+void StoreRecords::remove_failed_flush() { remove(kFlushRecord); }
+
+bool StoreRecords::is_marked_damaged() {
+  return file_system_->status(fs::join(location_.directory, kDamageRecord)).has_value();
+}
+
+void StoreRecords::note_damage(const std::string& what) { write(kDamageRecord, what + "\n"); }
+
+void StoreRecords::clear_damaged() { remove(kDamageRecord); }
+
+void StoreRecords::remove(std::string_view name) {
+  file_system_->remove(fs::join(location_.directory, name));
+  if (!location_.memory_backed) file_system_->sync_directory(location_.directory);
+}
+
+void StoreRecords::write(std::string_view name, const std::string& text) {
+  const std::string path = fs::join(location_.directory, name);
+  const std::string temporary = compose("{}.new-{}", path, writer_.value);
+  file_system_->remove(temporary);
+  const auto file = file_system_->create(temporary);
+  if (!file)
+    throw Error(Failure{ErrorCode::io, "the store's record cannot be written: the file already exists; remove it", -1,
+                        temporary, 0});
+  file->write_with_crc(0, std::as_bytes(std::span(text)), 0);
+  if (!location_.memory_backed) file->sync();
+  file_system_->rename(temporary, path);
+  if (!location_.memory_backed) file_system_->sync_directory(location_.directory);
+}
+
+}  // namespace kedge::store

@@ -1,0 +1,93 @@
+#include "tools/unflushed_commits.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/attempt.hpp"
+#include "base/json.hpp"
+#include "base/printable.hpp"
+#include "base/shell_word.hpp"
+#include "base/text.hpp"
+#include "commits/commit_names.hpp"
+#include "store/sealed_commits.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+/// Newest generation of a run's checkpoints on the prefix; 0: it has none.
+std::uint64_t newest_generation(const persist::TagList& list, const Id128& run_id) {
+  std::uint64_t newest = 0;
+  for (const persist::TagEntry& entry : list.entries) {
+    if (entry.commit.run_id == run_id && !entry.commit.is_output) newest = std::max(newest, entry.commit.generation);
+  }
+  return newest;
+}
+
+std::vector<CommitHead> missing(const std::vector<CommitHead>& in_store, const persist::TagList& list) {
+  std::vector<CommitHead> found;
+  bool has_checkpoint = false;
+  for (const CommitHead& commit : in_store) {
+    const auto is_it = [&](const persist::TagEntry& entry) { return entry.commit.id == commit.id; };
+    if (std::ranges::any_of(list.entries, is_it)) continue;
+    if (!commit.is_output && (has_checkpoint || commit.generation <= newest_generation(list, commit.run_id))) continue;
+    has_checkpoint = has_checkpoint || !commit.is_output;
+    found.push_back(commit);
+  }
+  return found;
+}
+
+std::string words_for(const UnflushedCommits& news) {
+  std::string what;
+  std::vector<CommitHead> outputs;
+  for (const CommitHead& commit : news.commits) {
+    if (commit.is_output) outputs.insert(outputs.begin(), commit);
+    else what = compose("a newer checkpoint, {} (generation {})", commit.tag, commit.generation);
+  }
+  if (!outputs.empty()) {
+    what += compose("{}output{} that {} not here: {}", what.empty() ? "" : ", and ", outputs.size() == 1 ? "" : "s",
+                    outputs.size() == 1 ? "is" : "are", commits::listed(outputs));
+  }
+  return printable(compose("a store on this node has {}; see kedge ls {}", what, shell_word(news.directory)));
+}
+
+}  // namespace
+
+std::vector<UnflushedCommits> find_unflushed(fs::FileSystem& file_system, const std::vector<Store>& stores,
+                                             const persist::TagList& list, const RunStates& states) {
+  std::vector<UnflushedCommits> news;
+  for (const Store& one : stores) {
+    UnflushedCommits now{one.directory, one.content.record.run_id, {}};
+    if (states.of(now.run_id) != RunState::given_up) {
+      (void)attempt(
+          [&] { now.commits = missing(store::sealed_commits(file_system, one.directory, now.run_id), list); });
+    }
+    news.push_back(std::move(now));
+  }
+  return news;
+}
+
+std::string words_for(const std::vector<UnflushedCommits>& news) {
+  std::string text;
+  for (const UnflushedCommits& one : news) {
+    if (!one.commits.empty()) text += fold(words_for(one) + "\n");
+  }
+  return text;
+}
+
+Json to_json(const std::vector<UnflushedCommits>& news) {
+  Json all = Json::array();
+  for (const UnflushedCommits& one : news) {
+    Json newer = Json::array();
+    for (const CommitHead& commit : one.commits) {
+      newer.push_back({{"tag", commit.tag},
+                       {"generation", commit.generation},
+                       {"commit_id", to_string(commit.id)},
+                       {"output", commit.is_output}});
+    }
+    all.push_back({{"directory", one.directory}, {"run_id", to_string(one.run_id)}, {"newer", newer}});
+  }
+  return all;
+}
+
+}  // namespace kedge::tools
