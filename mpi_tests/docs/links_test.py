@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-PAGES = ("*.md", "share/doc/*.md", "share/doc/decisions/*.md", "mpi_tests/docs/stubs/*.md")
+PAGES = ("*.md", "share/doc/*.md", "share/doc/decisions/*.md", "share/doc/measurements/*.md", "mpi_tests/docs/stubs/*.md")
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
