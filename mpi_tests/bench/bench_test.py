@@ -106,7 +106,7 @@ def checks(directory):
 
 
 def are_written_down(targets):
-    """The document's table has exactly these."""
+    """The first four columns of the document's table have exactly these."""
     wanted = []
     for target in targets:
         scheme = target["scheme"] or "any"
@@ -115,7 +115,7 @@ def are_written_down(targets):
         to = f"`{target['against']}`" if target["against"] else UNITS[target["row"]]
         wanted.append(f"| `{target['row']}` | {scheme} | {to} | {target['at_most']:g} |")
     section = pathlib.Path(DOCUMENT).read_text(encoding="utf-8").split("## Targets")[1].split("\n## ")[0]
-    found = [line for line in section.splitlines() if line.startswith("| `")]
+    found = ["|".join(line.split("|")[:5]) + "|" for line in section.splitlines() if line.startswith("| `")]
     check(found == wanted, "performance.md has", found, "instead of", wanted)
 
 

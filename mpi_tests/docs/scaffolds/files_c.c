@@ -1,4 +1,4 @@
-/* README's calls for files, in a program; files are written as soon as their path is known. */
+/* The guide's calls for files, in a program; files are written as soon as their path is known. */
 #include <kedge/kedge_mpi.h>
 #include <stdio.h>
 #include <string.h>

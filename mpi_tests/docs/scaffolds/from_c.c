@@ -1,4 +1,4 @@
-/* README's calls from C, in a program; that none of them failed is asked at the end. */
+/* The guide's calls from C, in a program; that none of them failed is asked at the end. */
 #include <kedge/kedge_mpi.h>
 #include <stdio.h>
 

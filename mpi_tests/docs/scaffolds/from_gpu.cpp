@@ -1,4 +1,4 @@
-// README's lines about GPU memory: what surrounds them in a program. Here the memory is the host's.
+// The guide's lines about GPU memory: what surrounds them in a program. Here the memory is the host's.
 #include <kedge/kedge.hpp>
 
 #include <cstdint>

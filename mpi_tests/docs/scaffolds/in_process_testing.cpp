@@ -1,4 +1,4 @@
-// README's test of a program's own code: the second start must find a step of the first.
+// The guide's test of a program's own code: the second start must find a step of the first.
 #include <kedge/kedge.hpp>
 #include <kedge/testing/in_process_job.hpp>
 
