@@ -6,7 +6,7 @@
  * Calls marked COLLECTIVE must be made by all ranks in the same order; all others are local. Collective calls succeed
  * on all ranks or return the same error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the
  * engine and may reach some ranks alone, and for a NULL engine and a NULL result of kedge_need_checkpoint,
- * kedge_should_exit and kedge_finalize_within, which are reported on that rank alone. After KEDGE_TIMEOUT,
+ * kedge_should_exit and kedge_finalize_for, which are reported on that rank alone. After KEDGE_TIMEOUT,
  * KEDGE_RANK_FAILED, KEDGE_DEVICE_FAILED, and KEDGE_BUSY of a later start, every call that communicates, saves or loads
  * returns KEDGE_BAD_STATE. Make collective calls of an engine from one thread at a time, and kedge_save, kedge_load,
  * the routes, kedge_get_level and kedge_get_counters also from several threads.
