@@ -23,11 +23,11 @@
 namespace kedge {
 
 class State;
+struct ForBindings;
 
 namespace engine {
 class EngineImpl;
 struct Environment;
-struct ForBindings;
 }  // namespace engine
 
 /// Path of a file, or directory, routed through a checkpoint, and the call's status.
@@ -269,7 +269,7 @@ class Engine {
 
  private:
   friend struct engine::Environment;  // tests create engines over other storage and clocks
-  friend struct engine::ForBindings;
+  friend struct ForBindings;
   explicit Engine(std::unique_ptr<engine::EngineImpl> impl);
   std::unique_ptr<engine::EngineImpl> impl_;
 };

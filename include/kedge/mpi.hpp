@@ -33,8 +33,10 @@ inline namespace KEDGE_MPI_FAMILY {  // a program and a Kedge of different MPI l
 
 }  // namespace KEDGE_MPI_FAMILY
 
+/// Makes an Engine of an MPI communicator: `Engine engine(MPI_COMM_WORLD, options)`.
 template <>
 struct CommunicatorOf<MPI_Comm> {
+  /// The communicator over all ranks of `comm`, as the function of this header makes it.
   [[nodiscard]] static std::unique_ptr<Communicator> make(MPI_Comm comm) { return mpi(comm); }
 };
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "engine/for_bindings.hpp"
 #include "engine/start/variables.hpp"
 #include "harness/named_communicator.hpp"
 #include "harness/several_starts.hpp"
+#include "kedge/for_bindings.hpp"
 
 namespace kedge::faults::refused_starts_test {
 namespace {
@@ -95,11 +95,10 @@ class RefusedStarts : public testing::TestWithParam<Case> {
       Engine engine = scope.make_engine();
       const bool is_open = engine.open().has_value();
       EXPECT_EQ(is_open, std::get<int>(GetParam()) > 1);
-      if (is_asked(Wrong::loaded) && is_on(scope.rank))
-        (void)engine::ForBindings::refuse(engine, "x", "it is not plain data");
+      if (is_asked(Wrong::loaded) && is_on(scope.rank)) (void)ForBindings::refuse(engine, "x", "it is not plain data");
       if (is_open) engine.close();
       engine.create("wrong");
-      if (is_asked(Wrong::saved) && is_on(scope.rank)) (void)engine::ForBindings::refuse(engine, "x", "it has a mask");
+      if (is_asked(Wrong::saved) && is_on(scope.rank)) (void)ForBindings::refuse(engine, "x", "it has a mask");
       engine.commit();
     });
     for (const auto& outcome : outcomes) {

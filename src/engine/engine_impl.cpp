@@ -168,7 +168,7 @@ bool EngineImpl::end() {
   if (!is_own_process()) return false;  // a child of a fork: the thread, its locks and the run are the parent's
   note_if_left_in_order();
   const pipeline::Stopped stopped = stop_worker();
-  if (stopped == pipeline::Stopped::cut) {
+  if (stopped == pipeline::Stopped::interrupted) {
     lifecycle_.die("it was destroyed while a commit was under way");
   }
   return stopped != pipeline::Stopped::not_ended;

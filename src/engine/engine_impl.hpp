@@ -47,7 +47,7 @@ class EngineImpl {
   /// A collective call, and what is to be told of commits then.
   template <class Body>
   auto call(Body&& body) {
-    if (pipeline_.completions().calls()) {
+    if (pipeline_.completions().is_in_callback()) {
       throw Error(ErrorCode::bad_state,
                   "a callback of on_complete must not make collective calls: it runs on each rank for itself");
     }

@@ -43,11 +43,11 @@ bool EngineImpl::finalize_for(std::chrono::duration<double> at_most) {
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::OwedFlushes::Finished;
   const std::optional<Failure> lost = in_time ? pipeline_.snapshots().not_told() : std::nullopt;
-  const Finished finished = in_time ? pipeline_.finish(deadline) : Finished::in_the_midst;
-  if (finished == Finished::in_the_midst) give_up(at_most);
+  const Finished finished = in_time ? pipeline_.finish(deadline) : Finished::timed_out;
+  if (finished == Finished::timed_out) give_up(at_most);
   else leave(lost);
   if (failure) throw Error(*both(lost, failure));
-  return finished == Finished::in_place && !lost;
+  return finished == Finished::done && !lost;
 }
 
 /// COLLECTIVE. The failure of a checkpoint that was open, the same on all ranks: the end goes on.

@@ -1,17 +1,18 @@
-#include "engine/for_bindings.hpp"
+#include "kedge/for_bindings.hpp"
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
 
-namespace kedge::engine {
+namespace kedge {
 
 Status ForBindings::refuse(Engine& engine, std::string_view name, std::string_view reason) {
-  EngineImpl& impl = *engine.impl_;
+  engine::EngineImpl& impl = *engine.impl_;
   Status refused;
   auto failure = attempt([&] {
     const Failure given{ErrorCode::invalid_argument, compose("{}: {}", name, reason), -1, {}, 0};
-    refused = impl.lifecycle().phase() == Phase::reading ? impl.reader().refuse(given) : impl.writer().refuse(given);
+    refused =
+        impl.lifecycle().phase() == engine::Phase::reading ? impl.reader().refuse(given) : impl.writer().refuse(given);
   });
   return failure ? Status(*failure) : refused;
 }
@@ -22,4 +23,4 @@ std::span<const std::byte> ForBindings::committed(const Engine& engine, std::str
 
 void ForBindings::leave_by_error(Engine& engine, std::string_view why) noexcept { engine.impl_->leave_by_error(why); }
 
-}  // namespace kedge::engine
+}  // namespace kedge

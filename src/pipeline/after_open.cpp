@@ -70,7 +70,7 @@ bool AfterOpen::step(Execution& execution) {
     return true;
   }
   if (std::exchange(left_.drops_copies, false)) (void)drop_former_copies(execution.group(), left_.opened);
-  if (!execution.gives_way()) {
+  if (!execution.should_yield()) {
     runner_.prepare_next_container(
         execution,
         store_.size_bytes(store::FileKind::container, execution.group().logical_rank(), {left_.opened.id, {}}));
@@ -88,7 +88,7 @@ void AfterOpen::protect(Execution& execution) {
     const double begin_s = timer_.now_s();
     const auto failure = protect_in_room(execution, commit);
     if (!failure) std::erase_if(left_.unread, [&](const UnreadCommit& what) { return what.commit.id == commit.id; });
-    if (group.is_root() && failure) say_not_protected(commit, *failure);
+    if (group.is_root() && failure) log_not_protected(commit, *failure);
     if (group.is_root() && !failure) {
       log_.info(compose("{} is protected again ({}), took {}", commit.tag, to_string(protect_.scheme()),
                         human_seconds(timer_.now_s() - begin_s)));
@@ -97,7 +97,7 @@ void AfterOpen::protect(Execution& execution) {
   execution.opened_is_protected();
 }
 
-void AfterOpen::say_not_protected(const CommitHead& commit, const Failure& failure) {
+void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failure) {
   const auto entry = ledger_.find(commit.id);
   const bool is_protected = entry && entry->in_stores == Level::protected_;
   log_.warning(compose("{} is open and {}: {}", commit.tag,
@@ -116,7 +116,7 @@ void AfterOpen::read(Execution& execution) {
   if (is_known) {
     read = unread_files_.read(what, [&] {
       pause_.pass();
-      return execution.gives_way();
+      return execution.should_yield();
     });
   }
   const comm::VoteResult ballot =
@@ -188,7 +188,7 @@ void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead&
 /// where there is no room for both, the former copies are worth less.
 std::optional<Failure> AfterOpen::protect_in_room(Execution& execution, const CommitHead& commit) {
   const comm::Group& group = execution.group();
-  const std::size_t stage = stages_.number_of(Level::protected_);
+  const std::size_t stage = stages_.index_of(Level::protected_);
   execution.set_sending(true);
   std::optional<Failure> failure = runner_.run_now(execution, stage, commit, Reason::required);
   if (!failure || failure->code == ErrorCode::no_space) {
@@ -213,7 +213,7 @@ std::optional<Failure> AfterOpen::protect_in_room(Execution& execution, const Co
 void AfterOpen::give_up(const CommitHead& commit, const Failure& failure) {
   CommitProgress progress = stages_.progress_of(commit);
   progress.reason = Reason::required;
-  StageProgress& stage = progress.stages[stages_.number_of(Level::protected_)];
+  StageProgress& stage = progress.stages[stages_.index_of(Level::protected_)];
   stage.failure = failure;
   observers_.tell(&CommitObserver::gave_up, progress, stage);
 }

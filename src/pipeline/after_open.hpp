@@ -52,7 +52,7 @@ class AfterOpen {
   [[nodiscard]] std::optional<Failure> protect_in_room(Execution& execution, const CommitHead& commit);
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
   void give_up(const CommitHead& commit, const Failure& failure);
-  void say_not_protected(const CommitHead& commit, const Failure& failure);
+  void log_not_protected(const CommitHead& commit, const Failure& failure);
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;

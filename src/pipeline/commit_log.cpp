@@ -56,7 +56,8 @@ void CommitLog::skipped(const CommitProgress& /*progress*/, const StageProgress&
 void CommitLog::finished(const CommitProgress& progress) {
   if (!is_root_) return;
   if (progress.reason == Reason::made) log_.info(committed_line(progress));
-  else if (progress.has_reached(Level::persistent)) log_.info(compose("{} is persistent", named(progress.commit)));
+  else if (progress.has_reached(Level::persistent) && !progress.failure_to(Level::persistent))
+    log_.info(compose("{} is persistent", named(progress.commit)));
 }
 
 std::string CommitLog::committed_line(const CommitProgress& progress) const {

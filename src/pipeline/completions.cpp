@@ -19,9 +19,20 @@ void Completions::reached(const CommitProgress& progress, const StageProgress& s
   highest = std::max(highest, stage.level);
 }
 
-/// Of a level that the application waits for, that call throws the failure.
+/// Of a level that the application waits for, that call throws the failure. As long as the commit may still reach a
+/// higher level, which contains this one, nothing is known: see finished().
 void Completions::failed(const CommitProgress& progress, const StageProgress& stage) {
-  if (progress.reason != Reason::required) note_failed(progress.commit.id, stage.level, *stage.failure);
+  const bool may_be_reached = std::ranges::any_of(progress.stages, [&](const StageProgress& other) {
+    return other.state == StageState::due && other.level > stage.level;
+  });
+  if (progress.reason == Reason::required || may_be_reached) return;
+  note_failed(progress.commit.id, stage.level, *stage.failure);
+}
+
+void Completions::finished(const CommitProgress& progress) {
+  for (const StageProgress& stage : progress.stages) {
+    if (stage.state == StageState::failed) note_failed(progress.commit.id, stage.level, *stage.failure);
+  }
 }
 
 void Completions::skipped(const CommitProgress& progress, const StageProgress& stage) {
@@ -74,7 +85,7 @@ void Completions::deliver() {
   }
   expected_ = std::move(open);  // a callback may ask for another
   for (const auto& [one, failure] : ready) call(one, failure);
-  forget_the_rest();
+  drop_stale_outcomes();
 }
 
 void Completions::deliver_all() {
@@ -101,7 +112,7 @@ void Completions::call(const Expected& expected, const std::optional<Failure>& f
 }
 
 /// A commit may have left the ledger since its outcome was looked for.
-void Completions::forget_the_rest() {
+void Completions::drop_stale_outcomes() {
   const std::lock_guard guard(mutex_);
   const auto is_over = [&](const Id128& commit_id) {
     const auto is_of_it = [&](const Expected& one) { return one.commit.id == commit_id; };

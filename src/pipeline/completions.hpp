@@ -36,10 +36,11 @@ class Completions final : public CommitObserver {
   /// Calls back everybody: nothing goes on any more.
   void deliver_all();
   /// Whether a callback is what is running now.
-  [[nodiscard]] bool calls() const noexcept { return calls_; }
+  [[nodiscard]] bool is_in_callback() const noexcept { return calls_; }
 
   void reached(const CommitProgress& progress, const StageProgress& stage) override;
   void failed(const CommitProgress& progress, const StageProgress& stage) override;
+  void finished(const CommitProgress& progress) override;
   void skipped(const CommitProgress& progress, const StageProgress& stage) override;
   void gave_up(const CommitProgress& progress, const StageProgress& stage) override;
   void lost(const CommitProgress& progress, const Failure& failure) override;
@@ -53,7 +54,7 @@ class Completions final : public CommitObserver {
   /// What has become of it; nothing if that is still open.
   [[nodiscard]] std::optional<std::optional<Failure>> outcome(const Expected& expected) const;
   void call(const Expected& expected, const std::optional<Failure>& failure);
-  void forget_the_rest();
+  void drop_stale_outcomes();
 
   const commits::Ledger& ledger_;
   IsUnderWay is_under_way_;

@@ -30,16 +30,16 @@ class Execution {
   [[nodiscard]] virtual store::RetireScope may_retire() const noexcept = 0;
   /// COLLECTIVE. After a stage that succeeded: tidies up, or leaves that until nobody waits for the commit.
   [[nodiscard]] virtual std::optional<Failure> tidy(Stage& stage) const = 0;
-  /// Whether a call of the application waits for the work.
-  [[nodiscard]] virtual bool is_awaited() const noexcept { return true; }
+  /// Whether the work is done within a call of the application.
+  [[nodiscard]] virtual bool blocks_application() const noexcept { return true; }
   /// COLLECTIVE. Waits before a stage is tried again. False if it is not tried again, as something else has to be done.
   [[nodiscard]] virtual bool wait_before_retry(std::chrono::duration<double> /*wait*/) { return false; }
   /// Wakes who waits for a commit to come further.
   virtual void made_progress() {}
   /// Changes a job, which other threads may look at.
   virtual void change(const std::function<void()>& change) { change(); }
-  /// Whether what only saves time later is to be left undone.
-  [[nodiscard]] virtual bool gives_way() const { return true; }
+  /// Whether optional work should stop for something more urgent.
+  [[nodiscard]] virtual bool should_yield() const { return true; }
   /// Whether the work after an open is to be given up, as far as it is only worth something.
   [[nodiscard]] virtual bool is_given_up() const { return false; }
   /// Begins and ends what sends from files outside of a job.
@@ -52,11 +52,12 @@ class Execution {
 };
 
 /// In a call of the application, which waits for the work.
-class InCall final : public Execution {
+class InlineExecution final : public Execution {
  public:
-  explicit InCall(const comm::Group& group) : Execution(group) {}
+  explicit InlineExecution(const comm::Group& group) : Execution(group) {}
   [[nodiscard]] store::RetireScope may_retire() const noexcept override { return store::RetireScope::all; }
   [[nodiscard]] std::optional<Failure> tidy(Stage& stage) const override { return stage.tidy(group()); }
+  [[nodiscard]] bool is_given_up() const override { return true; }
 };
 
 }  // namespace kedge::pipeline

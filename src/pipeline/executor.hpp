@@ -41,9 +41,9 @@ struct Backlog {
 
   /// Whether no commit is under way, nor is to be protected after it was opened.
   [[nodiscard]] bool is_idle() const noexcept { return jobs.empty() && to_protect.is_none(); }
-  /// Whether this one is.
+  /// Whether this commit is under way, or to be protected after it was opened.
   [[nodiscard]] bool has(const Id128& commit_id) const noexcept;
-  /// Likewise; or perhaps was, when the worker failed.
+  /// As has(); true for every commit once the worker has failed.
   [[nodiscard]] bool may_have(const Id128& commit_id) const noexcept { return failure || has(commit_id); }
   [[nodiscard]] Ahead ahead() const noexcept;
 };
@@ -56,9 +56,9 @@ struct Waited {
 
 /// How a worker was stopped.
 enum class Stopped : std::uint8_t {
-  idle,      ///< nothing was under way, or only reading, or nothing of it is any more
-  cut,       ///< a job was, or has failed: messages may still come to and go from its memory
-  not_ended  ///< not in time: it goes on with all that its work refers to
+  idle,         ///< nothing was under way, or only reading, or nothing of it is any more
+  interrupted,  ///< a job was, or has failed: messages may still come to and go from its memory
+  not_ended     ///< not in time: it goes on with all that its work refers to
 };
 
 /// Takes jobs one after the other; every rank submits the same in the same order. All calls are local, and made by the
@@ -95,17 +95,17 @@ class Executor {
 };
 
 /// Everything is done when a call returns.
-class InCalls final : public Executor {
+class InlineExecutor final : public Executor {
  public:
-  InCalls(comm::Group group, Duties duties) : group_(std::move(group)), duties_(std::move(duties)) {}
+  InlineExecutor(comm::Group group, Duties duties) : group_(std::move(group)), duties_(std::move(duties)) {}
 
   [[nodiscard]] bool is_in_background() const noexcept override { return false; }
   void submit(Job& job) override {
-    InCall execution(group_);
+    InlineExecution execution(group_);
     duties_.work(execution, job);
   }
   void submit_after_open(const Id128& /*to_protect*/) override {
-    InCall execution(group_);
+    InlineExecution execution(group_);
     while (duties_.step_after_open(execution)) {
     }
   }

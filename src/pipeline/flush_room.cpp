@@ -1,4 +1,4 @@
-// What a flush does if the tier has no room: what persistent.keep permits to remove goes before it, not after it.
+// What a flush does if the prefix has no room: what persistent.keep permits to remove goes before it, not after it.
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -1,4 +1,4 @@
-// Local to persistent: a commit moves from the node-local stores to the tier, all of it or nothing that counts.
+// Local to persistent: a commit moves from the node-local stores to the prefix, all of it or nothing that counts.
 #pragma once
 
 #include <algorithm>

@@ -13,8 +13,8 @@
 namespace kedge::pipeline {
 namespace {
 
-std::shared_ptr<fs::RateLimiter> make_pace(const ExecutorSettings& settings, std::size_t ranks_on_node, Pause& pause,
-                                           Clock& clock) {
+std::shared_ptr<fs::RateLimiter> make_rate_limiter(const ExecutorSettings& settings, std::size_t ranks_on_node,
+                                                   Pause& pause, Clock& clock) {
   if (settings.sent_bytes_per_s == 0) return nullptr;
   const auto sharers = static_cast<double>(std::max<std::size_t>(ranks_on_node, 1));
   const double rate = static_cast<double>(settings.sent_bytes_per_s) / sharers;
@@ -39,8 +39,8 @@ std::unique_ptr<Executor> make_executor(const comm::Group& group, const Executor
                                         const Log& log) {
   OpenChannel channel;
   if (settings.channel.mode != PipelineMode::inline_) channel = open_channel(group, settings.channel, log);
-  if (!channel.messages) return std::make_unique<InCalls>(group, duties);
-  const std::shared_ptr<fs::RateLimiter> pace = make_pace(settings, ranks_on_node, pause, clock);
+  if (!channel.messages) return std::make_unique<InlineExecutor>(group, duties);
+  const std::shared_ptr<fs::RateLimiter> pace = make_rate_limiter(settings, ranks_on_node, pause, clock);
   pause.tell_by(channel.messages->signal());
   const auto before_sending = [&pause, pace](std::uint64_t sent_bytes) {
     pause.pass();
@@ -58,7 +58,7 @@ std::unique_ptr<Executor> make_executor(const comm::Group& group, const Executor
       log.warning(compose("commits are protected and flushed inside the engine's calls: {}", error.failure().message));
     }
   }
-  return std::make_unique<InCalls>(group, duties);
+  return std::make_unique<InlineExecutor>(group, duties);
 }
 
 }  // namespace kedge::pipeline

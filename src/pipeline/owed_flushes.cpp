@@ -17,7 +17,7 @@ OwedFlushes::OwedFlushes(comm::Group group, commits::Ledger& ledger, OwedOutputs
       executor_(executor),
       waits_(waits),
       at_end_(at_end),
-      flush_(stages.number_of(Level::persistent)) {}
+      flush_(stages.index_of(Level::persistent)) {}
 
 /// Those that no worker has in hand.
 std::vector<CommitHead> OwedFlushes::unflushed_outputs() const {
@@ -26,7 +26,7 @@ std::vector<CommitHead> OwedFlushes::unflushed_outputs() const {
 
 void OwedFlushes::flush_outputs() {
   if (!group_.any(!ledger_.outputs_to_flush().empty())) return;
-  InCall execution(group_);
+  InlineExecution execution(group_);
   for (const CommitHead& output : unflushed_outputs()) {
     const auto failure = runner_.run_now(execution, flush_, output, Reason::owed);
     if (!failure) continue;
@@ -48,7 +48,7 @@ bool OwedFlushes::hand_over(const CommitHead& commit) {
   job.progress.reason = Reason::owed;
   StageState& state = job.progress.stages[flush_].state;
   state = StageState::due;
-  InCall execution(group_);
+  InlineExecution execution(group_);
   runner_.prepare(execution, job);
   if (state != StageState::due) return false;
   job.progress.bytes.own = job.files.container->size_bytes();
@@ -56,19 +56,17 @@ bool OwedFlushes::hand_over(const CommitHead& commit) {
   return true;
 }
 
-OwedFlushes::Finished OwedFlushes::finish(std::optional<Deadline> deadline) {
+bool OwedFlushes::flush_all(std::optional<Deadline> deadline) {
   const std::vector<CommitHead> owed_now = owed();
   if (owed_now.empty() || !deadline || !executor_.is_in_background()) {
     flush(owed_now);
-  } else {
-    if (!group_.all(!deadline->passed())) return Finished::in_the_midst;
-    for (const CommitHead& commit : owed_now) (void)hand_over(commit);
-    const Waited waited = waits_.wait_until_idle(Rest::given_up, *deadline);
-    group_.together([&] { comm::throw_if(waited.failure); });
-    if (!group_.all(waited.in_time)) return Finished::in_the_midst;
+    return true;
   }
-  if (!deadline) return Finished::in_place;
-  return owed().empty() ? Finished::in_place : Finished::not_flushed;
+  if (!group_.all(!deadline->passed())) return false;
+  for (const CommitHead& commit : owed_now) (void)hand_over(commit);
+  const Waited waited = waits_.wait_until_idle(Rest::given_up, *deadline);
+  group_.together([&] { comm::throw_if(waited.failure); });
+  return group_.all(waited.in_time);
 }
 
 /// What should be on the prefix and is not: outputs, and the newest checkpoint. That first: there may not be time for
@@ -84,7 +82,7 @@ std::vector<CommitHead> OwedFlushes::owed() const {
 
 /// Outputs that are on the prefix then leave the stores, and their memory is free.
 void OwedFlushes::flush(const std::vector<CommitHead>& owed) {
-  InCall execution(group_);
+  InlineExecution execution(group_);
   for (const CommitHead& commit : owed) (void)runner_.run_now(execution, flush_, commit, Reason::owed);
   if (!owed.empty() && !ledger_.must_survey()) runner_.retire(execution);
 }

@@ -34,12 +34,15 @@ class OwedFlushes {
 
   /// What became of the end, the same on all ranks.
   enum class Finished : std::uint8_t {
-    in_place,     ///< the newest commit is where it belongs
+    done,         ///< the newest commit is where it belongs
     not_flushed,  ///< it could not be flushed: that was logged
-    in_the_midst  ///< not in time: something is under way
+    timed_out     ///< not in time: something is under way
   };
-  /// The job ends: flushes what is owed; within this time, if it is given and a worker does it.
-  [[nodiscard]] Finished finish(std::optional<Deadline> deadline);
+  /// The job ends: flushes what is owed; within this time, if it is given and a worker does it. False on all ranks if
+  /// there was not time for all.
+  [[nodiscard]] bool flush_all(std::optional<Deadline> deadline);
+  /// Whether everything is where it belongs.
+  [[nodiscard]] bool is_none() const { return owed().empty(); }
 
  private:
   [[nodiscard]] std::vector<CommitHead> unflushed_outputs() const;

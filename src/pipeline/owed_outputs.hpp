@@ -1,4 +1,4 @@
-// Outputs that are to be on the tier and are not: their flush failed, or a start before this one left them in the
+// Outputs that are to be on the prefix and are not: their flush failed, or a start before this one left them in the
 // stores.
 #pragma once
 

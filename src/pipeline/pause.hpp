@@ -12,7 +12,7 @@
 namespace kedge::pipeline {
 
 /// Local. The application's threads say when, and the worker asks between pieces of its work. Other ranks' workers wait
-/// for this one, so that what it stands still has a limit: for one commit, where that was asked for; else from the
+/// for this one, so the time that it stands still is limited: for one commit, where that was asked for; else from the
 /// moment on when the hold began, which ranks do together, so that what they wait for each other does not add up.
 class Pause {
  public:

@@ -75,8 +75,10 @@ Duties Pipeline::duties() {
 void Pipeline::work(Execution& execution, Job& job) {
   runner_.begin();
   if (job.unsealed && !snapshots_.seal(execution, job)) return;
+  const StageProgress* const flush = job.progress.to(Level::persistent);
+  const bool flushes = flush != nullptr && flush->state == StageState::due;
   runner_.run(execution, job);
-  const auto failure = job.progress.failure_to(Level::persistent);
+  const auto failure = flushes ? flush->failure : std::nullopt;
   if (failure && job.progress.commit.is_output) outputs_.note();
   if (!executor_->is_in_background()) return;
   observers_.all.tell(&CommitObserver::finished, job.progress);
@@ -92,23 +94,23 @@ std::uint64_t Pipeline::take_failed() {
   return compares ? group_.bit_or(std::array{mine})[0] : mine;
 }
 
-CommitProgress Pipeline::begin(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level,
-                               std::uint64_t failed) {
-  CommitProgress progress = stages_.progress_of(commit);
+/// COLLECTIVE, as take_failed(). Whether an output is owed.
+bool Pipeline::begin(CommitProgress& progress, const CommitCost& cost, std::optional<Level> level) {
   progress.bytes = cost.bytes;
   progress.blocked_s = cost.blocked_s;
   progress.submitted_s = timer_.now_s();
+  const std::uint64_t failed = take_failed();
   stages_.mark_due(progress, level, failed);
-  return progress;
+  return (failed & kOwedOutput) != 0;
 }
 
 CommitProgress Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
   if (commit.is_output) outputs_.made();
   else stages_.count();
   snapshots_.forget(commit.tag);
-  const std::uint64_t failed = take_failed();
-  Job job{begin(commit, cost, level, failed), {commit, {}}};
-  InCall execution(group_);
+  Job job{stages_.progress_of(commit), {commit, {}}};
+  const bool owes_output = begin(job.progress, cost, level);
+  InlineExecution execution(group_);
   runner_.prepare(execution, job);
   stages_.restart_due(job.progress);
   const auto since_submitted_s = [&] { return timer_.now_s() - job.progress.submitted_s; };
@@ -119,7 +121,7 @@ CommitProgress Pipeline::submit(const CommitHead& commit, const CommitCost& cost
     observers_.log.handed_over(job.progress);
     CommitProgress progress = job.progress;
     executor_->submit(job);
-    if ((failed & kOwedOutput) != 0) owed_.hand_over_output();
+    if (owes_output) owed_.hand_over_output();
     waits_.submitted();
     return progress;
   }
@@ -136,9 +138,8 @@ CommitProgress Pipeline::submit(const CommitHead& commit, const CommitCost& cost
 void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
                                std::unique_ptr<PendingSeal> unsealed) {
   stages_.count();
-  const std::uint64_t failed = take_failed();
-  if ((failed & kOwedOutput) != 0) outputs_.note();  // the next one brings it on its way
-  Job job{begin(commit, cost, {}, failed), {commit, {}}, std::move(unsealed)};
+  Job job{stages_.progress_of(commit), {commit, {}}, std::move(unsealed)};
+  if (begin(job.progress, cost, {})) outputs_.note();  // the next one brings it on its way
   job.files.in_background = true;
   stages_.restart_due(job.progress);
   job.progress.blocked_s += timer_.now_s() - job.progress.submitted_s;
@@ -150,23 +151,27 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread unread) {
   // A job that never lives for N commits must get something to the prefix all the same.
-  Turns& turns = *stages_[stages_.number_of(Level::persistent)].turns;
-  if (!commit.is_output && persistent) turns.restart();
+  Turns& turns = *stages_[stages_.index_of(Level::persistent)].turns;
+  if (!commit.is_output && persistent) {
+    turns.restart();
+    turns.note_result(false);
+  }
   if (!commit.is_output && !persistent) turns.make_due();
   outputs_.found();
-  executor_->submit_after_open(after_open_.plan(InCall(group_), commit, unread));
+  executor_->submit_after_open(after_open_.plan(InlineExecution(group_), commit, unread));
   waits_.submitted();
 }
 
 void Pipeline::opened_nothing(bool makes_room) {
   outputs_.found();
-  if (makes_room) runner_.retire(InCall(group_));
+  if (makes_room) runner_.retire(InlineExecution(group_));
 }
 
 OwedFlushes::Finished Pipeline::finish(std::optional<Deadline> deadline) {
-  const auto finished = owed_.finish(deadline);
-  if (finished != OwedFlushes::Finished::in_the_midst) observers_.completions.deliver_all();
-  return finished;
+  using Finished = OwedFlushes::Finished;
+  if (!owed_.flush_all(deadline)) return Finished::timed_out;
+  observers_.completions.deliver_all();
+  return !deadline || owed_.is_none() ? Finished::done : Finished::not_flushed;
 }
 
 void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
@@ -214,8 +219,8 @@ void Pipeline::require(std::string_view tag, Level level) {
     }
     if (group_.all(ledger_.has_reached(entry->commit.id, level))) return;
   }
-  InCall execution(group_);
-  auto failure = runner_.run_now(execution, stages_.number_of(level), entry->commit, Reason::required);
+  InlineExecution execution(group_);
+  auto failure = runner_.run_now(execution, stages_.index_of(level), entry->commit, Reason::required);
   if (failure && failure->code == ErrorCode::not_found && level == Level::persistent) {
     failure->message += "; open this commit first, so that every rank has its container";
   }

@@ -113,8 +113,7 @@ class Pipeline {
   [[nodiscard]] Duties duties();
   void work(Execution& execution, Job& job);
   [[nodiscard]] std::uint64_t take_failed();
-  [[nodiscard]] CommitProgress begin(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level,
-                                     std::uint64_t failed);
+  [[nodiscard]] bool begin(CommitProgress& progress, const CommitCost& cost, std::optional<Level> level);
 
   comm::Group group_;
   commits::Ledger& ledger_;
@@ -125,7 +124,7 @@ class Pipeline {
   StageRunner runner_;
   Snapshots snapshots_;
   AfterOpen after_open_;
-  std::unique_ptr<Executor> executor_;  ///< uses those before it
+  std::unique_ptr<Executor> executor_;  ///< its work uses what is before it, and nothing that follows
   Waits waits_;
   OwedFlushes owed_;
 };

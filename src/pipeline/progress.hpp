@@ -94,7 +94,7 @@ class CommitObserver {
   virtual void finished(const CommitProgress& /*progress*/) {}
   /// A file of a commit was found damaged in the background.
   virtual void damaged(const CommitHead& /*commit*/, const Failure& /*failure*/) {}
-  /// The stores were relieved of what is superseded: of these commits, if any.
+  /// Superseded commits were removed from the stores; `commits` may be empty.
   virtual void retired(std::span<const CommitHead> /*commits*/) {}
 };
 

@@ -1,4 +1,4 @@
-// What is no commit any more leaves the tier piece by piece, dealt out over the ranks: no call waits for all of it.
+// What is no commit any more leaves the prefix piece by piece, dealt out over the ranks: no call waits for all of it.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 namespace kedge::pipeline {
 
-std::size_t StageList::number_of(Level level) const {
+std::size_t StageList::index_of(Level level) const {
   const auto found =
       std::ranges::find_if(stages_, [&](const ScheduledStage& one) { return one.stage->reaches() == level; });
   invariant(found != stages_.end(), "every level above local has a stage");
@@ -48,11 +48,12 @@ void StageList::mark_due(CommitProgress& progress, std::optional<Level> highest,
     if (progress.commit.is_output) {
       const Stage::ForOutputs rule = one.stage->for_outputs();
       due = rule == Stage::ForOutputs::always || (rule == Stage::ForOutputs::as_checkpoints && one.is_scheduled());
-      if (has_failed) one.turns->note_lost();  // that is for the next checkpoint
     } else {
       due = is_due(one, highest, has_failed);
     }
     if (due) progress.stages[number].state = StageState::due;
+    const bool is_made_up_for = due && !progress.commit.is_output;
+    if (has_failed && !is_made_up_for) one.turns->note_lost();  // then by the next checkpoint
   }
 }
 

@@ -32,10 +32,10 @@ class StageList {
   [[nodiscard]] ScheduledStage& operator[](std::size_t number) { return stages_[number]; }
   [[nodiscard]] const std::vector<ScheduledStage>& all() const noexcept { return stages_; }
   /// The one that reaches this level.
-  [[nodiscard]] std::size_t number_of(Level level) const;
-  [[nodiscard]] const Stage& of(Level level) const { return *stages_[number_of(level)].stage; }
+  [[nodiscard]] std::size_t index_of(Level level) const;
+  [[nodiscard]] const Stage& of(Level level) const { return *stages_[index_of(level)].stage; }
   /// Whether checkpoints reach this level by themselves.
-  [[nodiscard]] bool is_scheduled(Level level) const { return stages_[number_of(level)].is_scheduled(); }
+  [[nodiscard]] bool is_scheduled(Level level) const { return stages_[index_of(level)].is_scheduled(); }
   /// The highest level that checkpoints reach by themselves.
   [[nodiscard]] Level highest_level() const;
 

@@ -60,7 +60,6 @@ void StageRunner::run(Execution& execution, Job& job) {
   bool is_next_prepared = false;
   const auto prepare_next = [&] {
     if (std::exchange(is_next_prepared, true)) return;
-    execution.made_progress();
     retire(execution);
     if (job.progress.reason == Reason::made && job.files.container)
       prepare_next_container(execution, job.files.container->size_bytes());
@@ -72,7 +71,10 @@ void StageRunner::run(Execution& execution, Job& job) {
     if (!job.progress.commit.is_output) {
       stages_[number].turns->note_result(job.progress.stages[number].failure.has_value());
     }
+    execution.made_progress();
     if (is_next_prepared) retire(execution);
+    const auto& failure = job.progress.stages[number].failure;
+    if (failure && failure->code == ErrorCode::busy) break;  // a later start of the run has taken over
   }
   prepare_next();
 }
@@ -82,7 +84,7 @@ void StageRunner::run_with_retries(Execution& execution, Job& job, std::size_t n
   StageProgress& progress = job.progress.stages[number];
   const Stage& stage = *stages_[number].stage;
   run_once(execution, job, number);
-  while (progress.state == StageState::due && !execution.is_awaited() &&
+  while (progress.state == StageState::due && !execution.blocks_application() &&
          progress.tries <= stage.retries(*progress.failure)) {
     const double wait_s = backoff_s(progress.tries);
     if (execution.group().is_root()) {
@@ -135,7 +137,7 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
   const comm::Group& group = execution.group();
   ScheduledStage& scheduled = stages_[number];
   std::optional<Pause::Awaited> awaited;
-  if (execution.is_awaited()) awaited.emplace(pause_);
+  if (execution.blocks_application()) awaited.emplace(pause_);
   Job job{stages_.progress_of(commit), {commit, {}}};
   job.progress.reason = reason;
   auto failure = group.try_on_all_ranks([&] {
@@ -152,9 +154,11 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
   }
   if (progress.state != StageState::reached) fail(execution, job, number, *failure);
   if (reason == Reason::owed) observers_.tell(&CommitObserver::finished, job.progress);
-  if (!failure && !commit.is_output) {
+  // Turns are the application's thread's. A flush that failed is still to be made up for if it was of a newer one.
+  if (!failure && !commit.is_output && execution.blocks_application()) {
     scheduled.turns->restart();
-    scheduled.turns->note_result(false);
+    const auto newest = ledger_.newest();
+    if (newest && newest->commit.id == commit.id) scheduled.turns->note_result(false);
   }
   return failure;
 }
@@ -165,7 +169,7 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
 void StageRunner::prepare_next_container(const Execution& execution, std::uint64_t size_bytes) {
   if (size_bytes == 0 || !store_.memory_backed()) return;
   // Files that are only needed while an older commit waits for the protection of a newer one come and go.
-  const std::size_t under_way = execution.is_awaited() ? 1 : room_.max_pending;
+  const std::size_t under_way = execution.blocks_application() ? 1 : room_.max_pending;
   (void)attempt([&] {
     store_.preallocate(store::FileKind::container, size_bytes, {.idle = under_way, .all = room_.keep + under_way});
   });

@@ -43,7 +43,7 @@ class StageRunner {
   /// on every rank.
   [[nodiscard]] std::optional<Failure> run_now(Execution& execution, std::size_t stage, const CommitHead& commit,
                                                Reason reason);
-  /// Local. Frees what older commits hold on this node.
+  /// Local. Removes superseded commits from this node's store.
   void retire(const Execution& execution);
   /// Local. Makes the next checkpoint's container ready, if there is room.
   void prepare_next_container(const Execution& execution, std::uint64_t size_bytes);

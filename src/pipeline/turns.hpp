@@ -22,6 +22,8 @@ class Turns {
   /// Whether ranks must compare what they noted before one is taken, see take_failed().
   [[nodiscard]] bool compares() const noexcept { return has_any() && rule_ == Rule::nth_since_last; }
 
+  // From the application's thread.
+
   /// Another checkpoint was made.
   void count() noexcept { ++made_, ++since_last_; }
   /// Whether the stage is due for the checkpoint that was counted last. `failed`: take_failed() said so on some rank.

@@ -9,11 +9,11 @@ namespace kedge::pipeline {
 namespace {
 
 /// Leaves a file in the middle. No std::exception: nothing has failed.
-struct GaveWay {};
+struct Preempted {};
 
-/// Throws what is wrong with the file, or GaveWay.
+/// Throws what is wrong with the file, or Preempted.
 void require_intact(store::StoreFile& file, const store::PinnableFile& offered, const CommitHead& commit,
-                    const UnreadFiles::GivesWay& gives_way) {
+                    const UnreadFiles::ShouldYield& should_yield) {
   file.require_present();
   store::ExpectedFile expected;
   expected.kind = offered.kind;
@@ -22,7 +22,7 @@ void require_intact(store::StoreFile& file, const store::PinnableFile& offered, 
   expected.key = offered.key;
   const auto found = store::verify_file(file.bytes(), file.size_bytes(), file.path(), expected, Verify::all,
                                         [&](std::uint64_t /*bytes*/) {
-                                          if (gives_way()) throw GaveWay();
+                                          if (should_yield()) throw Preempted();
                                         });
   if (!found.is_intact()) throw Error(Failure{ErrorCode::corrupt, found.message, -1, file.path(), 0});
 }
@@ -47,19 +47,19 @@ std::uint64_t UnreadFiles::bytes_left(const UnreadCommit& what) {
   return bytes;
 }
 
-ReadFiles UnreadFiles::read(const UnreadCommit& what, const GivesWay& gives_way) {
+ReadFiles UnreadFiles::read(const UnreadCommit& what, const ShouldYield& should_yield) {
   ReadFiles result;
   for (const store::PinnableFile& file : files_left(what)) {
-    if (gives_way()) {
+    if (should_yield()) {
       result.some_left = true;
       return result;
     }
     try {
-      if (const auto failure = read_whole(file, what.commit, gives_way)) {
+      if (const auto failure = read_whole(file, what.commit, should_yield)) {
         result.damaged.push_back(*failure);
         result.containers = result.containers || file.kind == store::FileKind::container;
       }
-    } catch (const GaveWay&) {
+    } catch (const Preempted&) {
       result.some_left = true;
       return result;
     }
@@ -68,14 +68,14 @@ ReadFiles UnreadFiles::read(const UnreadCommit& what, const GivesWay& gives_way)
   return result;
 }
 
-/// A container that was rebuilt may lie beside the one that it was rebuilt for. Throws GaveWay.
+/// A container that was rebuilt may lie beside the one that it was rebuilt for. Throws Preempted.
 std::optional<Failure> UnreadFiles::read_whole(const store::PinnableFile& file, const CommitHead& commit,
-                                               const GivesWay& gives_way) {
+                                               const ShouldYield& should_yield) {
   std::optional<Failure> first;
   while (store_.has(file.kind, file.whose, file.key)) {
     const auto failure = attempt([&] {
       const store::Pin pin(store_, file.kind, file.whose, file.key);
-      require_intact(*pin, file, commit, gives_way);
+      require_intact(*pin, file, commit, should_yield);
     });
     if (!failure) return std::nullopt;
     if (!store_.has(file.kind, file.whose, file.key)) return std::nullopt;  // retired, and used for something else

@@ -41,7 +41,7 @@ struct ReadFiles {
 class UnreadFiles {
  public:
   /// Asked between pieces of a file: whether to leave it for another time.
-  using GivesWay = std::function<bool()>;
+  using ShouldYield = std::function<bool()>;
 
   explicit UnreadFiles(store::NodeStore& store) : store_(store) {}
 
@@ -50,14 +50,14 @@ class UnreadFiles {
   /// Every byte of the files of this commit that were not read yet, until it has to give way: the file that is being
   /// read then is begun anew the next time. What is damaged counts no more (NodeStore::reject); what was retired and is
   /// gone is no damage.
-  [[nodiscard]] ReadFiles read(const UnreadCommit& what, const GivesWay& gives_way);
+  [[nodiscard]] ReadFiles read(const UnreadCommit& what, const ShouldYield& should_yield);
   /// The next is another commit.
   void forget() { read_.clear(); }
 
  private:
   [[nodiscard]] std::vector<store::PinnableFile> files_left(const UnreadCommit& what);
   [[nodiscard]] std::optional<Failure> read_whole(const store::PinnableFile& file, const CommitHead& commit,
-                                                  const GivesWay& gives_way);
+                                                  const ShouldYield& should_yield);
 
   store::NodeStore& store_;
   std::set<store::PinnableFile> read_;

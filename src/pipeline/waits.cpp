@@ -86,7 +86,7 @@ void Waits::submitted() {
 
 void Waits::skip_flushes() {
   const Pause::Awaited awaited(pause_);
-  const std::size_t flush = stages_.number_of(Level::persistent);
+  const std::size_t flush = stages_.index_of(Level::persistent);
   const std::uint64_t begun = group_.max(executor_.hold());
   std::vector<CommitProgress> skipped = executor_.skip(flush, begun);
   if (!skipped.empty()) stages_[flush].turns->make_due();

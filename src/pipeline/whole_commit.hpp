@@ -1,4 +1,4 @@
-// Which of a run's commits on the tier has all its containers.
+// Which of a run's commits on the prefix has all its containers.
 #pragma once
 
 #include <optional>

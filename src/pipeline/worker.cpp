@@ -12,11 +12,12 @@
 namespace kedge::pipeline {
 
 /// The worker's thread, as its work sees it.
-class Worker::InThread final : public Execution {
+class Worker::WorkerExecution final : public Execution {
  public:
-  InThread(const Channel& channel, State& state) : Execution(channel.group), state_(state), pace_(channel.pace.get()) {}
+  WorkerExecution(const Channel& channel, State& state)
+      : Execution(channel.group), state_(state), pace_(channel.pace.get()) {}
 
-  /// The rank that the limit keeps back longest takes its time.
+  /// Extends the timeout by the longest delay that the limit causes on any rank.
   [[nodiscard]] comm::Group with_time_for(std::uint64_t sent_bytes) const override {
     if (pace_ == nullptr) return group();
     const auto paced_ms = static_cast<std::uint64_t>(pace_->seconds_for(sent_bytes) * 1000);
@@ -24,14 +25,14 @@ class Worker::InThread final : public Execution {
   }
   [[nodiscard]] store::RetireScope may_retire() const noexcept override { return store::RetireScope::known; }
   [[nodiscard]] std::optional<Failure> tidy(Stage& /*stage*/) const override { return std::nullopt; }
-  [[nodiscard]] bool is_awaited() const noexcept override { return false; }
+  [[nodiscard]] bool blocks_application() const noexcept override { return false; }
   [[nodiscard]] bool wait_before_retry(std::chrono::duration<double> wait) override;
   void made_progress() override { state_.done->raise(); }
   void change(const std::function<void()>& change) override {
     const std::lock_guard guard(state_.mutex);
     change();
   }
-  [[nodiscard]] bool gives_way() const override {
+  [[nodiscard]] bool should_yield() const override {
     const std::lock_guard guard(state_.mutex);
     return state_.is_stopping || state_.is_given_up || !state_.jobs.empty();
   }
@@ -60,7 +61,7 @@ class Worker::InThread final : public Execution {
 
 /// Not so long if another job is submitted, or somebody waits for this one. The other ranks learn of it from rank 0:
 /// what they know may be a moment older or newer.
-bool Worker::InThread::wait_before_retry(std::chrono::duration<double> wait) {
+bool Worker::WorkerExecution::wait_before_retry(std::chrono::duration<double> wait) {
   bool in_full = true;
   if (group().is_root()) {
     const Deadline deadline = Deadline::after(wait);
@@ -103,7 +104,7 @@ Worker::~Worker() {
 }
 
 void Worker::run(State& state, const Channel& channel, const Duties& duties) {
-  InThread execution(channel, state);
+  WorkerExecution execution(channel, state);
   while (true) {
     Turn turn = Turn::ended;
     const auto failure = attempt([&] { turn = next_turn(state, channel.group); });
@@ -292,7 +293,7 @@ Stopped Worker::stop_thread(Deadline deadline) {
   const std::lock_guard guard(state_->mutex);
   const bool has_failed = state_->failure && comm::ends_communication(state_->failure->code);
   const bool was_idle = state_->jobs.empty() && !state_->tidies && !state_->is_sending && !has_failed;
-  return was_idle || channel_.ends_with_thread ? Stopped::idle : Stopped::cut;
+  return was_idle || channel_.ends_with_thread ? Stopped::idle : Stopped::interrupted;
 }
 
 }  // namespace kedge::pipeline

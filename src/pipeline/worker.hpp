@@ -66,7 +66,7 @@ class Worker final : public Executor {
 
     [[nodiscard]] Backlog backlog() const;  ///< call with the mutex
   };
-  class InThread;
+  class WorkerExecution;
   /// What comes next.
   enum class Turn : std::uint8_t { ended, job, step };
 

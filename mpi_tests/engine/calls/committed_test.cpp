@@ -2,14 +2,14 @@
 #include <array>
 #include <cstring>
 
-#include "engine/for_bindings.hpp"
 #include "harness/engine_checks.hpp"
+#include "kedge/for_bindings.hpp"
 
 namespace kedge::faults::committed_test {
 namespace {
 
 std::string at(const Engine& engine, std::string_view name) {
-  const std::span<const std::byte> bytes = engine::ForBindings::committed(engine, name);
+  const std::span<const std::byte> bytes = ForBindings::committed(engine, name);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "engine/calls/snapshot_fixture.hpp"
-#include "engine/for_bindings.hpp"
 #include "harness/blocking_file_system.hpp"
+#include "kedge/for_bindings.hpp"
 
 namespace kedge::faults::device_snapshot_faults_test {
 namespace {
@@ -258,7 +258,7 @@ TEST_F(SnapshotIsCut, ByFinalizeThatHasNoTimeAndALineSaysSo) {
     application.checkpoint(2);
     EXPECT_FALSE(engine.wait_for("2", Level::local, std::chrono::seconds(0)));
     EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
-    EXPECT_TRUE(engine::ForBindings::committed(engine, "field").empty()) << "nobody seals it any more";
+    EXPECT_TRUE(ForBindings::committed(engine, "field").empty()) << "nobody seals it any more";
   }));
   EXPECT_TRUE(job.logged(
       "finalize stopped waiting at once before 2 was written to the node-local stores: unless the next start "

@@ -22,6 +22,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "harness/blocking_files.hpp"
 #include "harness/forwarding_communicator.hpp"
 #include "harness/page_trap.hpp"
 #include "harness/real_stores.hpp"
@@ -196,6 +197,63 @@ TEST_F(HarmedInUse, WhatIsSentWhileItIsTruncatedIsNoProtection) {
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::io);
     EXPECT_EQ(failure->rank, kHarmed);
+    EXPECT_EQ(engine.level("1"), Level::local);
+  }));
+}
+
+/// What the other rank lost is rebuilt from this rank's files: whoever makes parity of zeros does not see that.
+TEST_F(HarmedInUse, WhatIsSentWhileItIsTruncatedRebuildsNothing) {
+  constexpr int kSender = 0;
+  job.options.redundancy.piece_bytes = 2 * kLarge;  // read, and checked, before it is truncated
+  for (const char* kind : {"rank-", "parity-"}) {
+    SCOPED_TRACE(kind);
+    job.in_front = {};
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit(engine, scope.rank, 1);
+      engine.wait("1", Level::protected_);
+    }));
+    std::filesystem::remove_all(directory + "/node1");
+    in_danger.clear();
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory + "/node0")) {
+      if (entry.path().filename().string().starts_with(compose("{}{}.", kind, kSender)))
+        in_danger.push_back(entry.path());
+    }
+    job.in_front = [](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
+      if (rank != kSender) return own;
+      return std::make_unique<Truncating>(std::move(own), truncate_all);
+    };
+    const std::size_t before = job.log().size();
+    expect_all_threw(job.start([&](RankScope& scope) { (void)scope.make_engine().open(); }), ErrorCode::unrecoverable);
+    const auto lines = job.log();
+    EXPECT_EQ(
+        std::count_if(lines.begin() + static_cast<std::ptrdiff_t>(before), lines.end(),
+                      [](const std::string& line) {
+                        return says(line, {"could not be recovered", "truncated by another process; do not touch"});
+                      }),
+        1);
+    std::filesystem::remove_all(directory + "/node0");
+    std::filesystem::remove_all(directory + "/prefix/.kedge");
+  }
+}
+
+/// The prefix is not to blame.
+TEST_F(HarmedInUse, WhatIsFlushedWhileItIsTruncatedIsNotPersistent) {
+  BlockedCalls holds;
+  holds.making = [this](const std::string& path) {
+    if (path.starts_with(directory + "/prefix/") && path.ends_with(compose("rank-{}.h5", kHarmed))) truncate_all();
+  };
+  job.surroundings = [&](int, engine::Environment& environment) {
+    environment.file_system = std::make_shared<BlockingFiles>(fs::posix_file_system(), holds);
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit(engine, scope.rank, 1);
+    once(engine, scope.rank, [&] { endanger(); });
+    const auto failure = attempt([&] { engine.wait("1", Level::persistent); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->rank, kHarmed);
+    EXPECT_TRUE(says(failure->message, {"truncated by another process"})) << failure->message;
     EXPECT_EQ(engine.level("1"), Level::local);
   }));
 }

@@ -77,6 +77,53 @@ TEST(DamageInLoad, TheStartAfterOneThatFoundDamageReadsEveryByte) {
   }
 }
 
+Status load_large(Engine& engine) {
+  std::vector<double> large(kLarge);
+  return engine.load("large", {large.data(), DataType::float64, {large.size()}});
+}
+
+/// A node whose memory fails would have it rebuilt, and found damaged, for ever.
+TEST(DamageInLoad, OneThatIsFoundDamagedTwiceGivesWayToTheOneBefore) {
+  Job job(true);
+  job.options.store.keep = 2;
+  job.options.open.verify = Verify::loaded;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (int turn = 0; turn < 2; ++turn) {
+      EXPECT_EQ(engine.open(), "b");
+      once(engine, scope.rank, [&] {
+        const std::string path = container_of(job.disk, 2, "b");
+        job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+      });
+      EXPECT_EQ(load_large(engine).ok(), scope.rank != 2);
+      EXPECT_EQ(code_of([&] { engine.close(); }), ErrorCode::corrupt);
+    }
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_TRUE(load_large(engine).ok());
+    engine.close();
+  }));
+  EXPECT_TRUE(job.logged("it was found damaged while it was loaded"));
+}
+
+/// As after every loss: nothing was opened in its place yet.
+TEST(DamageInLoad, FilesAreNotRemovedOnPurposeAfterIt) {
+  Job job(false);
+  job.options.store.on_exit = OnExit::remove;
+  job.options.open.verify = Verify::loaded;
+  const std::string path = container_of(job.disk, 2, "b");
+  job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    EXPECT_EQ(load_large(engine).ok(), scope.rank != 2);
+    EXPECT_EQ(code_of([&] { engine.close(); }), ErrorCode::corrupt);
+    EXPECT_EQ(engine.level("b"), Level::none);
+    engine.finalize();
+  }));
+  EXPECT_TRUE(job.logged("store.on_exit = remove was not carried out"));
+  EXPECT_EQ(restore(job).tag, "a");
+}
+
 TEST(DamageInLoad, HeadersAloneRebuildWhatIsFoundDamagedToo) {
   Job job(true);
   job.options.open.verify = Verify::headers;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <vector>
 
 #include "base/attempt.hpp"
@@ -57,6 +59,72 @@ TEST(UnverifiedContainer, WhoWaitsForProtectionHearsOfTheDamage) {
     EXPECT_NE(engine.level("c"), Level::protected_);
   }));
   EXPECT_TRUE(job.logged("found damage in a part of c"));
+  EXPECT_FALSE(job.logged("is not protected")) << "it is read first: protecting it may take what would rebuild it";
+}
+
+TEST(UnverifiedContainer, TheNextCheckpointLooksAtTheStoresAgainAfterTheDamage) {
+  Job job(0);
+  job.surroundings = [](int, engine::Environment& environment) { environment.waits_for_worker = true; };
+  job.flip(container_of(job.disk, 1, "c"));
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    restore_a_part(engine);
+    EXPECT_EQ(engine.level("c"), Level::local);
+    engine.create("d");
+    engine.abandon();
+    EXPECT_EQ(engine.level("c"), Level::none);
+  }));
+}
+
+TEST(UnverifiedContainer, WhoWaitsForProtectionWithALimitHearsOfTheDamageBefore) {
+  Job job(0);
+  job.options.redundancy.every = 1;
+  job.flip(container_of(job.disk, 1, "c"));
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    restore_a_part(engine);
+    std::optional<Failure> told;
+    engine.on_complete("c", Level::protected_, [&](const std::optional<Failure>& failure) { told = failure; });
+    // Throws: it is over, and not reached.
+    EXPECT_TRUE(attempt([&] { EXPECT_TRUE(engine.wait_for("c", Level::protected_, std::chrono::seconds(30))); }));
+    engine.finalize();
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->code, ErrorCode::corrupt) << told->message;
+  }));
+}
+
+/// Ranks 0 and 2 have changed places. Their parity, of a set that is not whole, stayed where it was: nothing else is
+/// left to rebuild what is found damaged, and no protection is made any more.
+TEST(UnverifiedContainer, FormerCopiesStayWhereTheContainerIsDamaged) {
+  SimulatedJob job(4);
+  job.options.redundancy.scheme = Scheme::xor_;
+  job.options.redundancy.every = 1;
+  job.nodes = {"n0", "n1", "n2", "n3"};
+  expect_all_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit(engine, "b", 1);
+    commit(engine, "c", 2);
+  }));
+  job.options.redundancy.scheme = Scheme::single;
+  job.options.pipeline.mode = PipelineMode::background;
+  job.surroundings = [](int, engine::Environment& environment) { environment.waits_for_worker = true; };
+  job.nodes = {"n2", "n1", "n0", "n3"};
+  const std::string path = container_of(job.disk, 1, "c");
+  job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+  job.disk.remove_all(set_file_of(job.disk, format::SetFileKind::parity, 1, "c"));
+  expect_all_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    restore_a_part(engine);
+    engine.finalize();
+  }));
+  EXPECT_TRUE(job.logged("found damage in a part of c"));
+  expect_all_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    int step = 0;
+    std::vector<double> much;
+    EXPECT_EQ(engine.restore(State().add("step", step).add("much", much)), "c");
+    EXPECT_EQ(much, std::vector<double>(kMuch, 2));
+  }));
 }
 
 TEST(UnverifiedContainer, DamagedParityLeavesRoomForTheNextCheckpoint) {

@@ -249,6 +249,20 @@ TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
   EXPECT_THROW(ledger_.open(made, false), BrokenInvariant);
 }
 
+/// No job restarts from an output: the next may begin without it.
+TEST_F(LedgerTest, ADamagedOutputIsNoLossOfACheckpoint) {
+  commit(1);
+  CommitHead output = head(2, ledger_.take_generation(), ledger_.parent_id());
+  output.is_output = true;
+  ledger_.commit(output);
+  ledger_.drop_damaged(output.id);
+  EXPECT_FALSE(ledger_.is_lost());
+  EXPECT_FALSE(ledger_.is_surveyed());
+  EXPECT_FALSE(ledger_.find(output.id));
+  ledger_.drop_damaged(id(1));
+  EXPECT_TRUE(ledger_.is_lost());
+}
+
 /// Whoever works in the background retires nothing by what is known to be wrong.
 TEST_F(LedgerTest, NothingIsRetiredUntilAllIsSurveyedAnew) {
   const CommitHead made = commit(1);

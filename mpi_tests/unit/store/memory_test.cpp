@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "base/attempt.hpp"
 #include "harness/model_devices.hpp"
 #include "store/store_file.hpp"
 
@@ -21,6 +26,10 @@ struct EndlessSpace final : store::SpaceManager {
   bool has_ample_space(std::uint64_t /*additional_bytes*/) const override { return true; }
   void explain(const Failure& refused, std::uint64_t /*additional_bytes*/) const override { throw Error(refused); }
 };
+
+std::string directory_in_memory() {
+  return std::filesystem::is_directory("/dev/shm") ? "/dev/shm/" : testing::TempDir();
+}
 
 /// Over the real file system: memory that is unmapped cannot be touched.
 class MemoryOfAFile : public testing::Test {
@@ -39,7 +48,11 @@ class MemoryOfAFile : public testing::Test {
     ASSERT_NE(memory.access, nullptr);
     ASSERT_TRUE(staging->reaches({}, memory));
   }
-  std::string path = testing::TempDir() + "kedge-memory-" + std::to_string(::getpid());
+  /// As another process does it.
+  void truncate(std::uint64_t size_bytes) const {
+    ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(size_bytes)), 0);
+  }
+  std::string path = directory_in_memory() + "kedge-memory-" + std::to_string(::getpid());
   std::shared_ptr<fs::FileSystem> system = fs::posix_file_system();
   EndlessSpace space;
   std::shared_ptr<ModelDevices> devices = std::make_shared<ModelDevices>();
@@ -102,6 +115,39 @@ TEST_F(MemoryOfAFile, ThereIsNoneOnBlockStorage) {
   file->set_size(kMiB);
   fill_twice(*file);
   EXPECT_TRUE(file->memory().bytes.empty());
+}
+
+void expect_truncated(const std::optional<Failure>& failure) {
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::io);
+  EXPECT_NE(failure->message.find("truncated by another process"), std::string::npos) << failure->message;
+}
+
+/// It would have its old size again, and zeros where it was cut off.
+TEST_F(MemoryOfAFile, OneThatWasTruncatedDoesNotGrow) {
+  const auto file = make(true);
+  const std::vector<std::byte> sevens(kMiB, std::byte{7});
+  file->reserve(kMiB);
+  file->bytes().write_with_crc(0, sevens, 0);
+  truncate(4096);
+  expect_truncated(attempt([&] { file->reserve(2 * kMiB); }));
+}
+
+/// So would one that gets its storage as it is written: by the next write.
+TEST_F(MemoryOfAFile, OneThatWasTruncatedWhileItWasWrittenIsNotFlushed) {
+  for (const std::uint64_t left : {std::uint64_t{4096}, kMiB / 2, kMiB}) {
+    SCOPED_TRACE(left);
+    system->remove(path);
+    const auto file = make(true);
+    const std::vector<std::byte> sevens(kMiB / 2, std::byte{7});
+    file->grow_as_written(kMiB);
+    file->bytes().write_with_crc(4096, std::span(sevens).subspan(4096), 0);
+    truncate(left);
+    file->bytes().write_with_crc(kMiB / 2, sevens, 0);
+    const auto failure = attempt([&] { file->flush(false); });
+    if (left == 4096) expect_truncated(failure);
+    else EXPECT_FALSE(failure) << failure->message;
+  }
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
-#include "engine/for_bindings.hpp"
+#include "kedge/for_bindings.hpp"
 
 namespace kedge::bindings {
 namespace {
@@ -66,7 +66,7 @@ kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge
   return bindings::guarded([&] {
     const bool fits = dimensions >= 0 && dimensions <= KEDGE_MAX_DIMENSIONS;
     if (name == nullptr || !fits || (dimensions != 0 && shape == nullptr)) {
-      bindings::throw_refused(engine::ForBindings::refuse(
+      bindings::throw_refused(ForBindings::refuse(
           engine->engine, name == nullptr ? "(null)" : name,
           compose("kedge_load with {} dimensions: name and shape must not be NULL, and the number of dimensions must "
                   "be 0 to {}",

@@ -9,7 +9,7 @@
 #include "bindings/c/attributes.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
-#include "engine/for_bindings.hpp"
+#include "kedge/for_bindings.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::bindings {
@@ -54,7 +54,7 @@ kedge_error save(kedge_engine* engine, const char* name, const Array& array, con
   if (engine == nullptr) return null_engine_error("kedge_save");
   return guarded([&] {
     if (const char* problem = problem_of(name, array, block)) {
-      throw_refused(engine::ForBindings::refuse(engine->engine, name == nullptr ? "(null)" : name, problem));
+      throw_refused(ForBindings::refuse(engine->engine, name == nullptr ? "(null)" : name, problem));
     }
     if (block != nullptr) {
       placement = Shard{shape_of(array, block->global_shape), shape_of(array, block->offset), block->holes_allowed};
@@ -170,7 +170,7 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
 kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_refuse");
   if (name == nullptr || reason == nullptr) return bindings::refuse("kedge_refuse: name and reason must not be NULL");
-  return bindings::guarded([&] { bindings::throw_refused(engine::ForBindings::refuse(engine->engine, name, reason)); });
+  return bindings::guarded([&] { bindings::throw_refused(ForBindings::refuse(engine->engine, name, reason)); });
 }
 
 kedge_error kedge_commit(kedge_engine* engine) {

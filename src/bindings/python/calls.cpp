@@ -7,9 +7,9 @@
 #include <set>
 #include <thread>
 
-#include "engine/for_bindings.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
+#include "kedge/for_bindings.hpp"
 
 namespace kedge::python {
 namespace {
@@ -59,7 +59,7 @@ void Engine::let_go() {
 
 void Engine::leave(const std::string& why) {
   if (engine_ == nullptr) return;
-  if (is_child() || turns_->leave(why)) engine::ForBindings::leave_by_error(*engine_, why);
+  if (is_child() || turns_->leave(why)) kedge::ForBindings::leave_by_error(*engine_, why);
   let_go();
 }
 
@@ -89,7 +89,7 @@ Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<CallTurns> tur
 
 Call::~Call() {
   const bool is_left = turns_ != nullptr && !is_child() && turns_->end();
-  if (is_left) engine::ForBindings::leave_by_error(*engine_, turns_->why_left());
+  if (is_left) kedge::ForBindings::leave_by_error(*engine_, turns_->why_left());
   engine_.reset();
   if (is_child()) return;
   Calls& all = calls();

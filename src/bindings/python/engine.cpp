@@ -17,8 +17,8 @@
 #include "bindings/python/calls.hpp"
 #include "bindings/python/convert.hpp"
 #include "bindings/python/text.hpp"
-#include "engine/for_bindings.hpp"
 #include "kedge/engine.hpp"
+#include "kedge/for_bindings.hpp"
 
 namespace nb = nanobind;
 
@@ -222,7 +222,7 @@ void bind_saving(nb::class_<Engine>& bound) {
       .def("refuse",
            [](const Engine& engine, const Text& name, const Text& reason) {
              call(engine, CallKind::beside, [&](kedge::Engine& it) {
-               static_cast<void>(kedge::engine::ForBindings::refuse(it, name.bytes, reason.bytes));
+               static_cast<void>(kedge::ForBindings::refuse(it, name.bytes, reason.bytes));
              });
            })
       .def("route_out",
@@ -234,7 +234,7 @@ void bind_saving(nb::class_<Engine>& bound) {
       .def("committed",
            [](const Engine& engine, const Text& name) {
              const auto bytes =
-                 call(engine, [&](kedge::Engine& it) { return kedge::engine::ForBindings::committed(it, name.bytes); });
+                 call(engine, [&](kedge::Engine& it) { return kedge::ForBindings::committed(it, name.bytes); });
              return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
            })
       .def("abandon", closing(&kedge::Engine::abandon));

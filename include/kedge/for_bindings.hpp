@@ -1,4 +1,4 @@
-// What interfaces to other languages need of an engine, and C++ programs do not.
+// What interfaces to other languages need of an engine. Not part of kedge.hpp.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 #include "kedge/engine.hpp"
 
-namespace kedge::engine {
+namespace kedge {
 
+/// For interfaces to other languages; C++ programs have no use for it.
 struct ForBindings {
   /// Local, never throws. A region that could not even be passed to save or load: the commit or close that follows
   /// throws invalid_argument with the name and the reason, on all ranks.
@@ -22,4 +23,4 @@ struct ForBindings {
   static void leave_by_error(Engine& engine, std::string_view why = {}) noexcept;
 };
 
-}  // namespace kedge::engine
+}  // namespace kedge
