@@ -70,7 +70,7 @@ class WaitTimer {
 /// How the message-passing layer may be called from threads, as MPI names it: single, funneled, serialized, multiple.
 enum class ThreadSupport : std::uint8_t { single, funneled, serialized, multiple };
 
-/// How all_reduce combines the values.
+/// How all_reduce combines the values: min, max, sum, bit_or or bit_and.
 enum class Reduction : std::uint8_t { min, max, sum, bit_or, bit_and };
 
 /// Ranks that can send to each other. All operations are non-blocking internally and polled against a deadline:
