@@ -60,6 +60,7 @@ void StageRunner::run(Execution& execution, Job& job) {
   bool is_next_prepared = false;
   const auto prepare_next = [&] {
     if (std::exchange(is_next_prepared, true)) return;
+    execution.made_progress();
     retire(execution);
     if (job.progress.reason == Reason::made && job.files.container)
       prepare_next_container(execution, job.files.container->size_bytes());
@@ -71,8 +72,8 @@ void StageRunner::run(Execution& execution, Job& job) {
     if (!job.progress.commit.is_output) {
       stages_[number].turns->note_result(job.progress.stages[number].failure.has_value());
     }
-    execution.made_progress();
     if (is_next_prepared) retire(execution);
+    if (job.progress.is_due()) execution.made_progress();  // else the end of the job wakes who waits for the stage
     const auto& failure = job.progress.stages[number].failure;
     if (failure && failure->code == ErrorCode::busy) break;  // a later start of the run has taken over
   }
