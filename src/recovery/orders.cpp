@@ -81,8 +81,9 @@ class OrderPlanner {
       check_owner(set.members[set.position].logical_rank);
     }
     // A process that is in several sets goes through them in the order in which all their members do.
-    std::ranges::sort(orders.sets, {},
-                      [](const SetOrder& order) { return std::tuple(order.set.protection_id, order.set.set_number); });
+    std::ranges::sort(orders.sets, {}, [](const SetOrder& order) {
+      return std::tuple(order.set.protection_id, order.set.set_number, order.set.position);
+    });
     return orders;
   }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/invariant.hpp"
 #include "base/keep_forever.hpp"
 #include "base/page_buffer.hpp"
 #include "checksum/crc32c.hpp"
@@ -48,19 +49,25 @@ using Slots = std::vector<Slot>;
 
 class Run {
  public:
-  Run(const comm::Group& group, const Membership& membership, std::span<const Stripe> stripes,
-      const MemberFile& container, const MemberFile& parity, const ExchangeSettings& traffic)
+  Run(const comm::Group& group, std::span<const int> ranks, std::span<const LocalMember> local,
+      std::span<const Stripe> stripes, const ExchangeSettings& settings)
       : group_(group),
         communicator_(group.communicator()),
-        membership_(membership),
+        ranks_(ranks),
         stripes_(stripes),
-        traffic_(traffic),
-        files_(stripes.size(), container, parity) {
+        settings_(settings),
+        files_by_position_(ranks.size()),
+        own_(local.size()) {
+    files_.reserve(local.size());
+    for (const LocalMember& member : local) {
+      files_by_position_.at(member.position) = &files_.emplace_back(stripes.size(), member);
+    }
     // In a chain a step's sum is sent while others come in already: as many slots again, of one buffer each.
-    const bool is_chain = traffic.route == Route::chain;
-    slots_ = std::make_shared<Slots>(traffic.pieces.depth * (is_chain ? 2U : 1U));
+    const bool is_chain = settings.route == Route::chain;
+    invariant(!is_chain || local.size() <= 1, "a chain goes through each process once");
+    slots_ = std::make_shared<Slots>(settings.pieces.depth * (is_chain ? 2U : 1U));
     for (const Stripe& stripe : stripes) longest_ = std::max(longest_, stripe.length);
-    piece_bytes_ = piece_bytes(is_chain ? 2 : membership.ranks.size() - 1, traffic.pieces);
+    piece_bytes_ = piece_bytes(is_chain ? 2 : ranks.size() - 1, settings.pieces);
     piece_bytes_ = std::min(piece_bytes_, std::max<std::uint64_t>(longest_, 1));
   }
   Run(const Run&) = delete;
@@ -87,10 +94,16 @@ class Run {
     };
     const auto slot = [&](std::uint64_t step) -> Slot& { return (*slots_)[step % slots_->size()]; };
     comm::run_window(
-        pieces * stripes_.size(), traffic_.pieces.depth, [&](std::uint64_t step) { post(at(step), slot(step)); },
+        pieces * stripes_.size(), settings_.pieces.depth, [&](std::uint64_t step) { post(at(step), slot(step)); },
         [&](std::uint64_t step) { complete(at(step), slot(step)); });
     for (Slot& left : *slots_) finish(left.sends);
-    return std::move(files_.result());
+    ExchangeResult result;
+    for (ExchangeFiles& files : files_) {
+      if (!result.failure) result.failure = files.failure();
+      result.members.push_back(std::move(files.checksums()));
+    }
+    result.sent_bytes = sent_bytes_;
+    return result;
   }
 
  private:
@@ -100,37 +113,40 @@ class Run {
     return {&input, {piece.begin, std::min(piece.length, input.length - piece.begin)}};
   }
 
-  /// Who has something of this piece but the target, in the order of the inputs.
+  /// Inputs of this piece that go to the target by messages, in their order, which is that of the messages between two
+  /// processes.
   const std::vector<Contribution>& senders(const Step& step) {
     senders_.clear();
     for (const Input& input : step.stripe->inputs) {
       const Contribution contribution = part_of(input, step.piece);
-      const bool is_sent = input.member != step.stripe->target && contribution.part.length > 0;
+      const bool is_sent = ranks_[input.member] != ranks_[step.stripe->target] && contribution.part.length > 0;
       if (is_sent) senders_.push_back(contribution);
     }
     return senders_;
   }
 
-  [[nodiscard]] bool is_mine(const Contribution& contribution) const {
-    return contribution.input->member == membership_.me;
-  }
+  [[nodiscard]] bool is_local(std::uint32_t member) const { return files_by_position_[member] != nullptr; }
+  [[nodiscard]] bool is_local(const Contribution& contribution) const { return is_local(contribution.input->member); }
 
   void post(const Step& step, Slot& slot) {
     finish(slot.sends);
     slot.arrived.clear();
     const auto& senders = this->senders(step);
-    const bool is_target = step.stripe->target == membership_.me;
-    if (traffic_.route == Route::direct) {
+    const bool is_target = is_local(step.stripe->target);
+    if (settings_.route == Route::direct) {
+      std::size_t sent = 0;
       for (const Contribution& sender : senders) {
         if (is_target) receive(slot, sender.input->member, sender.part.length, sender.input->coefficient);
-        else if (is_mine(sender)) send(slot, step.stripe->target, fetch(step, sender, slot.buffer(0)));
+        else if (is_local(sender)) {
+          send(slot, step.stripe->target, fetch(step, sender, slot.buffer(sent++)));
+        }
       }
       return;
     }
     // Whoever comes before this member in the chain sends the sum so far, which is as long as its longest part.
     std::uint64_t length = 0;
     for (std::size_t i = 0; i < senders.size(); ++i) {
-      if (i > 0 && is_mine(senders[i])) receive(slot, senders[i - 1].input->member, length, 1);
+      if (i > 0 && is_local(senders[i])) receive(slot, senders[i - 1].input->member, length, 1);
       length = std::max(length, senders[i].part.length);
     }
     if (is_target && !senders.empty()) receive(slot, senders.back().input->member, length, 1);
@@ -139,13 +155,13 @@ class Run {
   void complete(const Step& step, Slot& slot) {
     finish(slot.receives);
     if (step.piece.length == 0) return;
-    if (step.stripe->target == membership_.me) {
+    if (is_local(step.stripe->target)) {
       write(step, slot);
       return;
     }
-    if (traffic_.route == Route::direct) return;
+    if (settings_.route == Route::direct) return;
     const auto& senders = this->senders(step);
-    const auto me = std::ranges::find_if(senders, [&](const auto& sender) { return is_mine(sender); });
+    const auto me = std::ranges::find_if(senders, [&](const auto& sender) { return is_local(sender); });
     if (me == senders.end()) return;
     const bool is_last = std::next(me) == senders.end();
     send(slot, is_last ? step.stripe->target : std::next(me)->input->member, add_own(step, *me, slot));
@@ -156,7 +172,7 @@ class Run {
     const std::uint8_t coefficient = me.input->coefficient;
     if (slot.arrived.empty() && coefficient == 1) return fetch(step, me, slot.buffer(0));
     auto terms = slot.arrived;
-    terms.push_back({fetch(step, me, own_), coefficient});
+    terms.push_back({fetch(step, me, own_.front()), coefficient});
     std::uint64_t length = 0;
     for (const codec::Term& term : terms) length = std::max(length, term.bytes.size());
     const auto sum = slot.buffer(0).room(piece_bytes_).first(length);
@@ -164,30 +180,31 @@ class Run {
     return sum;
   }
 
-  /// At the target: what came, and this member's own part if it has one.
+  /// At the target: the parts that were received, and those that this process has itself.
   void write(const Step& step, Slot& slot) {
     auto terms = slot.arrived;
+    std::size_t own = 0;
     for (const Input& input : step.stripe->inputs) {
-      const Contribution own = part_of(input, step.piece);
-      if (!is_mine(own) || own.part.length == 0) continue;
-      terms.push_back({fetch(step, own, own_), input.coefficient});
+      const Contribution contribution = part_of(input, step.piece);
+      if (!is_local(contribution) || contribution.part.length == 0) continue;
+      terms.push_back({fetch(step, contribution, own_[own++]), input.coefficient});
     }
-    files_.store(*step.stripe, step.piece, step.number, terms);
+    files_by_position_[step.stripe->target]->store(*step.stripe, step.piece, step.number, terms);
   }
 
   std::span<const std::byte> fetch(const Step& step, const Contribution& own, PageBuffer& buffer) {
-    return files_.fetch(*own.input, own.part, step.number, buffer);
+    return files_by_position_[own.input->member]->fetch(*own.input, own.part, step.number, buffer);
   }
 
   void receive(Slot& slot, std::uint32_t member, std::uint64_t length, std::uint8_t coefficient) {
     const auto room = slot.buffer(slot.arrived.size()).room(piece_bytes_).first(length);
-    slot.receives.push_back(communicator_.receive(membership_.ranks.at(member), comm::channel::kRedundancySet, room));
+    slot.receives.push_back(communicator_.receive(ranks_[member], comm::channel::kRedundancySet, room));
     slot.arrived.push_back({room, coefficient});
   }
 
   void send(Slot& slot, std::uint32_t member, std::span<const std::byte> bytes) {
-    slot.sends.push_back(communicator_.send(membership_.ranks.at(member), comm::channel::kRedundancySet, bytes));
-    files_.result().sent_bytes += bytes.size();
+    slot.sends.push_back(communicator_.send(ranks_[member], comm::channel::kRedundancySet, bytes));
+    sent_bytes_ += bytes.size();
   }
 
   void finish(std::vector<Communicator::Request>& requests) {
@@ -197,20 +214,23 @@ class Run {
 
   const comm::Group& group_;
   Communicator& communicator_;
-  const Membership& membership_;
+  std::span<const int> ranks_;
   std::span<const Stripe> stripes_;
-  const ExchangeSettings& traffic_;
-  ExchangeFiles files_;
+  const ExchangeSettings& settings_;
+  std::vector<ExchangeFiles> files_;
+  std::vector<ExchangeFiles*> files_by_position_;  // null where another process has the member
   std::shared_ptr<Slots> slots_;
   std::uint64_t longest_ = 0;  // stripe
   std::uint64_t piece_bytes_ = 0;
-  PageBuffer own_;  // not for messages
+  std::uint64_t sent_bytes_ = 0;
+  std::vector<PageBuffer> own_;  // not for messages
   std::vector<Contribution> senders_;
 };
 
 }  // namespace
 
-Route route_for(std::span<const Stripe> stripes) {
+Route route_for(std::span<const Stripe> stripes, std::span<const int> ranks) {
+  if (std::set<int>(ranks.begin(), ranks.end()).size() < ranks.size()) return Route::direct;
   std::set<std::uint32_t> targets;
   std::size_t inputs = 0;
   for (const Stripe& stripe : stripes) {
@@ -220,24 +240,24 @@ Route route_for(std::span<const Stripe> stripes) {
   return inputs > targets.size() ? Route::chain : Route::direct;
 }
 
-ExchangeResult exchange(const comm::Group& group, const Membership& membership, std::span<const Stripe> stripes,
-                        const MemberFile& container, const MemberFile& parity, const ExchangeSettings& traffic) {
-  return Run(group, membership, stripes, container, parity, traffic).all();
+ExchangeResult exchange(const comm::Group& group, std::span<const int> ranks, std::span<const LocalMember> local,
+                        std::span<const Stripe> stripes, const ExchangeSettings& settings) {
+  return Run(group, ranks, local, stripes, settings).all();
 }
 
 std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes,
-                          const ExchangeResult& passed) {
+                          const StripeChecksums& checksums) {
   std::uint32_t crc = 0;
   for (std::size_t i = 0; i < stripes.size(); ++i) {
     if (stripes[i].target == member && stripes[i].part == part) {
-      crc = crc32c_combine(crc, passed.written[i], stripes[i].length);
+      crc = crc32c_combine(crc, checksums.written[i], stripes[i].length);
     }
   }
   return crc;
 }
 
 bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded, std::span<const Stripe> stripes,
-                      const ExchangeResult& passed, const MemberFile& file) {
+                      const StripeChecksums& checksums, const MemberFile& file) {
   struct Read {
     std::uint64_t length = 0;
     std::uint32_t crc = 0;
@@ -247,8 +267,8 @@ bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded,
     for (const Input& input : stripes[i].inputs) {
       if (input.member != member || input.part != part) continue;
       Read& read = reads[input.offset];
-      if (read.length == input.length && read.crc != passed.read[i]) return false;
-      if (read.length < input.length) read = {input.length, passed.read[i]};
+      if (read.length == input.length && read.crc != checksums.read[i]) return false;
+      if (read.length < input.length) read = {input.length, checksums.read[i]};
     }
   }
   std::uint32_t crc = 0;

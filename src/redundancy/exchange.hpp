@@ -30,12 +30,25 @@ struct Membership {
   std::uint32_t me = 0;    ///< this process's position
 };
 
-/// Result of an exchange. Vectors are as long as the stripes; 0 where this member had no part.
+/// A member whose files this process has. One process may have those of several members: after a restart on fewer
+/// ranks.
+struct LocalMember {
+  std::uint32_t position = 0;
+  MemberFile container = {};
+  MemberFile parity = {};
+};
+
+/// CRC32C of each stripe's bytes as one member wrote and read them; 0 where it had no part.
+struct StripeChecksums {
+  std::vector<std::uint32_t> written;  ///< of each stripe that the member is the target of
+  std::vector<std::uint32_t> read;     ///< of the member's input of each stripe
+};
+
+/// Result of an exchange.
 struct ExchangeResult {
-  std::optional<Failure> failure;      ///< the first on this member
-  std::vector<std::uint32_t> written;  ///< CRC32C of each stripe that this member is the target of
-  std::vector<std::uint32_t> read;     ///< CRC32C of this member's input of each stripe
-  std::uint64_t sent_bytes = 0;
+  std::optional<Failure> failure;        ///< the first on this process
+  std::vector<StripeChecksums> members;  ///< in the order of the local members
+  std::uint64_t sent_bytes = 0;          ///< to other processes
 };
 
 /// Which way inputs take to the target of their stripe.
@@ -46,8 +59,9 @@ enum class Route : std::uint8_t {
 
 /// The way by which the busiest member has least to receive: straight to it if there are as many targets as inputs of
 /// a stripe or more, as in all encoding, since each of a chain receives a sum for every target; by a chain if there are
-/// fewer. Measured to be the faster one, too.
-[[nodiscard]] Route route_for(std::span<const Stripe> stripes);
+/// fewer. Measured to be the faster one, too. A chain needs a process for each member: `ranks`
+/// are theirs by position; empty: each has its own.
+[[nodiscard]] Route route_for(std::span<const Stripe> stripes, std::span<const int> ranks = {});
 
 /// How an exchange uses the network. The same on all members of a set.
 struct ExchangeSettings {
@@ -55,17 +69,18 @@ struct ExchangeSettings {
   PieceSettings pieces;
 };
 
-/// COLLECTIVE over the set's members, which are ranks of the group; its timeout is for each wait, not for all of it. A
-/// member has one input in a stripe at most, and no stripe may need what another one makes. Throws only what ends
-/// communication (comm::ends_communication); what else goes wrong is in the result. After that messages may still be
-/// sent from `mapped`: it must then stay mapped until the process ends.
-[[nodiscard]] ExchangeResult exchange(const comm::Group& group, const Membership& membership,
-                                      std::span<const Stripe> stripes, const MemberFile& container,
-                                      const MemberFile& parity, const ExchangeSettings& traffic);
+/// COLLECTIVE over the processes that have the set's members. `ranks` are theirs in the group, by position, and
+/// `local` has every position at which this process's rank is. The group's timeout is for each wait, not for all of the
+/// exchange. A member has one input in a stripe at most, and no stripe may need what another one makes. Throws only
+/// what ends communication (comm::ends_communication); other failures are in the result. After a throw, messages may
+/// still be sent from `mapped`: it must then stay mapped until the process ends.
+[[nodiscard]] ExchangeResult exchange(const comm::Group& group, std::span<const int> ranks,
+                                      std::span<const LocalMember> local, std::span<const Stripe> stripes,
+                                      const ExchangeSettings& settings);
 
-/// CRC32C of what was written to a member's file: its stripes must cover the file in the order of their offsets.
+/// CRC32C of the bytes written to a member's file: its stripes must cover the file in the order of their offsets.
 [[nodiscard]] std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes,
-                                        const ExchangeResult& passed);
+                                        const StripeChecksums& checksums);
 
 /// A file's part as it is recorded.
 struct Recorded {
@@ -77,7 +92,7 @@ struct Recorded {
 /// is read now. A shorter read beside a longer one of the same place is not compared: it went into a container, whose
 /// own checksum will tell. Throws io, corrupt.
 [[nodiscard]] bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded,
-                                    std::span<const Stripe> stripes, const ExchangeResult& passed,
+                                    std::span<const Stripe> stripes, const StripeChecksums& checksums,
                                     const MemberFile& file);
 
 }  // namespace kedge::redundancy

@@ -26,10 +26,10 @@ std::span<const std::byte> ExchangeFiles::fetch(const Input& input, const Piece&
                                                 PageBuffer& buffer) {
   const MemberFile& file = file_of(input.part);
   const std::uint64_t offset = file.begin + input.offset + part.begin;
-  std::uint32_t& crc = result_.read[number];
+  std::uint32_t& crc = checksums_.read[number];
   std::span<const std::byte> bytes;
-  if (!result_.failure) {
-    result_.failure = attempt([&] {
+  if (!failure_) {
+    failure_ = attempt([&] {
       if (file.mapped.empty()) {
         const auto room = buffer.room(part.length);
         crc = opened(file, "read").read_with_crc(offset, room, crc);
@@ -44,7 +44,7 @@ std::span<const std::byte> ExchangeFiles::fetch(const Input& input, const Piece&
       crc = crc32c_from_memory(bytes, crc);
     });
   }
-  if (!result_.failure) return bytes;
+  if (!failure_) return bytes;
   const auto zeros = buffer.room(part.length);
   std::ranges::fill(zeros, std::byte{0});
   return zeros;
@@ -52,11 +52,11 @@ std::span<const std::byte> ExchangeFiles::fetch(const Input& input, const Piece&
 
 void ExchangeFiles::store(const Stripe& stripe, const Piece& piece, std::size_t number,
                           std::span<const codec::Term> terms) {
-  if (result_.failure) return;
+  if (failure_) return;
   const MemberFile& file = file_of(stripe.part);
   const std::uint64_t offset = file.begin + stripe.offset + piece.begin;
-  std::uint32_t& crc = result_.written[number];
-  result_.failure = attempt([&] {
+  std::uint32_t& crc = checksums_.written[number];
+  failure_ = attempt([&] {
     fs::ByteAccess& out = opened(file, "write");
     const bool as_it_is =
         terms.size() == 1 && terms.front().coefficient == 1 && terms.front().bytes.size() == piece.length;

@@ -1,8 +1,9 @@
-// Files of this member in an exchange: reads inputs, writes sums, and remembers the first failure.
+// Files of a local member in an exchange: reads inputs, writes sums, and remembers the first failure.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,10 +17,9 @@ namespace kedge::redundancy {
 
 class ExchangeFiles {
  public:
-  ExchangeFiles(std::size_t stripes, const MemberFile& container, const MemberFile& parity)
-      : container_(container), parity_(parity) {
-    result_.written.resize(stripes);
-    result_.read.resize(stripes);
+  ExchangeFiles(std::size_t stripes, const LocalMember& member) : member_(member) {
+    checksums_.written.resize(stripes);
+    checksums_.read.resize(stripes);
   }
 
   /// Bytes of an input of stripe `number`, from where they lie or through `buffer`; zeros after a failure.
@@ -28,15 +28,18 @@ class ExchangeFiles {
   /// The sum of the terms to its place, block by block; nothing after a failure.
   void store(const Stripe& stripe, const Piece& piece, std::size_t number, std::span<const codec::Term> terms);
 
-  [[nodiscard]] ExchangeResult& result() noexcept { return result_; }
+  [[nodiscard]] const std::optional<Failure>& failure() const noexcept { return failure_; }
+  [[nodiscard]] StripeChecksums& checksums() noexcept { return checksums_; }
 
  private:
-  [[nodiscard]] const MemberFile& file_of(Part part) const { return part == Part::container ? container_ : parity_; }
+  [[nodiscard]] const MemberFile& file_of(Part part) const {
+    return part == Part::container ? member_.container : member_.parity;
+  }
 
-  const MemberFile& container_;
-  const MemberFile& parity_;
+  const LocalMember& member_;
   PageBuffer sum_;
-  ExchangeResult result_;
+  std::optional<Failure> failure_;
+  StripeChecksums checksums_;
 };
 
 }  // namespace kedge::redundancy

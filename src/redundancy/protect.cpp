@@ -46,11 +46,12 @@ class Protector {
                              store::PlannedFile{FileKind::descriptor, format::kSuperblockBytes}};
     if (auto failure = sealing_.begin_on_all_ranks(planned, [&] { begin_files(); })) return {failure, 0, 0};
     const std::vector<Stripe> stripes = encode_stripes(shape_);
-    const ExchangeResult passed = exchange(group_, membership_, stripes, container(), parity(), traffic_);
-    std::optional<Failure> local = passed.failure;
-    if (!local) local = attempt([&] { check_and_describe(stripes, passed); });
+    const std::array local_members{LocalMember{membership_.me, container(), parity()}};
+    const ExchangeResult result = exchange(group_, membership_.ranks, local_members, stripes, traffic_);
+    std::optional<Failure> local = result.failure;
+    if (!local) local = attempt([&] { check_and_describe(stripes, result.members.front()); });
     const std::uint64_t bytes = parity_bytes(shape_, membership_.me);
-    return {sealing_.seal(local), bytes, passed.sent_bytes};
+    return {sealing_.seal(local), bytes, result.sent_bytes};
   }
 
  private:
@@ -110,11 +111,11 @@ class Protector {
   [[nodiscard]] MemberFile container() const { return {&file_->bytes(), file_->mapped(), 0}; }
   [[nodiscard]] MemberFile parity() const { return {parity_, {}, format::kSuperblockBytes}; }
 
-  void check_and_describe(std::span<const Stripe> stripes, const ExchangeResult& passed) {
+  void check_and_describe(std::span<const Stripe> stripes, const StripeChecksums& checksums) {
     file_->require_present();  // the container was sent from where it lies
     // Every byte of the container went into somebody's parity.
     if (!matches_recorded(membership_.me, Part::container, {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)},
-                          stripes, passed, container())) {
+                          stripes, checksums, container())) {
       const auto damages = reader_->verify();
       const std::string what = damages.empty() ? "the container" : damages.front().what;
       throw Error(Failure{
@@ -136,7 +137,7 @@ class Protector {
     descriptor_->head() = format::encode(set);
     set.kind = format::SetFileKind::parity;
     set.parity_bytes = parity_bytes(shape_, membership_.me);
-    set.parity_crc = crc_written(membership_.me, Part::parity, stripes, passed);
+    set.parity_crc = crc_written(membership_.me, Part::parity, stripes, checksums);
     parity_->head() = format::encode(set);
   }
 

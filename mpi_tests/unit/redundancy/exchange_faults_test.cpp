@@ -220,8 +220,8 @@ TEST(ExchangeMemory, WhatIsUnderWayStaysWithinTheBudgetWhateverTheSize) {
       const std::uint64_t piece = piece_bytes(route == Route::chain ? 2 : kMembers - 1, {});
       for (const auto& stripes : {encode, decode}) {
         Meter meter(communicator);
-        const auto result = exchange({meter, std::chrono::hours(1)}, {ranks, me}, stripes, {&container, {}, 0},
-                                     {&parity, {}, 0}, {route, {}});
+        const std::array local{LocalMember{me, {&container, {}, 0}, {&parity, {}, 0}}};
+        const auto result = exchange({meter, std::chrono::hours(1)}, ranks, local, stripes, {route, {}});
         EXPECT_FALSE(result.failure.has_value());
         EXPECT_LE(meter.most_bytes() + 2 * piece, kExchangeBufferBytes);
         EXPECT_GE(meter.most_bytes(), std::min(piece * PieceSettings{}.depth, segment));  // posted ahead

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,11 +40,16 @@ struct OpenFiles {
 
 class Exchange : public testing::Test {
  protected:
+  struct MemberResult {
+    std::optional<Failure> failure;  ///< of the process that has the member
+    StripeChecksums checksums;
+    std::uint64_t sent_bytes = 0;  ///< by that process
+  };
   struct Job {
     SetShape set;
     std::vector<Stripe> stripes;
     bool mapped = false;
-    std::vector<int> ranks = {};  ///< by position; empty: 0, 1, ...
+    std::vector<int> ranks = {};  ///< by position, one may have several; empty: 0, 1, ...
     Route route = Route::direct;
     PieceSettings pieces = {};
   };
@@ -96,16 +103,24 @@ class Exchange : public testing::Test {
     results.assign(ranks.size(), {});
     disk.on_death([&](int rank) { world.mark_dead(rank); });
     return world.run_connected([&](Communicator& communicator) {
-      const auto me = static_cast<std::uint32_t>(std::ranges::find(ranks, communicator.rank()) - ranks.begin());
-      OpenFiles files = open(me, communicator.rank(), job.mapped);
-      if (before_exchange) before_exchange(me, files);
-      results[me] = exchange({communicator, std::chrono::hours(1)}, {ranks, me}, job.stripes,
-                             part(files.container, files.container_map, 0),
-                             part(files.parity, files.parity_map, kHeader), {job.route, job.pieces});
+      std::vector<OpenFiles> files;
+      std::vector<LocalMember> local;
+      for (std::uint32_t member = 0; member < ranks.size(); ++member) {
+        if (ranks[member] != communicator.rank()) continue;
+        OpenFiles& own = files.emplace_back(open(member, communicator.rank(), job.mapped));
+        if (before_exchange) before_exchange(member, own);
+        local.push_back({member, part(own.container, own.container_map, 0), part(own.parity, own.parity_map, kHeader)});
+      }
+      const auto result =
+          exchange({communicator, std::chrono::hours(1)}, ranks, local, job.stripes, {job.route, job.pieces});
+      for (std::size_t i = 0; i < local.size(); ++i) {
+        results[local[i].position] = {result.failure, result.members[i], result.sent_bytes};
+      }
     });
   }
   void run_well(const Job& job) {
-    testing::InProcessWorld world(static_cast<int>(job.set.sizes.size()));
+    const int processes = job.ranks.empty() ? static_cast<int>(job.set.sizes.size()) : std::ranges::max(job.ranks) + 1;
+    testing::InProcessWorld world(processes);
     for (const auto& outcome : run(job, world)) {
       ASSERT_TRUE(outcome.returned()) << (outcome.failure ? outcome.failure->message : "");
     }
@@ -133,12 +148,12 @@ class Exchange : public testing::Test {
         };
         const auto written =
             stripe.target == member ? crc_of(member, stripe.part, stripe.offset, stripe.length) : std::uint32_t{0};
-        EXPECT_EQ(results[member].written.at(number), written);
+        EXPECT_EQ(results[member].checksums.written.at(number), written);
         std::uint32_t read = 0;
         for (const Input& input : stripe.inputs) {
           if (input.member == member) read = crc_of(member, input.part, input.offset, input.length);
         }
-        EXPECT_EQ(results[member].read.at(number), read);
+        EXPECT_EQ(results[member].checksums.read.at(number), read);
       }
     }
   }
@@ -152,7 +167,7 @@ class Exchange : public testing::Test {
   faults::FaultyDisk disk{large_pieces()};
   SetFiles expected;
   std::function<void(std::uint32_t me, OpenFiles& files)> before_exchange;
-  std::vector<ExchangeResult> results;
+  std::vector<MemberResult> results;  ///< by position
 };
 
 }  // namespace kedge::redundancy

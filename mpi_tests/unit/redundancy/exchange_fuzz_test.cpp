@@ -74,11 +74,18 @@ class ExchangeFuzz : public Exchange {
     const PresentFiles present = draw_presence(choices, set);
     Job job{set, decode_stripes(set, present)};
     job.mapped = choices.one_in(2);
-    job.route = choices.one_in(4) ? choices.one_of({Route::chain, Route::direct}) : route_for(job.stripes);
     job.pieces = draw_pieces(choices, set);
     job.ranks.resize(set.sizes.size());
     std::iota(job.ranks.begin(), job.ranks.end(), 0);
     std::ranges::shuffle(job.ranks, choices.generator());
+    job.route = route_for(job.stripes, job.ranks);
+    if (choices.one_in(3)) {  // on fewer processes
+      const auto processes = static_cast<int>(1 + choices.below(job.ranks.size()));
+      for (int& rank : job.ranks) rank %= processes;
+      job.route = route_for(job.stripes, job.ranks);
+    } else if (choices.one_in(4)) {
+      job.route = choices.one_of({Route::chain, Route::direct});
+    }
     lay_out_what_is_left(set, present);
     return {present, job};
   }
@@ -118,11 +125,11 @@ class ExchangeFuzz : public Exchange {
     const Recorded recorded{bytes.size(), crc32c(bytes)};
     const auto& stripes = loss.job.stripes;
     if (!is_there(loss.present, member, part)) {
-      return crc_written(member, part, stripes, results[member]) == recorded.crc;
+      return crc_written(member, part, stripes, results[member].checksums) == recorded.crc;
     }
     const OpenFiles files = open(member, loss.job.ranks[member], false);
     fs::ByteAccess& access = part == Part::container ? *files.container : *files.parity;
-    return matches_recorded(member, part, recorded, stripes, results[member], {&access, {}, padding_bytes(part)});
+    return matches_recorded(member, part, recorded, stripes, results[member].checksums, {&access, {}, padding_bytes(part)});
   }
 
   void rebuild_with_a_flipped_bit(RandomChoices& choices, const Loss& loss) {

@@ -120,6 +120,55 @@ TEST_F(Exchange, PositionsAreNotRanks) {
   check_all_files(set);
 }
 
+TEST_F(Exchange, OneProcessMayHaveSeveralMembers) {
+  const std::vector<std::vector<int>> layouts = {{0, 0, 0, 0, 0}, {0, 1, 0, 1, 0}, {1, 1, 0, 2, 2}, {0, 1, 2, 3, 0}};
+  for (const auto& [scheme, parities] : {std::pair{Scheme::partner, 1U}, {Scheme::xor_, 1U}, {Scheme::rs, 3U}}) {
+    const SetShape set = uneven(scheme, 5, parities);
+    for (const auto& ranks : layouts) {
+      for (const bool mapped : {false, true}) {
+        place_ranks(set);
+        run_well({set, encode_stripes(set), mapped, ranks});
+        check_all_files(set);
+        PresentFiles present{std::vector<bool>(5, true), std::vector<bool>(5, true)};
+        for (std::uint32_t i = 0; i < parities; ++i) {
+          const std::uint32_t member = (3 + i) % 5;
+          present.container[member] = present.parity[member] = false;
+          spoil(set, member, Part::container);
+          spoil(set, member, Part::parity);
+        }
+        run_well({set, decode_stripes(set, present), mapped, ranks});
+        check_all_files(set);
+      }
+    }
+  }
+}
+
+TEST_F(Exchange, MembersOfOneProcessSendEachOtherNoMessage) {
+  const SetShape set = uneven(Scheme::xor_, 4);
+  place_ranks(set);
+  run_well({set, encode_stripes(set), true, {0, 0, 0, 0}});
+  check_all_files(set);
+  for (const auto& result : results) EXPECT_EQ(result.sent_bytes, 0U);
+}
+
+TEST_F(Exchange, AFailureOfOneMemberIsReportedByItsProcess) {
+  const SetShape set = uneven(Scheme::xor_, 4);
+  place_ranks(set);
+  before_exchange = [](std::uint32_t member, OpenFiles& files) {
+    if (member == 2) files.container.reset();
+  };
+  testing::InProcessWorld world(2);
+  for (const auto& outcome : run({set, encode_stripes(set), false, {0, 1, 1, 0}}, world)) {
+    EXPECT_TRUE(outcome.returned());
+  }
+  EXPECT_FALSE(results[0].failure.has_value());
+  EXPECT_FALSE(results[3].failure.has_value());
+  for (const std::size_t member : {1U, 2U}) {
+    ASSERT_TRUE(results[member].failure.has_value()) << member;
+    EXPECT_EQ(results[member].failure->code, ErrorCode::io);
+  }
+}
+
 TEST_F(Exchange, EmptyContainersNeedNoMessage) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
     const SetShape set{scheme, {0, 0, 0}};

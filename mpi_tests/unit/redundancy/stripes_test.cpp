@@ -221,7 +221,7 @@ TEST(Stripes, AFlippedBitThatOneOfTwoReadsSawIsNoticed) {
   const SetShape set{Scheme::rs, {9000, 9000, 9000, 9000}, 2};
   const SetFiles files = encoded(set);
   const auto stripes = encode_stripes(set);
-  ExchangeResult passed;
+  StripeChecksums passed;
   for (const Stripe& stripe : stripes) {
     std::uint32_t crc = 0;
     for (const Input& input : stripe.inputs) {
@@ -246,7 +246,7 @@ TEST(Stripes, AFlippedBitThatOneOfTwoReadsSawIsNoticed) {
 TEST(Stripes, WhatNoStripeReadIsReadToKnowTheWhole) {
   const SetFiles files = encoded({Scheme::xor_, {9000, 9000, 9000, 9000}});
   const std::vector<Stripe> stripes = {{0, Part::parity, 0, 4096, {{1, Part::container, 4096, 4096}}}};
-  ExchangeResult passed;
+  StripeChecksums passed;
   passed.read = {crc32c(std::span(files.container[1]).subspan(4096, 4096))};
   const Recorded recorded{9000, crc32c(files.container[1])};
   for (const std::uint64_t begin : {0U, 4096U}) {
@@ -291,6 +291,13 @@ TEST(Stripes, GoStraightToTheirTargetsUnlessFewWouldGetMuch) {
   EXPECT_EQ(route({Scheme::rs, sizes, 2}, 0b000011), Route::chain);
   EXPECT_EQ(route({Scheme::partner, sizes}, 0b000001), Route::direct);
   EXPECT_EQ(route_for({}), Route::direct);
+}
+
+TEST(Stripes, GoStraightToTheirTargetsWhereAProcessHasSeveralMembers) {
+  const SetShape set{Scheme::xor_, {9000, 9000, 9000, 9000}};
+  const auto stripes = decode_stripes(set, presence(4, 0b0010, 0b0010));
+  EXPECT_EQ(route_for(stripes, std::vector{3, 1, 0, 2}), Route::chain);
+  EXPECT_EQ(route_for(stripes, std::vector{0, 1, 0, 2}), Route::direct) << "a chain would wait for itself";
 }
 
 TEST(Stripes, RefuseWhatIsNoSet) {
