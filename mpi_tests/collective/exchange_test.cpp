@@ -109,8 +109,8 @@ TEST_P(MpiExchange, SetsWorkBesideEachOther) {
 }
 
 /// On fewer ranks than made the set, some processes have several members. Messages are larger than what MPI buffers.
-TEST(MpiExchangeOnFewerRanks, LargeMembersAreRebuilt) {
-  constexpr std::uint64_t kMemberBytes = std::uint64_t{48} << 20U;
+void rebuild_large_members(bool mapped) {
+  constexpr std::uint64_t kMemberBytes = std::uint64_t{24} << 20U;
   const auto communicator = connected();
   const SetShape set{Scheme::xor_, std::vector<std::uint64_t>(5, kMemberBytes)};
   std::vector<int> ranks;
@@ -124,7 +124,10 @@ TEST(MpiExchangeOnFewerRanks, LargeMembersAreRebuilt) {
   for (std::uint32_t member = 0; member < ranks.size(); ++member) {
     if (ranks[member] != communicator->rank()) continue;
     MyFiles& own = files.emplace_back(expected, member, member == 1, member == 1);
-    local.push_back({member, {&own.container, own.container.bytes(), 0}, {&own.parity, own.parity.bytes(), kHeader}});
+    local.push_back({member, {&own.container, {}, 0}, {&own.parity, {}, kHeader}});
+    if (!mapped) continue;
+    local.back().container.mapped = own.container.bytes();
+    local.back().parity.mapped = own.parity.bytes();
   }
   const auto result =
       exchange({*communicator, std::chrono::seconds(60)}, ranks, local, stripes, {route_for(stripes, ranks), {}});
@@ -134,6 +137,9 @@ TEST(MpiExchangeOnFewerRanks, LargeMembersAreRebuilt) {
     EXPECT_TRUE(files[i].parity.bytes() == MyFiles::with_header(expected.parity[local[i].position]));
   }
 }
+
+TEST(MpiExchangeOnFewerRanks, LargeMembersAreRebuiltFromMappedFiles) { rebuild_large_members(true); }
+TEST(MpiExchangeOnFewerRanks, LargeMembersAreRebuiltFromFilesThatAreRead) { rebuild_large_members(false); }
 
 INSTANTIATE_TEST_SUITE_P(All, MpiExchange,
                          testing::Values(Case{Scheme::partner, 1, true}, Case{Scheme::partner, 1, false},

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/faulty_file_system.hpp"
@@ -103,11 +104,13 @@ class Exchange : public testing::Test {
     results.assign(ranks.size(), {});
     disk.on_death([&](int rank) { world.mark_dead(rank); });
     return world.run_connected([&](Communicator& communicator) {
-      std::vector<OpenFiles> files;
-      std::vector<LocalMember> local;
+      std::vector<std::pair<std::uint32_t, OpenFiles>> files;
       for (std::uint32_t member = 0; member < ranks.size(); ++member) {
         if (ranks[member] != communicator.rank()) continue;
-        OpenFiles& own = files.emplace_back(open(member, communicator.rank(), job.mapped));
+        files.emplace_back(member, open(member, communicator.rank(), job.mapped));
+      }
+      std::vector<LocalMember> local;
+      for (auto& [member, own] : files) {
         if (before_exchange) before_exchange(member, own);
         local.push_back({member, part(own.container, own.container_map, 0), part(own.parity, own.parity_map, kHeader)});
       }

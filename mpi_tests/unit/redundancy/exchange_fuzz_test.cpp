@@ -129,7 +129,8 @@ class ExchangeFuzz : public Exchange {
     }
     const OpenFiles files = open(member, loss.job.ranks[member], false);
     fs::ByteAccess& access = part == Part::container ? *files.container : *files.parity;
-    return matches_recorded(member, part, recorded, stripes, results[member].checksums, {&access, {}, padding_bytes(part)});
+    return matches_recorded(member, part, recorded, stripes, results[member].checksums,
+                            {&access, {}, padding_bytes(part)});
   }
 
   void rebuild_with_a_flipped_bit(RandomChoices& choices, const Loss& loss) {
@@ -183,12 +184,13 @@ class ExchangeFuzz : public Exchange {
     testing::InProcessWorld world(static_cast<int>(members));
     plan_fault(choices, victim, loss.job.ranks[victim], world);
     const auto outcomes = run(loss.job, world);
+    const auto is_victim = [&](std::uint32_t member) { return loss.job.ranks[member] == loss.job.ranks[victim]; };
     const bool stopped = outcomes[static_cast<std::size_t>(loss.job.ranks[victim])].died;
     bool complete = true;
     for (std::uint32_t member = 0; member < members; ++member) {
       const auto& outcome = outcomes[static_cast<std::size_t>(loss.job.ranks[member])];
       const bool failed = outcome.returned() && results[member].failure;
-      EXPECT_TRUE(member == victim || (!outcome.died && !failed)) << "member " << member;
+      EXPECT_TRUE(is_victim(member) || (!outcome.died && !failed)) << "member " << member;
       EXPECT_TRUE(!outcome.failure || outcome.failure->code == ErrorCode::timeout) << "member " << member;
       EXPECT_TRUE(stopped || outcome.returned()) << "member " << member << " waits though all are alive";
       complete = complete && outcome.returned() && !failed;
