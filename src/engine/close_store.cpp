@@ -67,7 +67,7 @@ class StoreCloser {
   /// every rank, and what says that commits exist last: a crash in between is `unrecoverable` at the next start, never
   /// a silent start from zero beside containers that live.
   void remove_on_purpose() {
-    if (ledger_.is_lost()) {
+    if (ledger_.known().lost) {
       if (group_.is_root()) {
         setup_.log.warning(
             "store.on_exit = remove was not carried out: the files of commits that could not be recovered are kept, "
@@ -84,8 +84,8 @@ class StoreCloser {
   /// The newest commit outlives the stores, if each rank finds its container on the prefix as the manifest knows it.
   /// What says that commits exist stays.
   void remove_if_persistent() {
-    const std::optional<commits::Entry> newest = ledger_.newest();
-    if (ledger_.is_lost() || !newest || keeps_outputs("store.on_exit = remove_if_persistent")) return;
+    const std::optional<commits::Entry> newest = ledger_.known().newest();
+    if (ledger_.known().lost || !newest || keeps_outputs("store.on_exit = remove_if_persistent")) return;
     std::optional<Failure> not_there;
     if (newest->persistent) not_there = group_.try_on_all_ranks([&] { require_container(newest->commit); });
     if (newest->persistent && !not_there) {
@@ -98,7 +98,7 @@ class StoreCloser {
 
   /// Nothing but a flush takes outputs from the stores: they are on no list of what may be lost.
   [[nodiscard]] bool keeps_outputs(std::string_view option) const {
-    const std::vector<CommitHead> outputs = ledger_.unflushed_outputs();
+    const std::vector<CommitHead> outputs = ledger_.known().unflushed_outputs();
     if (!group_.any(!outputs.empty())) return false;
     if (group_.is_root()) {
       setup_.log.warning(
@@ -135,16 +135,16 @@ class StoreCloser {
   /// The reason was logged when it was flushed.
   void log_what_is_not() const {
     if (on_exit_ == OnExit::keep) warn_of_unflushed_outputs(setup_, started_, ledger_);
-    const std::optional<commits::Entry> newest = ledger_.newest();
+    const std::optional<commits::Entry> newest = ledger_.known().newest();
     const bool is_meant = setup_.options.persistent.every != 0 && on_exit_ != OnExit::remove;
-    if (!is_meant || !newest || newest->persistent || ledger_.is_lost()) return;
+    if (!is_meant || !newest || newest->persistent || ledger_.known().lost) return;
     setup_.log.warning(compose("the newest checkpoint, {}, is in the node-local stores only. {}", newest->commit.tag,
                                how_to_flush(setup_, started_)));
   }
 
   /// Bytes of this rank's container of the newest commit; 0 if it is not here.
   [[nodiscard]] std::uint64_t newest_bytes() const {
-    const std::optional<commits::Entry> newest = ledger_.newest();
+    const std::optional<commits::Entry> newest = ledger_.known().newest();
     if (!newest) return 0;
     return store().size_bytes(store::FileKind::container, group_.logical_rank(), {newest->commit.id, {}});
   }
@@ -180,7 +180,7 @@ class StoreCloser {
 }  // namespace
 
 void warn_of_unflushed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger) {
-  const std::vector<CommitHead> outputs = ledger.unflushed_outputs();
+  const std::vector<CommitHead> outputs = ledger.known().unflushed_outputs();
   if (outputs.empty()) return;
   setup.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
                             outputs.size() == 1 ? "is" : "are", commits::listed(outputs),

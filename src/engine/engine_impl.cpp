@@ -141,7 +141,7 @@ void EngineImpl::require_own_process() const {
 
 Level EngineImpl::level(std::string_view tag) const {
   require_own_process();
-  return ledger_.level(tag);
+  return ledger_.known().level(tag);
 }
 
 Counters EngineImpl::counters() const {
@@ -303,7 +303,7 @@ bool EngineImpl::need_checkpoint() {
 /// COLLECTIVE. In a start that has opened nothing the stores may hold what is waited for. The next create, or open,
 /// looks again: here nothing is made room for.
 void EngineImpl::check_stores() {
-  if (ledger_.is_surveyed()) return;
+  if (ledger_.known().is_surveyed()) return;
   pipeline_.waits().quiesce();
   recreate_lost_stores(parts());
   recovery_.survey_only();

@@ -99,8 +99,8 @@ void EngineImpl::give_up(std::chrono::duration<double> after) {
 /// Local. Message for a finalize that timed out: what is left of the job, and what to do with it.
 std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
   const std::string when = after.count() > 0 ? compose("after {}", human_seconds(after.count())) : "at once";
-  const auto newest = ledger_.newest();
-  if (const auto snapshot = ledger_.snapshot()) {
+  const auto newest = ledger_.known().newest();
+  if (const auto snapshot = ledger_.known().snapshot) {
     return compose(
         "finalize stopped waiting {} before {} was written to the node-local stores: unless the next start finds it "
         "complete, {} is the newest checkpoint; give finalize more time, or call wait(tag, local) first",
@@ -113,7 +113,7 @@ std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
         "next start does the rest",
         when, newest->commit.tag);
   }
-  if (!newest && !ledger_.commits_exist()) {
+  if (!newest && !ledger_.known().commits_exist) {
     return compose("finalize stopped waiting {} with work left; the node-local files are kept", when);
   }
   return compose("finalize stopped waiting {} with work left: {} is only {}; the node-local files are kept. {}", when,

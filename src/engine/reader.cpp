@@ -63,7 +63,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
 std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   recovery::OpenedSource opened = sources_.open(source);
   open_ = std::make_unique<OpenCheckpoint>(parts_);
-  open_->parent_before = parts_.ledger.parent_id();
+  open_->parent_before = parts_.ledger.known().parent_id;
   open_->source_prefix = source.prefix;
   open_->source = std::move(opened.container);
   parts_.ledger.set_parent(opened.commit.id);
@@ -319,7 +319,7 @@ void Reader::prove() {
   enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
   const bool is_large_here =
       parts_.pipeline.waits().is_in_background() && unproven.unread_bytes(*open_->container) > kReadAtOnceBytes;
-  const bool cannot_wait = open_->first_failure.has_value() || !parts_.ledger.outputs_to_flush().empty();
+  const bool cannot_wait = open_->first_failure.has_value() || !parts_.ledger.known().outputs_to_flush().empty();
   const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
   const bool reads_behind = parts_.group.max(mine) == is_large;
   if (reads_behind) checked_ = "the rest is checked in the background";

@@ -18,7 +18,7 @@ bool has_container(const Parts& parts, const Id128& commit_id) {
 /// COLLECTIVE. Tags of outputs that are to be flushed and of which some rank lacks its container; the newest of each
 /// tag.
 std::vector<Tag> incomplete_outputs(const Parts& parts) {
-  const std::vector<CommitHead> outputs = parts.ledger.outputs_to_flush();
+  const std::vector<CommitHead> outputs = parts.ledger.known().outputs_to_flush();
   std::uint64_t count = outputs.size();
   parts.group.broadcast(count);
   std::vector<Tag> tags;
@@ -27,7 +27,7 @@ std::vector<Tag> incomplete_outputs(const Parts& parts) {
     Id128 id = parts.group.is_root() ? outputs[at].id : Id128();
     parts.group.broadcast(tag);
     parts.group.broadcast(id);
-    const auto newest = parts.ledger.find(tag);
+    const auto newest = parts.ledger.known().find(tag);
     const bool is_newest = newest && newest->commit.id == id;
     if (parts.group.all(is_newest) && !parts.group.all(has_container(parts, id))) tags.push_back(tag);
   }

@@ -36,7 +36,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   // One rank may know what another is about to hear.
   enum Before : std::uint64_t { nothing, skip_flushes, survey };
   const bool is_one_too_many = !expected.is_last && waits.is_full();
-  const bool looks = parts_.ledger.must_survey() || has_lost_store(parts_.started);
+  const bool looks = parts_.ledger.known().must_survey() || has_lost_store(parts_.started);
   const Before mine = looks ? survey : is_one_too_many ? skip_flushes : nothing;
   const std::string what = expected.is_output ? compose("output {}", tag) : std::string(tag);
   const std::uint64_t before = begin_call(parts_.group, Call::create, hash_of(what), local, mine);
@@ -77,7 +77,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
   };
   auto failure = begin(expected.bytes);
   // Nothing older is retired as long as the checkpoint that was opened is still verified in the background.
-  if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.has_unverified()))) {
+  if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.known().has_unverified()))) {
     parts_.group.together([&] { comm::throw_if(parts_.pipeline.waits().wait_until_idle().failure); });
     failure = begin(expected.bytes);
   }
@@ -111,8 +111,8 @@ CommitHead Writer::draw_head(std::string_view tag, bool is_output) const {
   CommitHead head;
   head.run_id = parts_.started.run.id;
   head.id = drawn.id;
-  head.parent_id = parts_.ledger.parent_id();
-  head.generation = parts_.ledger.take_generation();
+  head.parent_id = parts_.ledger.known().parent_id;
+  head.generation = parts_.ledger.generations().take();
   head.incarnation = parts_.started.run.incarnation;
   head.world_size = parts_.group.world_size();
   head.time_ns = drawn.time_ns;

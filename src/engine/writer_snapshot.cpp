@@ -55,7 +55,7 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
 bool Writer::permits_snapshots(const Expected& expected) {
   const bool is_wanted = parts_.setup.options.device.snapshot && parts_.pipeline.waits().is_in_background() &&
                          expected.may_be_snapshot && !expected.is_last && !expected.is_output &&
-                         parts_.ledger.newest().has_value();
+                         parts_.ledger.known().newest().has_value();
   if (is_wanted && !parts_.pipeline.waits().is_idle()) log_seal_reason(SealReason::busy);
   return is_wanted && parts_.pipeline.waits().is_idle();
 }
@@ -116,7 +116,7 @@ void Writer::log_seal_reason(SealReason why) {
 Writer::Committed Writer::commit_snapshot(double begin_s) {
   // Made up for where it failed: from here on this commit alone may be there. Global arrays were checked with the
   // commit before, whose layout all ranks have again.
-  parts_.notes.note(parts_.ledger.newest()->commit.id);
+  parts_.notes.note(parts_.ledger.known().newest()->commit.id);
   Checkpoint& checkpoint = *checkpoint_;
   pipeline::CommitBytes bytes;
   bytes.own = checkpoint.container->container_bytes();

@@ -40,7 +40,7 @@ Id128 AfterOpen::plan(const Execution& execution, const CommitHead& opened, Unre
   if (unread.container) left_.unread.push_back({opened, {}, true});
   if (unread.others) {
     if (is_protected && !unread.container) left_.unread.push_back({opened, is_current ? found.current : found.sound});
-    for (const commits::Entry& entry : ledger_.entries()) {
+    for (const commits::Entry& entry : ledger_.known().entries) {
       if (entry.commit.id != opened.id) left_.unread.push_back({entry.commit, {}});
     }
   }
@@ -84,7 +84,7 @@ void AfterOpen::protect(Execution& execution) {
   const CommitHead& commit = left_.opened;
   const comm::Group& group = execution.group();
   // It may have been superseded, or found damaged by whoever loaded it.
-  if (group.all(ledger_.find(commit.id).has_value())) {
+  if (group.all(ledger_.known().find(commit.id).has_value())) {
     const double begin_s = timer_.now_s();
     const auto failure = protect_in_room(execution, commit);
     if (!failure) std::erase_if(left_.unread, [&](const UnreadCommit& what) { return what.commit.id == commit.id; });
@@ -98,7 +98,7 @@ void AfterOpen::protect(Execution& execution) {
 }
 
 void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failure) {
-  const auto entry = ledger_.find(commit.id);
+  const auto entry = ledger_.known().find(commit.id);
   const bool is_protected = entry && entry->in_stores == Level::protected_;
   log_.warning(compose("{} is open and {}: {}", commit.tag,
                        is_protected ? "keeps the protection that it had" : "not protected against the loss of a node",
@@ -109,7 +109,7 @@ void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failu
 void AfterOpen::read(Execution& execution) {
   const comm::Group& group = execution.group();
   const UnreadCommit what = left_.unread.front();
-  const bool is_known = ledger_.find(what.commit.id).has_value();
+  const bool is_known = ledger_.known().find(what.commit.id).has_value();
   const std::uint64_t bytes = group.max(is_known ? unread_files_.bytes_left(what) : 0);
   const comm::Group patient = group.with_timeout(group.timeout() * timeout_factor(bytes));
   ReadFiles read;
@@ -150,7 +150,7 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, co
       commit.tag);
   if (is_opened) {
     std::optional<Failure> failure;
-    const bool is_superseded = !group.all(ledger_.find(commit.id).has_value());
+    const bool is_superseded = !group.all(ledger_.known().find(commit.id).has_value());
     if (!is_superseded && is_scheduled()) failure = protect_in_room(execution, commit);
     so = is_superseded ? compose("{} is not needed any more", commit.tag)
          : !is_scheduled()

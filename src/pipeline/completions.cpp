@@ -56,10 +56,10 @@ void Completions::note_failed(const Id128& commit_id, Level level, const Failure
 
 std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
   const bool was_under_way = is_under_way_(expected.commit.id);  // first: when it is not, all that follows is known
-  const auto entry = ledger_.find(expected.commit.id);
-  if (ledger_.has_reached(expected.commit.id, expected.level)) return std::optional<Failure>();
+  const auto entry = ledger_.known().find(expected.commit.id);
+  if (ledger_.known().has_reached(expected.commit.id, expected.level)) return std::optional<Failure>();
   if (expected.level <= Level::snapshot) {
-    const auto snapshot = ledger_.snapshot();
+    const auto snapshot = ledger_.known().snapshot;
     if (snapshot && snapshot->id == expected.commit.id) return std::optional<Failure>();
   }
   const std::lock_guard guard(mutex_);
@@ -116,7 +116,7 @@ void Completions::drop_stale_outcomes() {
   const std::lock_guard guard(mutex_);
   const auto is_over = [&](const Id128& commit_id) {
     const auto is_of_it = [&](const Expected& one) { return one.commit.id == commit_id; };
-    return !ledger_.find(commit_id) && std::ranges::none_of(expected_, is_of_it);
+    return !ledger_.known().find(commit_id) && std::ranges::none_of(expected_, is_of_it);
   };
   std::erase_if(reached_, [&](const auto& one) { return is_over(one.first); });
   std::erase_if(failures_, [&](const auto& one) { return is_over(one.first.first); });

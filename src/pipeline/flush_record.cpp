@@ -30,7 +30,7 @@ void FlushRecord::retired(std::span<const CommitHead> /*commits*/) {
   if (records_ == nullptr) return;
   const std::lock_guard guard(mutex_);
   look();
-  if (there_ && !ledger_.find(there_->commit_id)) remove();
+  if (there_ && !ledger_.known().find(there_->commit_id)) remove();
 }
 
 void FlushRecord::look() {

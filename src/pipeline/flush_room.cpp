@@ -51,7 +51,7 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
     if (!group.is_root()) return;
     candidates = history();
     std::erase_if(candidates, [&](const persist::TagEntry& entry) {
-      return entry.commit.is_output || !ledger_.why_excluded(entry.commit.id).empty() ||
+      return entry.commit.is_output || !ledger_.excluded().why(entry.commit.id).empty() ||
              records_->is_discarded(entry.commit.id);
     });
   });
@@ -59,8 +59,8 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
   NewestWhole whole = find_newest_whole(group, prefix_storage_, candidates);
   if (!whole.commit_id) return false;
   persist::PrefixRetention retention{
-      settings_.run.id, keep, {*whole.commit_id, ledger_.parent_id()}, std::move(whole.broken)};
-  retention.unrecoverable.merge(ledger_.excluded());
+      settings_.run.id, keep, {*whole.commit_id, ledger_.known().parent_id}, std::move(whole.broken)};
+  retention.unrecoverable.merge(ledger_.excluded().ids());
   if (keep < settings_.persistent.keep && !is_enough(group, upload, retention)) return false;
   std::size_t removed = 0;
   const double give_up_at = clock_.seconds() + kRoomBudget_s;

@@ -78,7 +78,7 @@ std::uint64_t FlushStage::retries(const Failure& failure) const {
 }
 
 std::string FlushStage::warning(const CommitHead& commit, const Failure& failure, std::uint64_t tries) const {
-  const auto entry = ledger_.find(commit.id);
+  const auto entry = ledger_.known().find(commit.id);
   // A flush may be over when a later start of the run is found to have taken over.
   if (entry && entry->persistent) return to_string(failure);
   return compose("{} is not on the parallel filesystem{}: {}", commit.tag,
@@ -271,8 +271,10 @@ void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
   for (int piece = 0; piece < kPieces; ++piece) {
     Piece now;
     if (settings_.persistent.keep > 0) {
-      now = retract_old_commits(
-          group, {settings_.run.id, settings_.persistent.keep, {flushed, ledger_.parent_id()}, ledger_.excluded()});
+      now = retract_old_commits(group, {settings_.run.id,
+                                        settings_.persistent.keep,
+                                        {flushed, ledger_.known().parent_id},
+                                        ledger_.excluded().ids()});
     }
     all = {all.retracted + now.retracted, now.left, std::move(now.failure)};
     cleared += removal_.step(group, kPieceBudget_s);
@@ -292,7 +294,7 @@ void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
 
 /// Rank 0.
 const std::vector<persist::TagEntry>& FlushStage::history() {
-  const std::uint64_t changes = ledger_.prefix_changes();
+  const std::uint64_t changes = ledger_.known().prefix_changes;
   if (std::exchange(history_as_of_, changes) != changes) history_.forget();
   return history_.of_run(prefix_storage_, settings_.run.id);
 }

@@ -44,7 +44,7 @@ std::optional<LostSnapshots::Lost> LostSnapshots::newest_of(std::string_view tag
 }
 
 std::optional<LostSnapshots::Lost> LostSnapshots::find(std::string_view tag) const {
-  const auto newest = ledger_.newest_of(tag);  // first: the worker notes a loss before it drops the snapshot
+  const auto newest = ledger_.known().newest_of(tag);  // first: the worker notes a loss before it drops the snapshot
   auto lost = newest_of(tag);
   if (lost && newest && is_newer(*newest, lost->commit)) return std::nullopt;
   return lost;
@@ -58,7 +58,7 @@ void LostSnapshots::begin(const Tag& tag) {
 void LostSnapshots::told(std::string_view tag) noexcept { is_told_ = is_told_ || tag == last_tag_; }
 
 std::optional<Failure> LostSnapshots::not_told() const {
-  const auto left = ledger_.newest();
+  const auto left = ledger_.known().newest();
   const auto lost = newest();
   if (!lost || is_told_ || (left && is_newer(left->commit, lost->commit))) return std::nullopt;
   const Names names(lost->commit, left);
@@ -74,7 +74,7 @@ std::optional<Failure> LostSnapshots::not_told() const {
 }
 
 std::string lost_snapshot_warning(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure) {
-  const Names names(commit, ledger.newest());
+  const Names names(commit, ledger.known().newest());
   return compose(
       "the snapshot of {} could not be written to the node-local stores and is lost: {}; {} is still the "
       "newest checkpoint, and the next one may succeed",

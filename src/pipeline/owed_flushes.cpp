@@ -25,7 +25,7 @@ std::vector<CommitHead> OwedFlushes::unflushed_outputs() const {
 }
 
 void OwedFlushes::flush_outputs() {
-  if (!group_.any(!ledger_.outputs_to_flush().empty())) return;
+  if (!group_.any(!ledger_.known().outputs_to_flush().empty())) return;
   InlineExecution execution(group_);
   for (const CommitHead& output : unflushed_outputs()) {
     const auto failure = runner_.run_now(execution, flush_, output, Reason::owed);
@@ -73,9 +73,9 @@ bool OwedFlushes::flush_all(std::optional<Deadline> deadline) {
 /// all.
 std::vector<CommitHead> OwedFlushes::owed() const {
   std::vector<CommitHead> owed;
-  const std::optional<commits::Entry> newest = ledger_.newest();
+  const std::optional<commits::Entry> newest = ledger_.known().newest();
   const bool is_flushed_at_end = at_end_ && stages_.is_scheduled(Level::persistent);
-  if (is_flushed_at_end && newest && !newest->persistent && !ledger_.is_lost()) owed.push_back(newest->commit);
+  if (is_flushed_at_end && newest && !newest->persistent && !ledger_.known().lost) owed.push_back(newest->commit);
   std::ranges::copy(unflushed_outputs(), std::back_inserter(owed));
   return owed;
 }
@@ -84,7 +84,7 @@ std::vector<CommitHead> OwedFlushes::owed() const {
 void OwedFlushes::flush(const std::vector<CommitHead>& owed) {
   InlineExecution execution(group_);
   for (const CommitHead& commit : owed) (void)runner_.run_now(execution, flush_, commit, Reason::owed);
-  if (!owed.empty() && !ledger_.must_survey()) runner_.retire(execution);
+  if (!owed.empty() && !ledger_.known().must_survey()) runner_.retire(execution);
 }
 
 }  // namespace kedge::pipeline

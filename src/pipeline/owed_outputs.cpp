@@ -9,7 +9,7 @@ namespace kedge::pipeline {
 
 void OwedOutputs::found() {
   out_of_reach_.clear();
-  exist_ = !ledger_.outputs_to_flush().empty();
+  exist_ = !ledger_.known().outputs_to_flush().empty();
   is_noted_ = exist_;
 }
 
@@ -17,7 +17,7 @@ std::vector<CommitHead> OwedOutputs::list(const comm::Group& group,
                                           const std::function<bool(const Id128& commit_id)>& is_in_hand) const {
   std::vector<commits::CommitRecord> records;
   if (group.is_root()) {
-    for (const CommitHead& output : ledger_.outputs_to_flush()) {
+    for (const CommitHead& output : ledger_.known().outputs_to_flush()) {
       if (!is_in_hand(output.id) && !out_of_reach_.contains(output.id)) records.push_back(commits::to_record(output));
     }
   }

@@ -175,14 +175,14 @@ OwedFlushes::Finished Pipeline::finish(std::optional<Deadline> deadline) {
 }
 
 void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
-  std::optional<CommitHead> commit = ledger_.newest_of(tag);
+  std::optional<CommitHead> commit = ledger_.known().newest_of(tag);
   if (const auto lost = snapshots_.find_lost(tag)) {
     commit = lost->commit;
     observers_.completions.note_failed(commit->id, level, lost->failure);
   }
   if (!commit) {
     throw Error(ErrorCode::not_found,
-                ledger_.is_surveyed()
+                ledger_.known().is_surveyed()
                     ? nothing_of(tag)
                     : compose("this start has not looked at the stores yet, so it knows no commit '{}': call open, "
                               "create or wait first",
@@ -200,8 +200,8 @@ void Pipeline::require(std::string_view tag, Level level) {
   enum Found : std::uint64_t { reached, lower, nothing };
   snapshots_.throw_if_lost(tag);
   // A snapshot may become an entry meanwhile, and an entry may leave.
-  const auto snapshot = ledger_.snapshot();
-  std::optional<commits::Entry> entry = ledger_.find(tag);
+  const auto snapshot = ledger_.known().snapshot;
+  std::optional<commits::Entry> entry = ledger_.known().find(tag);
   const Level has = snapshot && snapshot->tag == tag ? Level::snapshot : entry ? entry->level() : Level::none;
   const std::uint64_t found = group_.max(has == Level::none ? nothing : has < level ? lower : reached);
   if (found == nothing) {
@@ -214,10 +214,10 @@ void Pipeline::require(std::string_view tag, Level level) {
   if (executor_->is_in_background()) {  // which may have done it meanwhile
     snapshots_.throw_if_lost(tag);
     if (snapshots_.may_exist() && group_.any(!entry || has == Level::snapshot)) {
-      entry = ledger_.find(tag);
+      entry = ledger_.known().find(tag);
       if (!entry) throw Error(ErrorCode::not_found, nothing_of(tag));
     }
-    if (group_.all(ledger_.has_reached(entry->commit.id, level))) return;
+    if (group_.all(ledger_.known().has_reached(entry->commit.id, level))) return;
   }
   InlineExecution execution(group_);
   auto failure = runner_.run_now(execution, stages_.index_of(level), entry->commit, Reason::required);
@@ -225,7 +225,7 @@ void Pipeline::require(std::string_view tag, Level level) {
     failure->message += "; open this commit first, so that every rank has its container";
   }
   comm::throw_if(failure);
-  if (ledger_.must_survey()) return;  // nothing was opened yet: an older one may be
+  if (ledger_.known().must_survey()) return;  // nothing was opened yet: an older one may be
   runner_.retire(execution);
 }
 

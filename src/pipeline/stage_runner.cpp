@@ -114,7 +114,7 @@ void StageRunner::run_once(Execution& execution, Job& job, std::size_t number) {
   // A flush may be over when a later start of the run is found to have taken over.
   const bool is_reached =
       !progress.failure || (progress.failure->code == ErrorCode::busy && stage.reaches() != Level::none &&
-                            ledger_.has_reached(commit.id, stage.reaches()));
+                            ledger_.known().has_reached(commit.id, stage.reaches()));
   if (!is_reached) return;
   if (job.progress.reason == Reason::made) progress.after_s = timer_.now_s() - job.progress.submitted_s;
   execution.change([&] { progress.state = StageState::reached; });
@@ -158,7 +158,7 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
   // Turns are the application's thread's. A flush that failed is still to be made up for if it was of a newer one.
   if (!failure && !commit.is_output && execution.blocks_application()) {
     scheduled.turns->restart();
-    const auto newest = ledger_.newest();
+    const auto newest = ledger_.known().newest();
     if (newest && newest->commit.id == commit.id) scheduled.turns->note_result(false);
   }
   return failure;
@@ -177,11 +177,11 @@ void StageRunner::prepare_next_container(const Execution& execution, std::uint64
 }
 
 void StageRunner::retire(const Execution& execution) {
-  const std::vector<commits::Entry> before = ledger_.entries();
+  const std::vector<commits::Entry> before = ledger_.known().entries;
   store::retire_superseded(store_, ledger_, room_.keep, execution.may_retire(), log_);
   std::vector<CommitHead> gone;
   for (const commits::Entry& entry : before) {
-    if (!ledger_.find(entry.commit.id)) gone.push_back(entry.commit);
+    if (!ledger_.known().find(entry.commit.id)) gone.push_back(entry.commit);
   }
   observers_.tell(&CommitObserver::retired, std::span<const CommitHead>(gone));
 }

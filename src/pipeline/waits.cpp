@@ -66,11 +66,11 @@ Waited Waits::wait_until_idle(Rest rest, Deadline deadline) {
 }
 
 Waited Waits::wait_for(std::string_view tag, Level level, Deadline deadline) {
-  const auto commit = is_in_background() ? ledger_.newest_of(tag) : std::nullopt;
+  const auto commit = is_in_background() ? ledger_.known().newest_of(tag) : std::nullopt;
   if (!commit || level <= Level::snapshot) return {};
   const Pause::Awaited awaited(pause_);
   const auto is_reached = [&, id = commit->id](const Backlog& backlog) {
-    return ledger_.has_reached(id, level) || !backlog.has(id);
+    return ledger_.known().has_reached(id, level) || !backlog.has(id);
   };
   return executor_.wait_until(is_reached, deadline, false);
 }

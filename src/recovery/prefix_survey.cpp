@@ -97,7 +97,7 @@ class PrefixSearch {
 
   /// Empty if it may be opened, as far as its head tells.
   [[nodiscard]] std::string why_ruled_out(const CommitHead& commit) const {
-    if (std::string why = question_.ledger.why_excluded(commit.id); !why.empty()) return why;
+    if (std::string why = question_.ledger.excluded().why(commit.id); !why.empty()) return why;
     if (records_.is_discarded(commit.id)) return std::string(kDiscarded);
     return other_world_size(commit.world_size, question_.world_size);
   }

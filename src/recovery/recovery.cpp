@@ -74,7 +74,7 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
   while (true) {
     Plan plan;
     plan.survey = survey_.survey(&selection);
-    plan.choice = choose(plan.survey, selection, ledger_.commits_exist());
+    plan.choice = choose(plan.survey, selection, ledger_.known().commits_exist);
     DeferredReads read_later;
     if (const Candidate* chosen = plan.chosen()) {
       plan.orders = plan_orders(group_, plan.survey.homes, *chosen);
@@ -108,7 +108,7 @@ bool Recovery::verify_selected_files(const Candidate& chosen, const Orders& orde
 bool Recovery::verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own) {
   std::set<Id128> counts;
   if (chosen != nullptr) counts.insert(chosen->commit.id);
-  for (const Id128& commit_id : ledger_.ids_to_keep(policy_.keep)) counts.insert(commit_id);
+  for (const Id128& commit_id : ledger_.known().ids_to_keep(policy_.keep)) counts.insert(commit_id);
   bool as_found = true;
   group_.together([&] {
     for (const Id128& commit_id : counts) {

@@ -121,7 +121,7 @@ class SurveyDraft {
     for (std::size_t i = 0; i < discarded.size(); ++i) {
       Candidate& candidate = survey_.candidates[i];
       candidate.discarded = discarded[i] != std::byte{0};
-      std::string why = candidate.discarded ? std::string(kDiscarded) : ledger_.why_excluded(candidate.commit.id);
+      std::string why = candidate.discarded ? std::string(kDiscarded) : ledger_.excluded().why(candidate.commit.id);
       if (why.empty()) continue;
       candidate.reason = std::move(why);
       candidate.recoverable = false;
@@ -134,7 +134,7 @@ class SurveyDraft {
   [[nodiscard]] commits::SurveyResult surveyed() const {
     commits::SurveyResult result;
     result.highest_generation = highest_generation();
-    result.commits_exist = ledger_.commits_exist() || commits_on_prefix_;
+    result.commits_exist = ledger_.known().commits_exist || commits_on_prefix_;
     bool has_checkpoint = false;  // an output replaces none
     for (const Candidate& candidate : survey_.candidates) {
       // One that was given up must not push out the one that it was given up for.
@@ -167,7 +167,7 @@ class SurveyDraft {
   /// COLLECTIVE. Highest generation that was seen, and at least the one that this start counts from.
   [[nodiscard]] std::uint64_t highest_generation() const {
     const std::uint64_t seen =
-        std::max({in_stores_.highest_generation, highest_on_prefix_, ledger_.highest_generation()});
+        std::max({in_stores_.highest_generation, highest_on_prefix_, ledger_.generations().highest()});
     return std::max(group_.max(seen), run_.incarnation * commits::kGenerationsPerIncarnation);
   }
   [[nodiscard]] Survey finish() && { return std::move(survey_); }
@@ -252,7 +252,7 @@ Survey StorageSurvey::survey(const Selection* selection) {
   // Generations that were seen count, though nothing can be opened now: the next commit must be newer than all of them.
   const auto throw_if_opening = [&](const std::optional<Failure>& failure) {
     if (selection == nullptr || !failure) return;
-    ledger_.raise_generation(draft.highest_generation());
+    ledger_.generations().raise(draft.highest_generation());
     if (draft.has_commits_on_prefix()) ledger_.set_commits_exist();
     throw Error(*failure);
   };
@@ -266,7 +266,7 @@ Survey StorageSurvey::survey(const Selection* selection) {
   if (const auto& failure = unread ? unread : no_record; failure && group_.is_root()) {
     log_.warning("the prefix could not be read; the checkpoint continues: " + to_string(*failure));
   }
-  const std::vector<CommitHead> owed_before = ledger_.outputs_to_flush();
+  const std::vector<CommitHead> owed_before = ledger_.known().outputs_to_flush();
   ledger_.survey(draft.surveyed());
   Survey survey = std::move(draft).finish();
   if (!unread && group_.is_root()) warn_of_stranded(survey, owed_before);

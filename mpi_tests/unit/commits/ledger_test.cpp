@@ -40,7 +40,7 @@ CommitHead head(std::uint8_t number, std::uint64_t generation, const Id128& pare
 
 std::vector<std::uint64_t> generations(const Ledger& ledger) {
   std::vector<std::uint64_t> generations;
-  for (const Entry& entry : ledger.entries()) generations.push_back(entry.commit.generation);
+  for (const Entry& entry : ledger.known().entries) generations.push_back(entry.commit.generation);
   return generations;
 }
 
@@ -48,8 +48,8 @@ class LedgerTest : public ::testing::Test {
  protected:
   /// As an engine does it.
   CommitHead commit(std::uint8_t number) {
-    if (!ledger_.is_surveyed()) ledger_.survey({});
-    CommitHead made = head(number, ledger_.take_generation(), ledger_.parent_id());
+    if (!ledger_.known().is_surveyed()) ledger_.survey({});
+    CommitHead made = head(number, ledger_.generations().take(), ledger_.known().parent_id);
     ledger_.commit(made);
     return made;
   }
@@ -59,29 +59,30 @@ class LedgerTest : public ::testing::Test {
 
 TEST_F(LedgerTest, ASnapshotIsNoEntryUntilItIsSealed) {
   const CommitHead before = commit(1);
-  CommitHead next = head(2, ledger_.take_generation(), ledger_.parent_id());
+  CommitHead next = head(2, ledger_.generations().take(), ledger_.known().parent_id);
   ledger_.take_snapshot(next);
-  EXPECT_EQ(ledger_.level("step-2"), Level::snapshot);
-  EXPECT_EQ(ledger_.newest_of("step-2")->id, next.id);
-  EXPECT_EQ(ledger_.newest()->commit.id, before.id);
-  EXPECT_EQ(ledger_.parent_id(), before.id);
-  EXPECT_FALSE(ledger_.find("step-2"));
+  EXPECT_EQ(ledger_.known().level("step-2"), Level::snapshot);
+  EXPECT_EQ(ledger_.known().newest_of("step-2")->id, next.id);
+  EXPECT_EQ(ledger_.known().newest()->commit.id, before.id);
+  EXPECT_EQ(ledger_.known().parent_id, before.id);
+  EXPECT_FALSE(ledger_.known().find("step-2"));
   EXPECT_TRUE(ledger_.retire(1).keeps(before.id, {})) << "nothing takes its place yet";
-  EXPECT_THROW(ledger_.take_snapshot(head(3, ledger_.take_generation(), ledger_.parent_id())), BrokenInvariant);
+  EXPECT_THROW(ledger_.take_snapshot(head(3, ledger_.generations().take(), ledger_.known().parent_id)),
+               BrokenInvariant);
   ledger_.commit(next);
-  EXPECT_EQ(ledger_.level("step-2"), Level::local);
-  EXPECT_FALSE(ledger_.snapshot());
+  EXPECT_EQ(ledger_.known().level("step-2"), Level::local);
+  EXPECT_FALSE(ledger_.known().snapshot);
 }
 
 TEST_F(LedgerTest, ASnapshotThatIsDroppedWasNoCommit) {
   const CommitHead before = commit(1);
-  CommitHead next = head(2, ledger_.take_generation(), ledger_.parent_id());
+  CommitHead next = head(2, ledger_.generations().take(), ledger_.known().parent_id);
   next.tag = before.tag;
   ledger_.take_snapshot(next);
-  EXPECT_EQ(ledger_.level(before.tag), Level::snapshot);
+  EXPECT_EQ(ledger_.known().level(before.tag), Level::snapshot);
   ledger_.drop_snapshot();
-  EXPECT_EQ(ledger_.level(before.tag), Level::local);
-  EXPECT_EQ(ledger_.newest_of(before.tag)->id, before.id);
+  EXPECT_EQ(ledger_.known().level(before.tag), Level::local);
+  EXPECT_EQ(ledger_.known().newest_of(before.tag)->id, before.id);
   const CommitHead after = commit(3);
   EXPECT_EQ(after.parent_id, before.id);
 }
@@ -103,79 +104,79 @@ TEST_F(LedgerTest, NothingIsRetiredForACommitThatMayStillTurnOutDamaged) {
   // It turned out damaged: all is to be looked at anew.
   ledger_.open(made, false, false);
   ledger_.drop_damaged(made.id);
-  EXPECT_FALSE(ledger_.find(made.id));
-  EXPECT_TRUE(ledger_.must_survey());
+  EXPECT_FALSE(ledger_.known().find(made.id));
+  EXPECT_TRUE(ledger_.known().must_survey());
   EXPECT_TRUE(keeps_older());
-  EXPECT_TRUE(ledger_.why_excluded(made.id).empty()) << "it may be rebuilt";
+  EXPECT_TRUE(ledger_.excluded().why(made.id).empty()) << "it may be rebuilt";
 }
 
 TEST_F(LedgerTest, KnowsNothingAtFirst) {
-  EXPECT_FALSE(ledger_.is_surveyed());
-  EXPECT_FALSE(ledger_.commits_exist());
-  EXPECT_FALSE(ledger_.newest());
-  EXPECT_TRUE(ledger_.parent_id().is_none());
-  EXPECT_EQ(ledger_.level("step-1"), Level::none);
+  EXPECT_FALSE(ledger_.known().is_surveyed());
+  EXPECT_FALSE(ledger_.known().commits_exist);
+  EXPECT_FALSE(ledger_.known().newest());
+  EXPECT_TRUE(ledger_.known().parent_id.is_none());
+  EXPECT_EQ(ledger_.known().level("step-1"), Level::none);
 }
 
 TEST_F(LedgerTest, ACommitIsTheNewestAndTheParentOfTheNext) {
   const CommitHead first = commit(1);
-  EXPECT_EQ(ledger_.parent_id(), first.id);
-  EXPECT_TRUE(ledger_.commits_exist());
+  EXPECT_EQ(ledger_.known().parent_id, first.id);
+  EXPECT_TRUE(ledger_.known().commits_exist);
   const CommitHead second = commit(2);
   EXPECT_EQ(second.parent_id, first.id);
-  EXPECT_EQ(ledger_.newest()->commit, second);
+  EXPECT_EQ(ledger_.known().newest()->commit, second);
   EXPECT_THAT(generations(ledger_), ElementsAre(2, 1));
 }
 
 TEST_F(LedgerTest, ACommitBeforeASurveyIsABug) {
-  EXPECT_THROW(ledger_.commit(head(1, ledger_.take_generation())), BrokenInvariant);
+  EXPECT_THROW(ledger_.commit(head(1, ledger_.generations().take())), BrokenInvariant);
 }
 
 TEST_F(LedgerTest, AnOpenBeforeASurveyIsABug) {
   EXPECT_THROW(ledger_.open(head(1, 1), false), BrokenInvariant);
-  EXPECT_TRUE(ledger_.parent_id().is_none());
+  EXPECT_TRUE(ledger_.known().parent_id.is_none());
 }
 
 TEST_F(LedgerTest, AProtectionWithoutAnIdIsABug) {
   const CommitHead made = commit(1);
   EXPECT_THROW(ledger_.protect(made.id, {}), BrokenInvariant);
-  EXPECT_EQ(ledger_.level("step-1"), Level::local);
+  EXPECT_EQ(ledger_.known().level("step-1"), Level::local);
 }
 
 TEST_F(LedgerTest, ACommitWithAnotherParentOrAnOldGenerationIsABug) {
   commit(1);
-  EXPECT_THROW(ledger_.commit(head(2, ledger_.take_generation(), id(9))), BrokenInvariant);
+  EXPECT_THROW(ledger_.commit(head(2, ledger_.generations().take(), id(9))), BrokenInvariant);
   EXPECT_THROW(ledger_.commit(head(3, 1, id(1))), BrokenInvariant);
   EXPECT_THROW(ledger_.commit(head(4, 1000, id(1))), BrokenInvariant);  // nobody took it from the ledger
   EXPECT_THAT(generations(ledger_), ElementsAre(1));
 }
 
 TEST_F(LedgerTest, NoGenerationIsTakenThatCouldNotBeRead) {
-  ledger_.raise_generation(kGenerationMax - 1);
-  EXPECT_EQ(ledger_.take_generation(), kGenerationMax);
-  EXPECT_THROW((void)ledger_.take_generation(), Error);
+  ledger_.generations().raise(kGenerationMax - 1);
+  EXPECT_EQ(ledger_.generations().take(), kGenerationMax);
+  EXPECT_THROW((void)ledger_.generations().take(), Error);
 }
 
 TEST_F(LedgerTest, GenerationsAreAboveAllThatWereSeen) {
-  ledger_.raise_generation(41);
-  ledger_.raise_generation(7);
-  EXPECT_EQ(ledger_.take_generation(), 42U);
-  EXPECT_EQ(ledger_.take_generation(), 43U);
-  EXPECT_EQ(ledger_.highest_generation(), 43U);
+  ledger_.generations().raise(41);
+  ledger_.generations().raise(7);
+  EXPECT_EQ(ledger_.generations().take(), 42U);
+  EXPECT_EQ(ledger_.generations().take(), 43U);
+  EXPECT_EQ(ledger_.generations().highest(), 43U);
 }
 
 TEST_F(LedgerTest, LevelsAreThoseOfTheNewestCommitOfATag) {
   CommitHead old = commit(1);
   ledger_.protect(old.id, id(100));
   ledger_.set_persistent(old.id, true);
-  EXPECT_EQ(ledger_.level("step-1"), Level::persistent);
-  CommitHead again = head(2, ledger_.take_generation(), old.id);
+  EXPECT_EQ(ledger_.known().level("step-1"), Level::persistent);
+  CommitHead again = head(2, ledger_.generations().take(), old.id);
   again.tag = old.tag;
   ledger_.commit(again);
-  EXPECT_EQ(ledger_.level("step-1"), Level::local);
-  EXPECT_EQ(ledger_.find(old.id)->level(), Level::persistent);
+  EXPECT_EQ(ledger_.known().level("step-1"), Level::local);
+  EXPECT_EQ(ledger_.known().find(old.id)->level(), Level::persistent);
   ledger_.protect(again.id, id(101));
-  EXPECT_EQ(ledger_.level("step-1"), Level::protected_);
+  EXPECT_EQ(ledger_.known().level("step-1"), Level::protected_);
 }
 
 TEST_F(LedgerTest, WhatIsUnknownIsRaisedNowhere) {
@@ -184,8 +185,8 @@ TEST_F(LedgerTest, WhatIsUnknownIsRaisedNowhere) {
   ledger_.prefer_protection(id(9), id(100));
   ledger_.set_unprotected(id(9));
   ledger_.set_persistent(id(9), true);
-  EXPECT_EQ(ledger_.level("step-1"), Level::local);
-  EXPECT_FALSE(ledger_.find(id(9)));
+  EXPECT_EQ(ledger_.known().level("step-1"), Level::local);
+  EXPECT_FALSE(ledger_.known().find(id(9)));
 }
 
 TEST_F(LedgerTest, ASurveyReplacesEntriesAndKeepsWhatIsRuledOut) {
@@ -194,19 +195,19 @@ TEST_F(LedgerTest, ASurveyReplacesEntriesAndKeepsWhatIsRuledOut) {
   ledger_.survey(
       {{{head(5, 9), Level::protected_, id(100), true}, {head(4, 8), Level::local, {}, false}}, {}, 12, true});
   EXPECT_THAT(generations(ledger_), ElementsAre(9, 8));
-  EXPECT_EQ(ledger_.why_excluded(id(7)), "damaged");
-  EXPECT_EQ(ledger_.take_generation(), 13U);
+  EXPECT_EQ(ledger_.excluded().why(id(7)), "damaged");
+  EXPECT_EQ(ledger_.generations().take(), 13U);
   ledger_.survey({{{head(4, 8)}}, {}, 8, true});
-  EXPECT_EQ(ledger_.take_generation(), 14U) << "what was taken stays taken, though no storage shows it";
+  EXPECT_EQ(ledger_.generations().take(), 14U) << "what was taken stays taken, though no storage shows it";
 }
 
 TEST_F(LedgerTest, ThatCommitsExistIsLearnedFromASurveyAndNotForgottenByTheNext) {
   ledger_.survey({{}, {}, 0, false});
-  EXPECT_FALSE(ledger_.commits_exist());
+  EXPECT_FALSE(ledger_.known().commits_exist);
   ledger_.survey({{}, {}, 3, true});
-  EXPECT_TRUE(ledger_.commits_exist());
+  EXPECT_TRUE(ledger_.known().commits_exist);
   ledger_.survey({{}, {}, 3, false});
-  EXPECT_TRUE(ledger_.commits_exist());
+  EXPECT_TRUE(ledger_.known().commits_exist);
 }
 
 TEST_F(LedgerTest, ASurveyOutOfOrderOrOfImpossibleLevelsIsABug) {
@@ -222,11 +223,11 @@ TEST_F(LedgerTest, ASurveyOutOfOrderOrOfImpossibleLevelsIsABug) {
 TEST_F(LedgerTest, AnOpenedCommitIsTheParentAndTakesItsPlaceAmongTheOthers) {
   ledger_.survey({{{head(5, 9)}, {head(3, 3)}}, {}, 9, true});
   ledger_.open(head(4, 8), true);
-  EXPECT_EQ(ledger_.parent_id(), id(4));
+  EXPECT_EQ(ledger_.known().parent_id, id(4));
   EXPECT_THAT(generations(ledger_), ElementsAre(9, 8, 3));
-  EXPECT_EQ(ledger_.level("step-4"), Level::persistent);
+  EXPECT_EQ(ledger_.known().level("step-4"), Level::persistent);
   ledger_.open(head(4, 8), false);  // known already
-  EXPECT_EQ(ledger_.level("step-4"), Level::persistent);
+  EXPECT_EQ(ledger_.known().level("step-4"), Level::persistent);
   EXPECT_THAT(generations(ledger_), ElementsAre(9, 8, 3));
 }
 
@@ -234,17 +235,17 @@ TEST_F(LedgerTest, AnOpenEndsALossAndSaysThatCommitsExist) {
   ledger_.survey({{{head(4, 8)}}, {}, 8, false});
   ledger_.lose();
   ledger_.open(head(4, 8), false);
-  EXPECT_FALSE(ledger_.is_lost());
-  EXPECT_TRUE(ledger_.commits_exist());
+  EXPECT_FALSE(ledger_.known().lost);
+  EXPECT_TRUE(ledger_.known().commits_exist);
 }
 
 TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
   const CommitHead made = commit(1);
   ledger_.exclude_damaged(made.id, "it was damaged");
-  EXPECT_TRUE(ledger_.is_lost());
-  EXPECT_FALSE(ledger_.is_surveyed());
+  EXPECT_TRUE(ledger_.known().lost);
+  EXPECT_FALSE(ledger_.known().is_surveyed());
   EXPECT_THAT(generations(ledger_), IsEmpty());
-  EXPECT_THAT(ledger_.excluded(), ElementsAre(made.id));
+  EXPECT_THAT(ledger_.excluded().ids(), ElementsAre(made.id));
   ledger_.survey({{}, {}, 1, true});
   EXPECT_THROW(ledger_.open(made, false), BrokenInvariant);
 }
@@ -252,15 +253,15 @@ TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
 /// No job restarts from an output: the next may begin without it.
 TEST_F(LedgerTest, ADamagedOutputIsNoLossOfACheckpoint) {
   commit(1);
-  CommitHead output = head(2, ledger_.take_generation(), ledger_.parent_id());
+  CommitHead output = head(2, ledger_.generations().take(), ledger_.known().parent_id);
   output.is_output = true;
   ledger_.commit(output);
   ledger_.drop_damaged(output.id);
-  EXPECT_FALSE(ledger_.is_lost());
-  EXPECT_FALSE(ledger_.is_surveyed());
-  EXPECT_FALSE(ledger_.find(output.id));
+  EXPECT_FALSE(ledger_.known().lost);
+  EXPECT_FALSE(ledger_.known().is_surveyed());
+  EXPECT_FALSE(ledger_.known().find(output.id));
   ledger_.drop_damaged(id(1));
-  EXPECT_TRUE(ledger_.is_lost());
+  EXPECT_TRUE(ledger_.known().lost);
 }
 
 /// Whoever works in the background retires nothing by what is known to be wrong.
@@ -275,14 +276,14 @@ TEST_F(LedgerTest, NothingIsRetiredUntilAllIsSurveyedAnew) {
 }
 
 TEST_F(LedgerTest, WhoeverBeginsACommitLooksAgainOnce) {
-  EXPECT_TRUE(ledger_.must_survey());
+  EXPECT_TRUE(ledger_.known().must_survey());
   (void)commit(1);
-  EXPECT_FALSE(ledger_.must_survey());
+  EXPECT_FALSE(ledger_.known().must_survey());
   ledger_.require_survey();
-  EXPECT_TRUE(ledger_.must_survey());
-  EXPECT_TRUE(ledger_.is_surveyed()) << "what was begun before is committed all the same";
+  EXPECT_TRUE(ledger_.known().must_survey());
+  EXPECT_TRUE(ledger_.known().is_surveyed()) << "what was begun before is committed all the same";
   ledger_.survey({});
-  EXPECT_FALSE(ledger_.must_survey());
+  EXPECT_FALSE(ledger_.known().must_survey());
 }
 
 TEST_F(LedgerTest, ACommitEndsALossAndFreesWhatWasUnjudged) {
@@ -291,7 +292,7 @@ TEST_F(LedgerTest, ACommitEndsALossAndFreesWhatWasUnjudged) {
   EXPECT_THROW(ledger_.clear(), BrokenInvariant);
   EXPECT_TRUE(ledger_.retire(1).keeps(id(50), {}));
   commit(1);
-  EXPECT_FALSE(ledger_.is_lost());
+  EXPECT_FALSE(ledger_.known().lost);
   EXPECT_FALSE(ledger_.retire(1).keeps(id(50), {}));
 }
 
@@ -309,7 +310,7 @@ TEST_F(LedgerTest, RetentionKeepsTheProtectionThatCountsAndDropsOthers) {
 TEST_F(LedgerTest, APreferredProtectionDropsTheOthersAndChangesNoLevel) {
   ledger_.survey({{{head(5, 9), Level::protected_}, {head(4, 8), Level::protected_}}, {}, 9, true});
   ledger_.prefer_protection(id(5), id(100));
-  EXPECT_EQ(ledger_.level("step-5"), Level::protected_);
+  EXPECT_EQ(ledger_.known().level("step-5"), Level::protected_);
   const RetentionPlan plan = ledger_.retire(1);
   EXPECT_TRUE(plan.keeps(id(5), id(100)));
   EXPECT_FALSE(plan.keeps(id(5), id(101)));
@@ -320,7 +321,7 @@ TEST_F(LedgerTest, TheParentStaysThoughNewerOnesSupersedeIt) {
   ledger_.survey({{{head(5, 9)}, {head(4, 8)}, {head(3, 3)}}, {}, 9, true});
   ledger_.open(head(3, 3), false);
   ledger_.prefer_protection(id(3), id(100));
-  EXPECT_THAT(ledger_.ids_to_keep(1), ElementsAre(id(5)));  // says what retire would do, and drops nothing
+  EXPECT_THAT(ledger_.known().ids_to_keep(1), ElementsAre(id(5)));  // says what retire would do, and drops nothing
   const RetentionPlan plan = ledger_.retire(1);
   EXPECT_TRUE(plan.keeps(id(3), {}));
   EXPECT_TRUE(plan.keeps(id(3), id(100)));
@@ -328,7 +329,7 @@ TEST_F(LedgerTest, TheParentStaysThoughNewerOnesSupersedeIt) {
   EXPECT_TRUE(plan.keeps(id(5), {}));
   EXPECT_FALSE(plan.keeps(id(4), {}));
   EXPECT_THAT(generations(ledger_), ElementsAre(9, 3));  // level and wait know what is open
-  EXPECT_THAT(ledger_.ids_to_keep(1), ElementsAre(id(5)));
+  EXPECT_THAT(ledger_.known().ids_to_keep(1), ElementsAre(id(5)));
   ledger_.set_parent(id(5));
   EXPECT_FALSE(ledger_.retire(1).keeps(id(3), {}));
   EXPECT_THAT(generations(ledger_), ElementsAre(9));
@@ -343,9 +344,9 @@ TEST_F(LedgerTest, NewerOnesAreDiscarded) {
 TEST_F(LedgerTest, ForgettingAllLetsTheNextStartBeginFromZero) {
   commit(1);
   ledger_.clear();
-  EXPECT_FALSE(ledger_.commits_exist());
+  EXPECT_FALSE(ledger_.known().commits_exist);
   ledger_.set_commits_exist();
-  EXPECT_TRUE(ledger_.commits_exist());
+  EXPECT_TRUE(ledger_.known().commits_exist);
 }
 
 /// Random transitions, as engines make them: whatever happens, the newest commit and the parent are never dropped, the
@@ -358,7 +359,7 @@ TEST_F(LedgerTest, RandomHistoriesKeepTheNewestAndTheParent) {
     ledger.survey({});
     twin.survey({});
     for (std::uint8_t step = 1; step < 60; ++step) {
-      const std::vector<Entry> known = ledger.entries();
+      const std::vector<Entry> known = ledger.known().entries;
       const Id128 some = known.empty() ? id(0) : known[random() % known.size()].commit.id;
       const auto both = [&](auto&& transition) {
         transition(ledger);
@@ -366,19 +367,20 @@ TEST_F(LedgerTest, RandomHistoriesKeepTheNewestAndTheParent) {
       };
       switch (random() % 6) {
         case 0:
-        case 1: both([&](Ledger& one) { one.commit(head(step, one.take_generation(), one.parent_id())); }); break;
+        case 1: both([&](Ledger& one) { one.commit(head(step, one.generations().take(), one.known().parent_id)); }); break;
         case 2: both([&](Ledger& one) { one.protect(some, id(200)); }); break;
         case 3: both([&](Ledger& one) { one.set_persistent(some, true); }); break;
         case 4:
-          if (const auto entry = ledger.find(some)) both([&](Ledger& one) { one.open(entry->commit, false); });
+          if (const auto entry = ledger.known().find(some)) both([&](Ledger& one) { one.open(entry->commit, false); });
           break;
         default: {
           const auto keep = static_cast<std::uint32_t>(1 + random() % 3);
-          const auto newest = ledger.newest();
+          const auto newest = ledger.known().newest();
           const RetentionPlan plan = ledger.retire(keep);
           ASSERT_EQ(plan.kept, twin.retire(keep).kept) << "seed " << seed;
           ASSERT_TRUE(!newest || plan.keeps(newest->commit.id, newest->protection_id)) << "seed " << seed;
-          ASSERT_TRUE(ledger.parent_id().is_none() || plan.keeps(ledger.parent_id(), {})) << "seed " << seed;
+          ASSERT_TRUE(ledger.known().parent_id.is_none() || plan.keeps(ledger.known().parent_id, {}))
+              << "seed " << seed;
           break;
         }
       }

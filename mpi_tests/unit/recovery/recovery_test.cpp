@@ -75,7 +75,7 @@ TEST_F(RecoveryLoop, DamageOfWhatStaysBesideTheOpenedIsFoundAndHeadersAloneFindN
     put(commit(2, 11, "b"));
     damage(0, 1);
     EXPECT_EQ(open(latest)->commit.tag, "b");
-    EXPECT_EQ(ledgers[1].entries().size(), verify == Verify::all ? 1U : 2U);
+    EXPECT_EQ(ledgers[1].known().entries.size(), verify == Verify::all ? 1U : 2U);
   }
 }
 
@@ -85,11 +85,11 @@ TEST_F(RecoveryLoop, WithoutAnOpenOnlyTheLedgerLearnsAndDamageIsFoundToo) {
   damage(0, 2);
   tiers[0].unreachable = true;
   run_well([&](RankOfJob& rank) { make(rank).survey_only(); });
-  ASSERT_EQ(ledgers[0].entries().size(), 1U);
-  EXPECT_EQ(ledgers[0].entries()[0].commit.tag, "a");
+  ASSERT_EQ(ledgers[0].known().entries.size(), 1U);
+  EXPECT_EQ(ledgers[0].known().entries[0].commit.tag, "a");
   policy.verify = Verify::headers;
   run_well([&](RankOfJob& rank) { make(rank).survey_only(); });
-  EXPECT_EQ(ledgers[0].entries().size(), 2U);
+  EXPECT_EQ(ledgers[0].known().entries.size(), 2U);
 }
 
 TEST_F(RecoveryLoop, WhatFailsIsLookedAtAgainAndAfterASecondFailureExcluded) {
@@ -104,7 +104,7 @@ TEST_F(RecoveryLoop, WhatFailsIsLookedAtAgainAndAfterASecondFailureExcluded) {
     EXPECT_EQ(opened->commit.tag, "a");
   });
   EXPECT_EQ(tiers[0].opens, 3) << "after the first look, and twice after every byte was read";
-  EXPECT_THAT(ledgers[1].why_excluded(id_of(2)), HasSubstr("it could not be recovered"));
+  EXPECT_THAT(ledgers[1].excluded().why(id_of(2)), HasSubstr("it could not be recovered"));
   EXPECT_TRUE(logged("b (generation 11) could not be recovered"));
   EXPECT_TRUE(logged("skipped b (generation 11): it could not be recovered"));
   const std::uint64_t four_looks = bytes_read_of_witness() - before;
@@ -121,7 +121,7 @@ TEST_F(RecoveryLoop, ARankThatDoesNotSeeTheManifestIsAFailureAndNoOlderCommitAnA
   EXPECT_EQ(failure.code, ErrorCode::io);
   EXPECT_THAT(failure.message, HasSubstr("does not see the manifest"));
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_TRUE(ledgers[0].why_excluded(id_of(2)).empty());
+  EXPECT_TRUE(ledgers[0].excluded().why(id_of(2)).empty());
 }
 
 TEST_F(RecoveryLoop, NewerOnesAreRecordedAsDiscardedBeforeTheOlderOneIsReturned) {
@@ -140,8 +140,8 @@ TEST_F(RecoveryLoop, NewerOnesAreRecordedAsDiscardedBeforeTheOlderOneIsReturned)
   EXPECT_TRUE(is_discarded(c)) << "not among the candidates of this selection";
   EXPECT_FALSE(is_discarded(strange));
   for (const auto& ledger : ledgers) {
-    ASSERT_EQ(ledger.entries().size(), 1U);
-    EXPECT_EQ(ledger.entries()[0].commit.tag, "a");
+    ASSERT_EQ(ledger.known().entries.size(), 1U);
+    EXPECT_EQ(ledger.known().entries[0].commit.tag, "a");
   }
   EXPECT_EQ(open(latest)->commit.tag, "a");
 }
@@ -158,8 +158,8 @@ TEST_F(RecoveryLoop, NothingIsLeftBehindThatCouldNotBeRecordedAsDiscarded) {
     EXPECT_TRUE(outcome.failure);
   }
   for (const auto& ledger : ledgers) {
-    ASSERT_EQ(ledger.entries().size(), 2U);
-    EXPECT_EQ(ledger.entries()[0].commit.tag, "b");
+    ASSERT_EQ(ledger.known().entries.size(), 2U);
+    EXPECT_EQ(ledger.known().entries[0].commit.tag, "b");
   }
 }
 
@@ -199,10 +199,10 @@ TEST_F(RecoveryLoop, R19_WhatIsLostIsUnrecoverableInWordsAndOnlyAllOfItMakesTheR
               testing::AllOf(HasSubstr("run 'run' has commits, but 'a' cannot be recovered: a (generation 10): the "
                                        "container of rank 1 is missing"),
                              HasSubstr("Bring back the nodes that held it")));
-  EXPECT_FALSE(ledgers[0].is_lost());
+  EXPECT_FALSE(ledgers[0].known().lost);
   for (FakeTier& prefix_storage : tiers) prefix_storage.published.clear();
   EXPECT_EQ(failure_of_open(latest).code, ErrorCode::unrecoverable);
-  for (const auto& ledger : ledgers) EXPECT_TRUE(ledger.is_lost());
+  for (const auto& ledger : ledgers) EXPECT_TRUE(ledger.known().lost);
 }
 
 TEST_F(RecoveryLoop, AContainerOfWhichNotEvenTheTagIsKnownIsToldOnce) {

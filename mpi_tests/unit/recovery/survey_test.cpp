@@ -45,7 +45,7 @@ class SurveyTest : public RecoveryTest {
   }
   std::vector<Tag> entries(int rank = 0) const {
     std::vector<Tag> tags;
-    for (const auto& entry : ledgers[static_cast<std::size_t>(rank)].entries()) tags.push_back(entry.commit.tag);
+    for (const auto& entry : ledgers[static_cast<std::size_t>(rank)].known().entries) tags.push_back(entry.commit.tag);
     return tags;
   }
 };
@@ -55,9 +55,9 @@ TEST_F(SurveyTest, WhatTheStoresHoldIsRecoverableAndInTheLedgerNewestFirst) {
   put(commit(2, 11, "b"));
   EXPECT_THAT(facts(survey(latest)), ElementsAre("b 11 yes stores", "a 10 yes stores"));
   for (int rank = 0; rank < kRanks; ++rank) EXPECT_THAT(entries(rank), ElementsAre("b", "a"));
-  EXPECT_TRUE(ledgers[0].is_surveyed());
-  EXPECT_FALSE(ledgers[0].entries()[0].persistent);
-  EXPECT_EQ(ledgers[0].entries()[0].in_stores, Level::local);
+  EXPECT_TRUE(ledgers[0].known().is_surveyed());
+  EXPECT_FALSE(ledgers[0].known().entries[0].persistent);
+  EXPECT_EQ(ledgers[0].known().entries[0].in_stores, Level::local);
 }
 
 TEST_F(SurveyTest, OfThePrefixThereIsWhatTheSelectionCanComeToDownToTheFirstThatIsGood) {
@@ -82,8 +82,8 @@ TEST_F(SurveyTest, WhatIsInBothIsPersistentUnlessItsManifestIsNoUse) {
   publish(commit(1, 10, "a"));
   publish(commit(2, 11, "b")).problem = "it is torn";
   EXPECT_THAT(facts(survey(latest)), ElementsAre("b 11 yes stores", "a 10 yes stores prefix in a.10"));
-  EXPECT_FALSE(ledgers[1].entries()[0].persistent);
-  EXPECT_TRUE(ledgers[1].entries()[1].persistent);
+  EXPECT_FALSE(ledgers[1].known().entries[0].persistent);
+  EXPECT_TRUE(ledgers[1].known().entries[1].persistent);
 }
 
 TEST_F(SurveyTest, AManifestOfAnotherCommitIsNoUse) {
@@ -131,8 +131,8 @@ TEST_F(SurveyTest, WhatWasSeenCountsThoughTheRunsRecordCannotBeRead) {
     EXPECT_TRUE(outcome.failure);
   }
   for (const commits::Ledger& ledger : ledgers) {
-    EXPECT_EQ(ledger.highest_generation(), 5'000'001U);
-    EXPECT_TRUE(ledger.commits_exist());
+    EXPECT_EQ(ledger.generations().highest(), 5'000'001U);
+    EXPECT_TRUE(ledger.known().commits_exist);
   }
 }
 
@@ -174,11 +174,11 @@ TEST_F(SurveyTest, WhatAnotherUserPutThereIsNotThisRunsUnlessOthersAreTrusted) {
   for (FakeTier& prefix_storage : tiers) prefix_storage.published[0].of_another_user = true;
   EXPECT_THAT(facts(survey(latest)), IsEmpty());
   EXPECT_TRUE(logged("a.900 on the prefix is not trusted"));
-  EXPECT_FALSE(ledgers[0].commits_exist());
-  EXPECT_EQ(ledgers[0].highest_generation(), 1'000'000U);
+  EXPECT_FALSE(ledgers[0].known().commits_exist);
+  EXPECT_EQ(ledgers[0].generations().highest(), 1'000'000U);
   trust = Trust::any;
   EXPECT_THAT(facts(survey(latest)), ElementsAre("a 900 yes prefix in a.900"));
-  EXPECT_TRUE(ledgers[1].commits_exist());
+  EXPECT_TRUE(ledgers[1].known().commits_exist);
 }
 
 TEST_F(SurveyTest, WhatCannotBeUsedOnThePrefixIsNamedIfItWasCommitted) {
@@ -190,19 +190,19 @@ TEST_F(SurveyTest, WhatCannotBeUsedOnThePrefixIsNamedIfItWasCommitted) {
 
 TEST_F(SurveyTest, EachOfStoresPrefixLedgerAndIncarnationRaisesTheGeneration) {
   (void)survey(latest);
-  EXPECT_EQ(ledgers[1].highest_generation(), 1'000'000U) << "each start counts from its own 1,000,000";
+  EXPECT_EQ(ledgers[1].generations().highest(), 1'000'000U) << "each start counts from its own 1,000,000";
   put(commit(1, 1'000'010, "a"), {1});
   (void)survey(latest);
-  for (const auto& ledger : ledgers) EXPECT_EQ(ledger.highest_generation(), 1'000'010U);
+  for (const auto& ledger : ledgers) EXPECT_EQ(ledger.generations().highest(), 1'000'010U);
   publish(commit(2, 1'000'020, "b"));
   (void)survey(latest);
-  for (const auto& ledger : ledgers) EXPECT_EQ(ledger.highest_generation(), 1'000'020U);
-  ledgers[1].raise_generation(1'000'030);
+  for (const auto& ledger : ledgers) EXPECT_EQ(ledger.generations().highest(), 1'000'020U);
+  ledgers[1].generations().raise(1'000'030);
   (void)survey(latest);
-  for (const auto& ledger : ledgers) EXPECT_EQ(ledger.highest_generation(), 1'000'030U);
+  for (const auto& ledger : ledgers) EXPECT_EQ(ledger.generations().highest(), 1'000'030U);
   run.incarnation = 3;
   (void)survey(latest);
-  for (const auto& ledger : ledgers) EXPECT_EQ(ledger.highest_generation(), 3'000'000U);
+  for (const auto& ledger : ledgers) EXPECT_EQ(ledger.generations().highest(), 3'000'000U);
 }
 
 TEST_F(SurveyTest, NewerOnesOfAnotherRankCountStayAndOlderOnesDoNot) {
