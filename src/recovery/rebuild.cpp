@@ -39,37 +39,34 @@ class MemberRebuild {
   /// Local. Adds the files that begin() will begin; `containers` are those that are planned already.
   void plan(std::vector<store::PlannedFile>& planned, std::set<std::uint32_t>& containers) const {
     if (!store_.has(FileKind::descriptor, member().logical_rank, order_.key())) {
-      planned.push_back({FileKind::descriptor, format::kSuperblockBytes});
+      planned.push_back({FileKind::descriptor, format::kSuperblockBytes, member().logical_rank});
     }
     if (!order_.rebuild) return;
     if (!has_container() && containers.insert(member().logical_rank.value).second) {
-      planned.push_back({FileKind::container, member().size_bytes});
+      planned.push_back({FileKind::container, member().size_bytes, member().logical_rank});
     }
-    if (!has_parity()) planned.push_back({FileKind::parity, parity_file_bytes()});
+    if (!has_parity()) planned.push_back({FileKind::parity, parity_file_bytes(), member().logical_rank});
   }
 
   /// Local.
   void begin(RebuiltContainers& rebuilt) {
     if (!store_.has(FileKind::descriptor, member().logical_rank, order_.key())) {
       descriptor_ =
-          &sealing_.begin(FileKind::descriptor, order_.key(), order_.set.generation, format::kSuperblockBytes);
+          &make(FileKind::descriptor, order_.key(), format::kSuperblockBytes, SealTransaction::Storage::before);
       descriptor_->head() = format::encode(order_.set);
     }
     if (!order_.rebuild) return;
+    constexpr auto kAsWritten = SealTransaction::Storage::as_written;
     if (has_container()) use(container_file_, FileKind::container, {order_.set.commit_id, {}});
     else {
       UnsealedFile*& made = rebuilt[member().logical_rank.value];
       if (made == nullptr) {
-        made = &sealing_.begin(FileKind::container, {order_.set.commit_id, {}}, order_.set.generation,
-                               member().size_bytes, SealTransaction::Storage::as_written);
+        made = &make(FileKind::container, {order_.set.commit_id, {}}, member().size_bytes, kAsWritten);
       }
       container_ = made;
     }
     if (has_parity()) use(parity_file_, FileKind::parity, order_.key());
-    else {
-      parity_ = &sealing_.begin(FileKind::parity, order_.key(), order_.set.generation, parity_file_bytes(),
-                                SealTransaction::Storage::as_written);
-    }
+    else parity_ = &make(FileKind::parity, order_.key(), parity_file_bytes(), kAsWritten);
   }
 
   [[nodiscard]] redundancy::LocalMember files() const {
@@ -119,6 +116,11 @@ class MemberRebuild {
 
   [[nodiscard]] std::uint64_t parity_file_bytes() const {
     return format::kSuperblockBytes + redundancy::parity_bytes(shape_, position());
+  }
+
+  [[nodiscard]] UnsealedFile& make(FileKind kind, const store::FileKey& key, std::uint64_t size_bytes,
+                                   SealTransaction::Storage storage) {
+    return sealing_.begin(kind, key, order_.set.generation, size_bytes, storage, member().logical_rank);
   }
 
   void use(store::StoreFile*& file, FileKind kind, const store::FileKey& key) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
 
 namespace kedge::store {
@@ -31,7 +32,42 @@ void AdoptedFiles::find(std::span<const FileName> names) {
 }
 
 void AdoptedFiles::scan(const Id128& run_id, Verify verify, std::vector<ScannedFile>& found) {
-  for (const auto& slot : slots_) found.push_back(slot->scan(directory_, run_id, verify));
+  for (const auto& slot : slots_) {
+    if (slot->state != Slot::State::writing) found.push_back(slot->scan(directory_, run_id, verify));
+  }
+}
+
+StoreFile& AdoptedFiles::begin(FileKind kind, LogicalRank whose, std::uint64_t expected_bytes) {
+  if (!in_my_share(whose)) {
+    throw Error(ErrorCode::bad_state, compose("this process must not make a file of rank {}", whose.value));
+  }
+  FileName name{kind, whose, 0};
+  for (const auto& slot : slots_) {
+    if (slot->name.kind == kind && slot->name.logical_rank == whose) {
+      name.number = std::max(name.number, slot->name.number + 1);
+    }
+  }
+  auto slot = std::make_unique<Slot>();
+  slot->name = name;
+  slot->file = directory_.create(name);
+  slots_.push_back(std::move(slot));
+  begun_.insert(name);
+  Slot& begun = *slots_.back();
+  const auto failure = attempt([&] {
+    directory_.make_names_durable();
+    begun.file->reserve(expected_bytes);
+  });
+  if (failure) {
+    (void)attempt([&] { discard(begun); });
+    throw Error(*failure);
+  }
+  begun.set_state(Slot::State::writing);
+  return *begun.file;
+}
+
+void AdoptedFiles::discard(Slot& slot) {
+  slot.set_state(Slot::State::free);
+  remove_if([&](const Slot& other) { return &other == &slot; });
 }
 
 void AdoptedFiles::verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but,
@@ -57,13 +93,16 @@ void AdoptedFiles::remove_if(Condition&& condition) {
     }
     (*slot)->file.reset();
     directory_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
+    begun_.erase((*slot)->name);
     slot = slots_.erase(slot);
   }
 }
 
 void AdoptedFiles::remove_all_but(const IsKept& is_kept) {
   // Removes free files, too: their owner is not here to use them again.
-  remove_if([&](const Slot& slot) { return slot.pins == 0 && !(slot.has_content() && is_kept(slot.key)); });
+  remove_if([&](const Slot& slot) {
+    return slot.pins == 0 && slot.state != Slot::State::writing && !(slot.has_content() && is_kept(slot.key));
+  });
 }
 
 std::size_t AdoptedFiles::drop(const Id128& commit_id) {
@@ -93,6 +132,14 @@ void AdoptedFiles::ignore_until_scan(const std::string& path) {
   for (const auto& slot : slots_) {
     if (directory_.path_of(slot->name) == path) slot->intact = false;
   }
+}
+
+std::uint64_t AdoptedFiles::begun_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& slot : slots_) {
+    if (begun_.contains(slot->name)) bytes += slot->size_bytes(directory_);
+  }
+  return bytes;
 }
 
 std::uint64_t AdoptedFiles::used_bytes() const {

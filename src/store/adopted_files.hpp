@@ -1,4 +1,4 @@
-// Files of ranks that do not run on this node: read, told of and removed here, never written.
+// Files of ranks that do not run on this node: found, read, made and removed here, never written again.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 
 namespace kedge::store {
 
-/// Only the owner of a file may reuse it. Without one here, this process shows what it holds to the others, lets it be
-/// read while pinned, and removes it when nobody needs it any more.
+/// Only the owner of a file may reuse it. Without one here, the process in charge of that rank lists it to the others,
+/// lets it be read while pinned, and removes it when nobody needs it any more. It can also make a file of such a rank,
+/// for a container that is rebuilt by fewer ranks than saved it.
 class AdoptedFiles {
  public:
   explicit AdoptedFiles(const RunDirectory& directory) : directory_(directory) {}
@@ -25,6 +26,11 @@ class AdoptedFiles {
   /// Reads every byte of what the last scan found intact of this commit.
   void verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but,
               std::vector<ScannedFile>& found);
+  /// A new file of a rank that this process is in charge of, unsealed; `expected_bytes` are taken at once (0:
+  /// unknown). Throws no_space, io, and bad_state for other ranks.
+  [[nodiscard]] StoreFile& begin(FileKind kind, LogicalRank whose, std::uint64_t expected_bytes);
+  /// The file of begin() is removed.
+  void discard(Slot& slot);
   /// Adds what can be pinned of this commit.
   void offered(const Id128& commit_id, std::set<PinnableFile>& files) const;
   /// Removes those that hold nothing of these; pinned ones and what is not this user's stay.
@@ -39,6 +45,8 @@ class AdoptedFiles {
   void ignore_until_scan(const std::string& path);
   [[nodiscard]] Slot* find_slot(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
   [[nodiscard]] std::uint64_t used_bytes() const;
+  /// Of the files that this start began.
+  [[nodiscard]] std::uint64_t begun_bytes() const;
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
 
  private:
@@ -50,6 +58,7 @@ class AdoptedFiles {
   std::vector<std::uint32_t> ranks_on_node_;
   std::size_t place_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
+  std::set<FileName> begun_;
 };
 
 }  // namespace kedge::store

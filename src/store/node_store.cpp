@@ -89,21 +89,30 @@ void NodeStore::reject(const PinnableFile& file) {
   if (file.kind == FileKind::parity && file.whose == logical_rank_) of(file.kind).remove(*slot);
 }
 
-Slots& NodeStore::slots_of(const StoreFile& file) {
-  for (Slots& slots : own_) {
-    if (slots.slot_of(file) != nullptr) return slots;
-  }
-  misused("this rank must not write that file");
+Slot& NodeStore::begun_slot(const StoreFile& file) {
+  Slot& slot = slot_of(file);
+  const bool is_writing = slot.state == Slot::State::writing;
+  if (!is_writing && slot.name.logical_rank != logical_rank_) misused("this rank must not write that file");
+  invariant(is_writing, "only a file that was begun is sealed or given up");
+  return slot;
 }
 
 Slot& NodeStore::slot_of(const StoreFile& file) {
   if (Slot* slot = adopted_.slot_of(file)) return *slot;
-  return *slots_of(file).slot_of(file);
+  for (Slots& slots : own_) {
+    if (Slot* slot = slots.slot_of(file)) return *slot;
+  }
+  misused("that file is not one of this store's");
 }
 
 StoreFile& NodeStore::begin(FileKind kind, std::uint64_t expected_bytes) {
   const Guard guard(mutex_);
   return of(kind).begin(expected_bytes);
+}
+
+StoreFile& NodeStore::begin(FileKind kind, LogicalRank whose, std::uint64_t expected_bytes) {
+  const Guard guard(mutex_);
+  return whose == logical_rank_ ? begin(kind, expected_bytes) : adopted_.begin(kind, whose, expected_bytes);
 }
 
 void NodeStore::free_unused_storage() {
@@ -114,15 +123,14 @@ void NodeStore::free_unused_storage() {
 
 void NodeStore::sealed(StoreFile& file, const FileKey& key, std::uint64_t generation) {
   const Guard guard(mutex_);
-  Slots::sealed(*slots_of(file).slot_of(file), key, generation);
+  Slots::sealed(begun_slot(file), key, generation);
 }
 
 void NodeStore::discard(StoreFile& file) {
   const Guard guard(mutex_);
-  Slots& slots = slots_of(file);
-  Slot& slot = *slots.slot_of(file);
-  invariant(slot.state == Slot::State::writing, "only a file that was begun is given up");
-  slots.discard(slot);
+  Slot& slot = begun_slot(file);
+  if (slot.name.logical_rank == logical_rank_) of(slot.name.kind).discard(slot);
+  else adopted_.discard(slot);
 }
 
 void NodeStore::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
@@ -240,7 +248,9 @@ std::uint64_t NodeStore::additional_bytes(std::span<const PlannedFile> planned) 
   for (std::size_t kind = 0; kind < kFileKinds; ++kind) {
     std::vector<std::uint64_t> sizes;
     for (const PlannedFile& file : planned) {
-      if (file.kind == static_cast<FileKind>(kind)) sizes.push_back(file.size_bytes);
+      if (file.kind != static_cast<FileKind>(kind)) continue;
+      if (file.whose.value_or(logical_rank_) == logical_rank_) sizes.push_back(file.size_bytes);
+      else bytes += file.size_bytes;
     }
     if (!sizes.empty()) bytes += own_[kind].additional_bytes(sizes);
   }
@@ -249,7 +259,7 @@ std::uint64_t NodeStore::additional_bytes(std::span<const PlannedFile> planned) 
 
 std::uint64_t NodeStore::node_bytes() const {
   const Guard guard(mutex_);
-  std::uint64_t bytes = own_bytes() + routed_bytes();
+  std::uint64_t bytes = own_bytes() + adopted_.begun_bytes() + routed_bytes();
   if (ranks_on_node_.size() <= 1) return bytes;
   for (const FileName& name : directory_.list()) {
     const auto whose = static_cast<int>(name.logical_rank.value);

@@ -26,13 +26,14 @@ namespace kedge::store {
 struct PlannedFile {
   FileKind kind = FileKind::container;
   std::uint64_t size_bytes = 0;
+  std::optional<LogicalRank> whose = {};  ///< nothing: this rank's own
 };
 
 /// Containers, parity, set descriptors and manifests in one run's directory: those of one logical rank, which are its
 /// own and reused in turn (a retired one is still offered by a scan until its file is needed), and adopted ones, of
-/// ranks that do not run on this node, which are read and removed but never written. All calls are local, from any
-/// thread, and one waits for another's; what is in a file belongs to whoever began or pinned it. A call that wants a
-/// file that is not one of this store's throws Error{bad_state}.
+/// ranks that do not run on this node, which are made, read and removed but never written again. All calls are local,
+/// from any thread, and one waits for another's; what is in a file belongs to whoever began or pinned it. A call that
+/// wants a file that is not one of this store's throws Error{bad_state}.
 class NodeStore {
  public:
   NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
@@ -62,6 +63,9 @@ class NodeStore {
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
   /// taken at once, if quota and free space permit (0: unknown). Throws no_space, io.
   [[nodiscard]] StoreFile& begin(FileKind kind, std::uint64_t expected_bytes);
+  /// A file of that rank: an own one, or a new one of a rank whose files this process adopts. For others throws
+  /// bad_state.
+  [[nodiscard]] StoreFile& begin(FileKind kind, LogicalRank whose, std::uint64_t expected_bytes);
   /// Storage that these files would take, begun one after the other, beyond what their idle files have. Throws io.
   [[nodiscard]] std::uint64_t additional_bytes(std::span<const PlannedFile> planned) const;
   /// Limits on the storage that can be taken. Throws io.
@@ -135,8 +139,8 @@ class NodeStore {
   [[nodiscard]] bool memory_backed() const noexcept { return directory_.location().memory_backed; }
   /// Bytes in own files of all kinds.
   [[nodiscard]] std::uint64_t own_bytes() const;
-  /// Bytes in those, in the files of the other ranks that run on this node, and in routed files: what the quota is
-  /// about.
+  /// Bytes in those, in the files of the other ranks that run on this node, in adopted files that this start began, and
+  /// in routed files: what the quota is about.
   [[nodiscard]] std::uint64_t node_bytes() const;
   /// Bytes in own and adopted files.
   [[nodiscard]] std::uint64_t used_bytes() const {
@@ -160,8 +164,8 @@ class NodeStore {
   [[nodiscard]] Slots& of(FileKind kind) noexcept { return own_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const Slots& of(FileKind kind) const noexcept { return own_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] Slot* find_slot(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
-  [[nodiscard]] Slots& slots_of(const StoreFile& file);
   [[nodiscard]] Slot& slot_of(const StoreFile& file);
+  [[nodiscard]] Slot& begun_slot(const StoreFile& file);
 
   /// Recursive: a file that is begun asks, by way of the directory, how much the others take.
   mutable std::recursive_mutex mutex_;

@@ -57,10 +57,11 @@ std::uint32_t UnsealedFile::checksum(std::uint64_t offset, std::uint64_t length,
 }
 
 UnsealedFile& SealTransaction::begin(FileKind kind, const FileKey& key, std::uint64_t generation,
-                                     std::uint64_t size_bytes, Storage storage) {
+                                     std::uint64_t size_bytes, Storage storage, std::optional<LogicalRank> whose) {
   invariant(!is_ready_, "no file is begun once all ranks are ready to seal");
   invariant(size_bytes >= format::kSuperblockBytes, "a file of the store has room for its first 4096 bytes");
-  StoreFile& file = store_.begin(kind, storage == Storage::before ? size_bytes : 0);
+  const std::uint64_t taken_at_once = storage == Storage::before ? size_bytes : 0;
+  StoreFile& file = whose ? store_.begin(kind, *whose, taken_at_once) : store_.begin(kind, taken_at_once);
   UnsealedFile& draft = unsealed_files_.emplace_back(file, key, generation);
   if (storage == Storage::before) file.set_size(size_bytes);
   else file.grow_as_written(size_bytes);

@@ -58,9 +58,10 @@ class SealTransaction {
   /// written, where others would have to wait for it.
   enum class Storage : std::uint8_t { before, as_written };
 
-  /// Local. A new file of exactly this size; throws no_space, io.
+  /// Local. A new file of exactly this size, this rank's own or `whose`; throws no_space, io.
   [[nodiscard]] UnsealedFile& begin(FileKind kind, const FileKey& key, std::uint64_t generation,
-                                    std::uint64_t size_bytes, Storage storage = Storage::before);
+                                    std::uint64_t size_bytes, Storage storage = Storage::before,
+                                    std::optional<LogicalRank> whose = {});
   /// Local. A new file whose writer takes storage as it needs it, and settles the size before ready(). `expected_bytes`
   /// must fit (0: unknown). Throws no_space, io.
   [[nodiscard]] UnsealedFile& begin_unsized(FileKind kind, const FileKey& key, std::uint64_t generation,

@@ -15,6 +15,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+constexpr std::uint64_t kBytes = 65'536;
+
 class Adopting : public StoreFiles {
  protected:
   /// Ranks that ran here in an earlier start left one file of each kind each.
@@ -206,6 +208,64 @@ TEST_P(Adopting, AnOwnerThatComesBackReusesItsFiles) {
   EXPECT_EQ(scanned(*back).size(), 3U);
   back->retire_all_but(only({}));
   EXPECT_EQ(put(*back, FileKind::parity, 5, 2).path(), "/store/parity-5.0.kedge");
+}
+
+TEST_P(Adopting, AFileOfAnAdoptedRankCanBeMade) {
+  leave_files_of({5});
+  const auto own = open_store(0, {0});
+  (void)own->scan(run_id, Verify::all);
+  store::StoreFile& file = own->begin(FileKind::container, LogicalRank{5}, kBytes);
+  EXPECT_THAT(scanned(*own), ElementsAre("rank-5.0.h5", "parity-5.0.kedge", "set-5.0.kedge")) << "it is not sealed";
+  own->retire_all_but(only({key_of(FileKind::container, 1)}));
+  EXPECT_TRUE(exists("rank-5.1.h5")) << "a file that is being written stays";
+  write_container(file, 5, 2);
+  own->sealed(file, key_of(FileKind::container, 2), 2);
+  EXPECT_TRUE(own->has(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 2)));
+  EXPECT_TRUE(own->has(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 1)));
+  own->retire_all_but(only({key_of(FileKind::container, 2)}));
+  EXPECT_FALSE(exists("rank-5.0.h5"));
+  const auto later = open_store(5, {5});  // the rank comes back: it is one of its own
+  (void)later->scan(run_id, Verify::all);
+  EXPECT_TRUE(later->has(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 2)));
+}
+
+TEST_P(Adopting, AFileThatWasMadeIsNeverWrittenAgain) {
+  const auto own = open_store(0, {0});
+  store::StoreFile& file = own->begin(FileKind::container, LogicalRank{5}, kBytes);
+  write_container(file, 5, 1);
+  own->sealed(file, key_of(FileKind::container, 1), 1);
+  EXPECT_THROW(own->sealed(file, key_of(FileKind::container, 1), 1), Error);
+  EXPECT_THROW(own->discard(file), Error);
+  (void)own->begin(FileKind::container, LogicalRank{5}, kBytes);
+  EXPECT_TRUE(exists("rank-5.1.h5"));
+  own->retire_all_but(only({}));
+  EXPECT_FALSE(exists("rank-5.0.h5"));
+}
+
+TEST_P(Adopting, AFileThatIsGivenUpIsRemoved) {
+  const auto own = open_store(0, {0});
+  store::StoreFile& file = own->begin(FileKind::parity, LogicalRank{5}, kBytes);
+  EXPECT_TRUE(exists("parity-5.0.kedge"));
+  own->discard(file);
+  EXPECT_FALSE(exists("parity-5.0.kedge"));
+  EXPECT_EQ(own->adopted_files(), 0U);
+}
+
+TEST_P(Adopting, OnlyTheProcessInChargeOfARankMakesItsFiles) {
+  const auto own = open_store(0, {0, 1});
+  EXPECT_THROW((void)own->begin(FileKind::container, LogicalRank{5}, kBytes), Error) << "rank 1 is in charge of it";
+  EXPECT_THROW((void)own->begin(FileKind::container, LogicalRank{1}, kBytes), Error) << "it runs here";
+  EXPECT_NO_THROW((void)own->begin(FileKind::container, LogicalRank{4}, kBytes));
+  EXPECT_NO_THROW((void)own->begin(FileKind::container, LogicalRank{0}, kBytes));
+}
+
+TEST_P(Adopting, FilesThatAreMadeCountTowardsTheQuota) {
+  options.quota_bytes = 3 * kBytes / 2;
+  const auto own = open_store(0, {0});
+  EXPECT_NO_THROW((void)own->begin(FileKind::container, LogicalRank{5}, kBytes));
+  EXPECT_THROW((void)own->begin(FileKind::container, kBytes), Error);
+  EXPECT_THROW((void)own->begin(FileKind::container, LogicalRank{6}, kBytes), Error);
+  EXPECT_FALSE(exists("rank-6.0.h5"));
 }
 
 }  // namespace

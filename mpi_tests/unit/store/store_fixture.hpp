@@ -74,6 +74,12 @@ class StoreFiles : public testing::TestWithParam<bool> {
     return file;
   }
 
+  /// Writes a container of `rank` into a file that was begun for it.
+  void write_container(store::StoreFile& file, int rank, std::uint8_t commit) const {
+    fill_container(file, rank, commit);
+    file.flush(false);
+  }
+
   [[nodiscard]] static std::vector<std::string> paths(const std::vector<store::ScannedFile>& found) {
     std::vector<std::string> result;
     result.reserve(found.size());
