@@ -27,8 +27,6 @@ class Transport {
     [[nodiscard]] virtual bool test() = 0;  ///< Local. Whether it is complete; does not wait.
     /// Local. False if the deadline passed first. Wait in a loop with a Patience, so that a suspended job goes on.
     [[nodiscard]] virtual bool wait(Deadline deadline) = 0;
-    /// Local. The rank that sent the message of a complete receive_any.
-    [[nodiscard]] virtual int sender() const = 0;
   };
 
   Transport() = default;
@@ -44,15 +42,12 @@ class Transport {
   /// Communicator::connect and Communicator::duplicate.
   [[nodiscard]] virtual std::unique_ptr<Transport> open_channel(Deadline deadline) = 0;
 
-  /// Local: starts a send or receive; never to this rank itself. Messages of one sender with one `tag` (0 to 4095)
-  /// arrive in the order sent. A receive gets a message of at most `bytes`; one that is larger fails. The memory stays
-  /// valid and untouched until the transfer is complete.
+  /// Local: starts a send, never to this rank itself. Messages of one sender with one `tag` (0 to 4095) arrive in the
+  /// order sent. The memory stays valid and unchanged until the transfer is complete.
   [[nodiscard]] virtual std::unique_ptr<Transfer> send(int to, int tag, std::span<const std::byte> bytes) = 0;
-  [[nodiscard]] virtual std::unique_ptr<Transfer> receive(int from, int tag,
-                                                          std::span<std::byte> bytes) = 0;  ///< Begins to receive a
-                                                                                            ///< message; as send.
-  /// Begins to receive a message from whichever rank sends first with this tag.
-  [[nodiscard]] virtual std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) = 0;
+  /// Local: starts a receive, never from this rank itself, of a message of at most `bytes`; one that is larger fails.
+  /// The memory stays valid and untouched until the transfer is complete.
+  [[nodiscard]] virtual std::unique_ptr<Transfer> receive(int from, int tag, std::span<std::byte> bytes) = 0;
 
   /// Local, from any thread: ends waits soon, now and later, with Error{timeout}, where the message layer can do that.
   /// Communicator::interrupt() calls it.

@@ -21,7 +21,6 @@ class ThreadTransfer final : public Transport::Transfer {
     if (!entry_->done && all_.lost(*entry_)) throw Error(ErrorCode::rank_failed, "the connection was closed");
     return entry_->done;
   }
-  [[nodiscard]] int sender() const override { return entry_->from; }
 
  private:
   ThreadMessages& all_;
@@ -45,9 +44,6 @@ class ThreadTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Transfer> receive(int from, int tag, std::span<std::byte> bytes) override {
     return started({from, rank_, lane(tag), {}, bytes}, false);
   }
-  [[nodiscard]] std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) override {
-    return started({-1, rank_, lane(tag), {}, bytes}, false);
-  }
 
  private:
   [[nodiscard]] int lane(int tag) const {
@@ -70,8 +66,7 @@ class ThreadTransport final : public Transport {
 void ThreadMessages::match(const std::shared_ptr<Entry>& entry, bool sends) {
   auto& others = sends ? receives_ : sends_;
   const auto fits = [&](const std::shared_ptr<Entry>& other) {
-    const bool from = entry->from == other->from || entry->from == -1 || other->from == -1;
-    return from && entry->to == other->to && entry->lane == other->lane;
+    return entry->from == other->from && entry->to == other->to && entry->lane == other->lane;
   };
   const auto found = std::ranges::find_if(others, fits);
   if (found == others.end()) {
@@ -80,7 +75,6 @@ void ThreadMessages::match(const std::shared_ptr<Entry>& entry, bool sends) {
   }
   Entry& send = sends ? *entry : **found;
   Entry& receive = sends ? **found : *entry;
-  receive.from = send.from;
   send.too_large = receive.too_large = send.source.size() > receive.target.size();
   if (!send.too_large) std::ranges::copy(send.source, receive.target.begin());
   send.done = receive.done = true;

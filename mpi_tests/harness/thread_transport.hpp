@@ -29,7 +29,7 @@ class ThreadMessages {
   friend class ThreadTransfer;
 
   struct Entry {
-    int from = -1;  // of a receive from any rank: -1 until it is matched
+    int from = 0;
     int to = 0;
     int lane = 0;
     std::span<const std::byte> source;

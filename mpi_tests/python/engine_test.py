@@ -1,6 +1,7 @@
 """The package in one process: every NumPy type and shape comes back, contiguous or not, others are refused in words;
 counters, completions, finalize with a limit, signal handlers, a class for every error; a planted pickle is not run."""
 
+import functools
 import os
 import pickle
 import re
@@ -50,8 +51,20 @@ class Numbers(unittest.TestCase):
         named = [getattr(kedge, name) for name in kedge.__all__]
         errors = [one for one in named if isinstance(one, type) and issubclass(one, kedge.Error) and one is not kedge.Error]
         self.assertEqual({one.code for one in errors}, wanted)
+        for one in errors:
+            words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", one.__name__).lower()
+            self.assertEqual(words.removesuffix("_error"), one.code)
         statuses = [error("").exit_status for error in (kedge.Mismatch, kedge.NoSpace, kedge.Error)]
         self.assertEqual(statuses, [78, 75, 1])
+
+    def test_names_that_the_guides_give_are_exported(self):
+        text = "".join(guide.read_text() for guide in (ROOT / "share/doc").glob("*.md"))
+        names = set(re.findall(r"\bkedge\.([A-Z]\w*(?:\.\w+)*)", text))
+        self.assertTrue({"Engine", "Error", "NoSpace", "RankFailed", "Shard", "Level.NONE"} <= names, names)
+        for name in names:
+            first, *rest = name.split(".")
+            self.assertIn(first, kedge.__all__)
+            functools.reduce(getattr, rest, getattr(kedge, first))
 
 
 class Values(Case):

@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
+#include "comm/records.hpp"
 #include "comm/scan.hpp"
 #include "comm/tree_collectives.hpp"
 #include "comm/vote.hpp"
@@ -170,40 +171,24 @@ std::uint64_t find_base(Communicator& communicator, const Topology& topology, De
 
 /// COLLECTIVE. Ranks by place, for the places that have their home here.
 std::map<std::uint64_t, int> send_sorted_ranks(Communicator& communicator, std::uint64_t place, Deadline deadline) {
-  std::vector<std::byte> bytes;
-  append<std::uint64_t>(bytes, std::span(&place, 1));
-  std::vector<Communicator::Message> messages;
-  messages.push_back({home_of(communicator, place), std::move(bytes)});
   std::map<std::uint64_t, int> ranks;
-  for (const auto& message : communicator.sparse_exchange(std::move(messages), deadline)) {
-    ranks.emplace(values_in<std::uint64_t>(message.bytes).front(), message.peer);
-  }
+  const std::vector<Addressed<std::uint64_t>> mine = {{home_of(communicator, place), place}};
+  for (const auto& [rank, its_place] : exchange_records(communicator, mine, deadline)) ranks.emplace(its_place, rank);
   return ranks;
 }
 
 /// COLLECTIVE. Each home's answer, in the order it was asked.
 std::map<int, std::vector<int>> ask_homes(Communicator& communicator, const std::map<std::uint64_t, int>& here,
                                           std::span<const std::uint64_t> places, Deadline deadline) {
-  std::map<int, std::vector<std::uint64_t>> questions;
-  for (const std::uint64_t place : places) questions[home_of(communicator, place)].push_back(place);
-  std::vector<Communicator::Message> messages;
-  for (const auto& [home, asked] : questions) {
-    append<std::uint64_t>(messages.emplace_back(Communicator::Message{home, {}}).bytes, asked);
-  }
-  messages = communicator.sparse_exchange(std::move(messages), deadline);
-  for (auto& message : messages) {
-    std::vector<int> ranks;
-    for (const std::uint64_t place : values_in<std::uint64_t>(message.bytes)) {
-      const auto found = here.find(place);
-      ranks.push_back(found == here.end() ? kNoRank : found->second);
-    }
-    message.bytes.clear();
-    append<int>(message.bytes, ranks);
+  std::vector<Addressed<std::uint64_t>> questions;
+  for (const std::uint64_t place : places) questions.push_back({home_of(communicator, place), place});
+  std::vector<Addressed<int>> replies;
+  for (const auto& [asking, place] : exchange_records(communicator, questions, deadline)) {
+    const auto found = here.find(place);
+    replies.push_back({asking, found == here.end() ? kNoRank : found->second});
   }
   std::map<int, std::vector<int>> told;
-  for (const auto& message : communicator.sparse_exchange(std::move(messages), deadline)) {
-    told[message.peer] = values_in<int>(message.bytes);
-  }
+  for (const auto& [home, rank] : exchange_records(communicator, replies, deadline)) told[home].push_back(rank);
   return told;
 }
 

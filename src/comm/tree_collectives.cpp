@@ -1,7 +1,6 @@
 #include "comm/tree_collectives.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "base/text.hpp"
@@ -75,39 +74,6 @@ void pass_down(Communicator& communicator, const Tree& tree, std::span<std::byte
   send_to_all(communicator, tree.children(), channel, bytes, deadline);
 }
 
-// Messages of one rank for another in a sparse exchange, as one message: count, sizes, bytes.
-std::vector<std::byte> pack(const std::vector<Communicator::Message>& messages, int peer) {
-  std::vector<std::uint64_t> sizes(1);
-  std::size_t total = 0;
-  for (const auto& message : messages) {
-    if (message.peer != peer) continue;
-    sizes.push_back(message.bytes.size());
-    total += message.bytes.size();
-  }
-  sizes.front() = sizes.size() - 1;
-  if (sizes.size() == 1) return {};
-  const auto head = std::as_bytes(std::span(sizes));
-  std::vector<std::byte> packed(head.begin(), head.end());
-  packed.reserve(head.size() + total);
-  for (const auto& message : messages) {
-    if (message.peer == peer) packed.insert(packed.end(), message.bytes.begin(), message.bytes.end());
-  }
-  return packed;
-}
-
-void unpack(std::span<const std::byte> packed, int peer, std::vector<Communicator::Message>& messages) {
-  if (packed.empty()) return;
-  std::uint64_t count = 0;
-  std::memcpy(&count, packed.data(), sizeof(count));
-  std::vector<std::uint64_t> sizes(count);
-  std::memcpy(sizes.data(), packed.data() + sizeof(count), count * sizeof(count));
-  auto rest = packed.subspan((count + 1) * sizeof(count));
-  for (const auto size : sizes) {
-    messages.push_back({peer, {rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(size)}});
-    rest = rest.subspan(size);
-  }
-}
-
 }  // namespace
 
 void reduce_into(std::span<std::uint64_t> values, std::span<const std::uint64_t> others, Reduction reduction) {
@@ -150,42 +116,6 @@ void tree_broadcast(Communicator& communicator, std::span<std::byte> bytes, int 
 
 void tree_barrier(Communicator& communicator, Deadline deadline, std::span<const int> group) {
   tree_all_reduce(communicator, {}, Reduction::sum, deadline, group);
-}
-
-std::vector<Communicator::Message> table_sparse_exchange(Communicator& communicator,
-                                                         std::vector<Communicator::Message> messages,
-                                                         Deadline deadline) {
-  const int ranks = communicator.size();
-  const auto place = [ranks](int from, int to) {
-    return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to);
-  };
-  std::vector<std::uint64_t> size_table(place(ranks, 0));
-  std::vector<std::vector<std::byte>> outgoing(static_cast<std::size_t>(ranks));
-  for (const auto& message : messages) {
-    if (message.peer >= 0 && message.peer < ranks) continue;
-    throw Error(ErrorCode::invalid_argument,
-                compose("a message is addressed to rank {}; ranks are 0 to {}", message.peer, ranks - 1));
-  }
-  for (int to = 0; to < ranks; ++to) {
-    auto& packed = outgoing[static_cast<std::size_t>(to)] = pack(messages, to);
-    size_table[place(communicator.rank(), to)] = packed.size();
-  }
-  communicator.all_reduce(size_table, Reduction::sum, deadline);
-
-  std::vector<std::vector<std::byte>> incoming(static_cast<std::size_t>(ranks));
-  std::vector<Communicator::Request> requests;
-  for (int peer = 0; peer < ranks; ++peer) {
-    const auto& sent = outgoing[static_cast<std::size_t>(peer)];
-    auto& received = incoming[static_cast<std::size_t>(peer)];
-    received.resize(size_table[place(peer, communicator.rank())]);
-    if (!received.empty()) requests.push_back(communicator.receive(peer, kExchangeChannel, received));
-    if (!sent.empty()) requests.push_back(communicator.send(peer, kExchangeChannel, sent));
-  }
-  communicator.wait(requests, deadline);
-
-  messages.clear();
-  for (int peer = 0; peer < ranks; ++peer) unpack(incoming[static_cast<std::size_t>(peer)], peer, messages);
-  return messages;
 }
 
 }  // namespace kedge::comm

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "comm/channels.hpp"
 #include "kedge/communicator.hpp"
@@ -29,11 +28,5 @@ void tree_broadcast(Communicator& communicator, std::span<std::byte> bytes, int 
 
 /// COLLECTIVE over `group`, as Communicator::barrier.
 void tree_barrier(Communicator& communicator, Deadline deadline, std::span<const int> group = {});
-
-/// COLLECTIVE over all ranks, as Communicator::sparse_exchange. Sums a ranks x ranks table of sizes: for the
-/// few ranks of a test, not for a job.
-[[nodiscard]] std::vector<Communicator::Message> table_sparse_exchange(Communicator& communicator,
-                                                                       std::vector<Communicator::Message> messages,
-                                                                       Deadline deadline);
 
 }  // namespace kedge::comm

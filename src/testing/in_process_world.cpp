@@ -6,6 +6,9 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "comm/channels.hpp"
+#include "comm/checked_communicator.hpp"
+#include "comm/sparse_exchange.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/testing/simulated_death.hpp"
 #include "testing/mailboxes.hpp"
@@ -59,56 +62,56 @@ class VirtualThread final : public Communicator::Thread {
 };
 
 /// The communicator of one rank.
-class Endpoint final : public Communicator {
+class Endpoint final : public comm::CheckedCommunicator {
  public:
-  Endpoint(std::shared_ptr<Mailboxes> mailboxes, int rank) : mailboxes_(std::move(mailboxes)), rank_(rank) {}
+  Endpoint(std::shared_ptr<Mailboxes> mailboxes, int rank)
+      : CheckedCommunicator(rank, mailboxes->size()), mailboxes_(std::move(mailboxes)) {}
 
   void connect(Deadline deadline) override {
-    if (state_ != State::fresh) throw Error(ErrorCode::bad_state, "this communicator is connected; connect once");
-    state_ = State::connected;
-    connection_ = mailboxes_->next_connection(rank_);
+    require_unconnected();
+    set_connected();
+    connection_ = mailboxes_->next_connection(rank());
     comm::tree_barrier(*this, deadline);
   }
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
-    check_usable();
-    auto copy = std::make_unique<Endpoint>(mailboxes_, rank_);
+    require_usable();
+    auto copy = std::make_unique<Endpoint>(mailboxes_, rank());
     copy->connect(deadline);
     return copy;
   }
-  [[nodiscard]] int rank() const noexcept override { return rank_; }
-  [[nodiscard]] int size() const noexcept override { return mailboxes_->size(); }
   [[nodiscard]] std::string name() const override { return {}; }
   [[nodiscard]] std::string launch() const override { return mailboxes_->launch; }
   [[nodiscard]] ThreadSupport thread_support() const noexcept override { return mailboxes_->thread_support; }
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
-    check(to, channel);
-    mailboxes_->send(rank_, to, lane(channel), bytes);
+    require_usable();
+    require(to, channel);
+    mailboxes_->send(rank(), to, lane(channel), bytes);
     return nullptr;
   }
   [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
-    check(from, channel);
-    auto operation = std::make_unique<PostedReceive>(mailboxes_, rank_, from, lane(channel), bytes);
+    require_usable();
+    require(from, channel);
+    auto operation = std::make_unique<PostedReceive>(mailboxes_, rank(), from, lane(channel), bytes);
     mailboxes_->post(*operation);
     return operation;
   }
   [[nodiscard]] bool test(Request& request) override {
-    check_usable();
-    return mailboxes_->test(request, rank_);
+    require_usable();
+    return mailboxes_->test(request, rank());
   }
   void wait(std::span<Request> requests, Deadline deadline) override {
-    check_usable();
-    const auto wake = mailboxes_->wait(requests, rank_, connection_, deadline.finite());
+    require_usable();
+    const auto wake = mailboxes_->wait(requests, rank(), connection_, deadline.finite());
     if (wake == Wake::complete) return;
-    state_ = State::broken;
+    set_ended();
     if (wake == Wake::left) throw Error(ErrorCode::rank_failed, mailboxes_->why_left(connection_));
     if (wake == Wake::interrupted) throw Error(ErrorCode::timeout, "this communicator was interrupted");
     if (wake == Wake::deadlock) {
-      throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
+      throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank(),
                                                 missing_peers(requests)));
     }
-    throw Error(ErrorCode::timeout,
-                compose("rank {} timed out waiting for {}; check what delays it", rank_, missing_peers(requests)));
+    time_out(missing_peers(requests), deadline);
   }
 
   void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
@@ -120,33 +123,22 @@ class Endpoint final : public Communicator {
   }
   void barrier(Deadline deadline, std::span<const int> group) override { comm::tree_barrier(*this, deadline, group); }
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
-    return comm::table_sparse_exchange(*this, std::move(messages), deadline);
+    for (const auto& message : messages) require_peer(message.peer);
+    return comm::routed_sparse_exchange(*this, std::move(messages), deadline);
   }
-  void interrupt() noexcept override { mailboxes_->interrupt(rank_, connection_); }
+  void interrupt() noexcept override { mailboxes_->interrupt(rank(), connection_); }
   void leave(std::string_view why) noexcept override {
-    state_ = State::broken;
+    set_ended();
     (void)attempt([&] { mailboxes_->leave(connection_, std::string(why)); });
   }
-  [[nodiscard]] std::unique_ptr<Signal> signal() override { return std::make_unique<VirtualSignal>(mailboxes_, rank_); }
+  [[nodiscard]] std::unique_ptr<Signal> signal() override {
+    return std::make_unique<VirtualSignal>(mailboxes_, rank());
+  }
   [[nodiscard]] std::unique_ptr<Thread> start_thread(std::function<void()> body) override {
-    return std::make_unique<VirtualThread>(mailboxes_, rank_, std::move(body));
+    return std::make_unique<VirtualThread>(mailboxes_, rank(), std::move(body));
   }
 
  private:
-  enum class State : std::uint8_t { fresh, connected, broken };
-
-  void check_usable() const {
-    if (state_ == State::connected) return;
-    throw Error(ErrorCode::bad_state, state_ == State::fresh ? "connect this communicator before using it"
-                                                             : "this communicator timed out and cannot be used again");
-  }
-  void check(int peer, int channel) const {
-    check_usable();
-    mailboxes_->check_rank(peer);
-    if (channel >= 0 && channel < comm::kChannelLimit) return;
-    throw Error(ErrorCode::invalid_argument,
-                compose("there is no channel {}; channels are 0 to {}", channel, comm::kUserChannels - 1));
-  }
   /// Lane of a channel, among the channels of all communicators of a rank.
   [[nodiscard]] int lane(int channel) const noexcept { return connection_ * comm::kChannelLimit + channel; }
   static std::string missing_peers(std::span<const Request> requests) {
@@ -160,8 +152,6 @@ class Endpoint final : public Communicator {
   }
 
   std::shared_ptr<Mailboxes> mailboxes_;
-  int rank_;
-  State state_ = State::fresh;
   int connection_ = 0;
 };
 

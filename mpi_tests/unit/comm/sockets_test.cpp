@@ -115,29 +115,6 @@ TEST(Sockets, MessagesOfOneSenderAndTagStayInOrderWhateverTheirSizes) {
   }));
 }
 
-TEST(Sockets, AReceiveFromAnyGetsWhoeverSendsFirstAndSaysWho) {
-  expect_no_failure(run_socket_ranks(socket_plans(5), [](SocketTransport& transport) {
-    constexpr std::size_t kEach = 20;
-    if (transport.rank() != 0) {
-      for (std::size_t i = 0; i < kEach; ++i) {
-        const auto bytes = pattern(kSizes[i % 4], i);
-        ASSERT_TRUE(transport.send(0, 9, bytes)->wait(soon()));
-      }
-      return;
-    }
-    std::vector<std::size_t> seen(5);
-    Bytes target(kSmallMessageBytes);
-    for (std::size_t i = 0; i < 4 * kEach; ++i) {
-      const auto transfer = transport.receive_any(9, target);
-      ASSERT_TRUE(transfer->wait(soon()));
-      const std::size_t number = seen.at(static_cast<std::size_t>(transfer->sender()))++;
-      const auto expected = pattern(kSizes[number % 4], number);
-      EXPECT_TRUE(std::ranges::equal(expected, std::span(target).first(expected.size()))) << transfer->sender();
-    }
-    EXPECT_EQ(seen, (std::vector<std::size_t>{0, kEach, kEach, kEach, kEach}));
-  }));
-}
-
 TEST(Sockets, LargeMessagesGoBothWaysAtOnce) {
   expect_no_failure(run_socket_ranks(socket_plans(3), [](SocketTransport& transport) {
     constexpr std::size_t kBytes = std::size_t{32} << 20U;

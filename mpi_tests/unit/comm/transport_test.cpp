@@ -129,17 +129,23 @@ TEST(TransportTransfer, ALostRankFailsWhatWaitsForItAndEndsTheCommunicator) {
   EXPECT_EQ(failures[0]->code, ErrorCode::bad_state) << failures[0]->message;
 }
 
-TEST(TransportTransfer, AWaitForNobodyTimesOutAndNamesThePeer) {
+TEST(TransportTransfer, AWaitForNobodyTimesOutNamesThePeerAndEndsTheCommunicator) {
   ThreadMessages messages(2);
   const auto failures = run(messages, [&](Communicator& communicator) {
     if (communicator.rank() == 1) return;
     std::vector<std::byte> bytes(1);
     auto request = communicator.receive(1, 0, bytes);
-    communicator.wait(std::span(&request, 1), Deadline::after(std::chrono::milliseconds(50)));
+    try {
+      communicator.wait(std::span(&request, 1), Deadline::after(std::chrono::milliseconds(50)));
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::timeout);
+      EXPECT_NE(error.failure().message.find("rank 1"), std::string::npos) << error.failure().message;
+    }
+    communicator.barrier(soon());
   });
   ASSERT_TRUE(failures[0].has_value());
-  EXPECT_EQ(failures[0]->code, ErrorCode::timeout);
-  EXPECT_NE(failures[0]->message.find("rank 1"), std::string::npos) << failures[0]->message;
+  EXPECT_EQ(failures[0]->code, ErrorCode::bad_state) << failures[0]->message;
 }
 
 }  // namespace

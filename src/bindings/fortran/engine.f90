@@ -3,6 +3,7 @@ module kedge_m_engine
   use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_loc, c_null_ptr, c_ptr, c_size_t
   use kedge_m_attributes, only: attributes_for_c, kedge_attributes
   use kedge_m_c_api
+  use kedge_m_c_support, only: c_engine_new_f
   use kedge_m_constants, only: KEDGE_OK
   use kedge_m_failures, only: from_c, on_all_ranks, on_this_rank, settle, to_c
   use kedge_m_options, only: kedge_options
@@ -77,7 +78,7 @@ contains
 
     answer = 0
     code = c_finalize_for(engine%handle, real(seconds, c_double), answer)
-    done = answer /= 0
+    done = code == KEDGE_OK .and. answer /= 0
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_finalize_for
 

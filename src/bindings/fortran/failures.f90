@@ -1,7 +1,8 @@
 ! Reports a failure: by `stat` and `errmsg`, or by ending the program.
 module kedge_m_failures
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_null_char, c_ptr, c_size_t
-  use kedge_m_c_api, only: c_end_program, c_error_name, c_failure, c_last_error, c_last_failure, c_strlen
+  use kedge_m_c_api, only: c_error_name, c_failure, c_last_error, c_last_failure
+  use kedge_m_c_support, only: c_end_program, c_strlen
   use kedge_m_constants, only: KEDGE_BAD_STATE, KEDGE_OK, KEDGE_RANK_FAILED, KEDGE_TIMEOUT
   implicit none
   private

@@ -1,28 +1,12 @@
 ! Which stream GPU memory is read and written after.
 module kedge_m_streams
-  use, intrinsic :: iso_c_binding, only: c_int, c_intptr_t, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_intptr_t
+  use kedge_m_c_api, only: c_set_stream, c_unset_stream
   use kedge_m_engine, only: kedge_engine
   use kedge_m_failures, only: on_this_rank, settle
   implicit none
   private
   public :: kedge_set_stream, kedge_unset_stream
-
-  interface
-    function c_set_stream(engine, stream) bind(c, name="kedge_set_stream") result(outcome)
-      import :: c_int, c_intptr_t, c_ptr
-      implicit none
-      type(c_ptr), value :: engine
-      integer(c_intptr_t), value :: stream  ! a pointer to C
-      integer(c_int) :: outcome
-    end function c_set_stream
-
-    function c_unset_stream(engine) bind(c, name="kedge_unset_stream") result(outcome)
-      import :: c_int, c_ptr
-      implicit none
-      type(c_ptr), value :: engine
-      integer(c_int) :: outcome
-    end function c_unset_stream
-  end interface
 
 contains
 

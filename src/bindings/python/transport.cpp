@@ -63,9 +63,6 @@ class PythonTransfer final : public Transport::Transfer {
       if (patience.is_over()) return false;
     }
   }
-  [[nodiscard]] int sender() const override {
-    return in_python(what_, [&] { return nb::cast<int>((*transfer_).attr("sender")()); });
-  }
 
  private:
   Held transfer_;
@@ -93,9 +90,6 @@ class PythonTransport final : public Transport {
   }
   [[nodiscard]] std::unique_ptr<Transfer> receive(int from, int tag, std::span<std::byte> bytes) override {
     return started("receive", compose("a message from rank {}", from), from, tag, bytes);
-  }
-  [[nodiscard]] std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) override {
-    return started("receive", "a message from any rank", -1, tag, bytes);
   }
 
  private:

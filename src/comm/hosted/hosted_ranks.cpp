@@ -21,7 +21,6 @@ class HostedTransfer final : public Transport::Transfer {
       : mail_(std::move(mail)), transit_(std::move(transit)) {}
   [[nodiscard]] bool test() override { return mail_->test(*transit_); }
   [[nodiscard]] bool wait(Deadline deadline) override { return mail_->wait(*transit_, deadline); }
-  [[nodiscard]] int sender() const override { return transit_->from; }
 
  private:
   std::shared_ptr<InProcessMessages> mail_;
@@ -44,9 +43,6 @@ class HostedTransport final : public Transport {
   }
   [[nodiscard]] std::unique_ptr<Transfer> receive(int from, int tag, std::span<std::byte> bytes) override {
     return transfer(mail_->receive(from, {rank_, channel_, tag}, bytes));
-  }
-  [[nodiscard]] std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) override {
-    return transfer(mail_->receive(-1, {rank_, channel_, tag}, bytes));
   }
   /// Fails the ranks of this process; ranks of other processes wait for their deadline.
   void leave(std::string_view why) noexcept override {

@@ -85,8 +85,7 @@ std::shared_ptr<MessageRequest> InProcessMessages::receive(int from, const Addre
   transit->target = target;
   Lock lock(mutex_);
   Box& box = boxes_[address];
-  const auto found = std::ranges::find_if(
-      box.parcels, [&](const UnreceivedMessage& parcel) { return from == -1 || parcel.from == from; });
+  const auto found = std::ranges::find(box.parcels, from, &UnreceivedMessage::from);
   if (found == box.parcels.end()) {
     box.expected.push_back(transit);
     return transit;
@@ -99,9 +98,7 @@ std::shared_ptr<MessageRequest> InProcessMessages::receive(int from, const Addre
 
 void InProcessMessages::deliver(Lock& lock, const Address& address, UnreceivedMessage parcel) {
   Box& box = boxes_[address];
-  const auto found = std::ranges::find_if(box.expected, [&](const std::shared_ptr<MessageRequest>& receive) {
-    return receive->from == -1 || receive->from == parcel.from;
-  });
+  const auto found = std::ranges::find(box.expected, parcel.from, &MessageRequest::from);
   if (found == box.expected.end()) {
     box.parcels.push_back(std::move(parcel));
     return;
@@ -113,7 +110,6 @@ void InProcessMessages::deliver(Lock& lock, const Address& address, UnreceivedMe
 
 /// Copies without the mutex: the two belong to each other from here on.
 void InProcessMessages::complete_receive(Lock& lock, MessageRequest& receive, UnreceivedMessage parcel) {
-  receive.from = parcel.from;
   if (parcel.bytes.size() > receive.target.size()) {
     receive.failure = Failure{ErrorCode::bad_state,
                               compose("a message of {} bytes from rank {} is larger than the {} that were expected",

@@ -22,8 +22,8 @@ namespace kedge::comm {
 
 /// A send or receive. Under the mutex of the mail, but for `target`, which whoever matched it fills alone.
 struct MessageRequest {
-  int rank = 0;   ///< rank of this process that waits for it
-  int from = -1;  ///< of a receive: -1, from any, until it is matched
+  int rank = 0;  ///< rank of this process that waits for it
+  int from = 0;  ///< of a receive
   std::span<std::byte> target;
   bool done = false;
   std::optional<Failure> failure;
@@ -55,7 +55,6 @@ class InProcessMessages {
   /// received: a receiver holds its senders back, wherever they are.
   [[nodiscard]] std::shared_ptr<MessageRequest> send(int from, const Address& address,
                                                      std::span<const std::byte> bytes);
-  /// `from` -1: from any rank.
   [[nodiscard]] std::shared_ptr<MessageRequest> receive(int from, const Address& address, std::span<std::byte> target);
   [[nodiscard]] bool test(const MessageRequest& transit);
   [[nodiscard]] bool wait(const MessageRequest& transit, Deadline deadline);

@@ -10,7 +10,6 @@
 #include "comm/mpi/mpi_launcher.hpp"
 #include "comm/mpi/mpi_library.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
-#include "comm/timeout_error.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/mpi.hpp"
 
@@ -76,6 +75,20 @@ void check_can_communicate(MPI_Comm comm) {
   }
 }
 
+int rank_in(MPI_Comm comm) {
+  check_can_communicate(comm);
+  int rank = 0;
+  check_local(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  return rank;
+}
+
+int size_of(MPI_Comm comm) {
+  check_can_communicate(comm);
+  int size = 0;
+  check_local(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  return size;
+}
+
 /// Memory of a collective call, on the heap, so that it can outlive a wait that timed out.
 template <class Value>
 struct Pending {
@@ -109,11 +122,9 @@ std::string listed(const std::vector<int>& ranks) {
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiLimits limits) : source_(comm), limits_(limits) {
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiLimits limits)
+    : CheckedCommunicator(rank_in(comm), size_of(comm)), source_(comm), limits_(limits) {
   limits_.piece_bytes = std::clamp<std::size_t>(limits_.piece_bytes, 1, INT_MAX);
-  check_can_communicate(comm);
-  check_local(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
-  check_local(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
   name_ = given_name(comm);
   thread_support_ = query_thread_support();
 }
@@ -127,7 +138,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 void MpiCommunicator::interrupt() noexcept {
-  interrupted_ = true;
+  set_interrupted();
   const std::lock_guard lock(in_mpi_);  // whoever polls sees it, and leaves
 }
 
@@ -146,36 +157,36 @@ void MpiCommunicator::leave(std::string_view why) noexcept { send_notice(failure
 
 /// Where it timed out in a call, others may be in that one.
 void MpiCommunicator::depart(std::string_view why) noexcept {
-  send_notice(departure_, why, has_ended_ ? call_ : call_ + 1);
+  send_notice(departure_, why, has_ended() ? call_ : call_ + 1);
 }
 
 void MpiCommunicator::send_notice(MpiLeaveNotice& farewell, std::string_view why, std::uint64_t from_call) noexcept {
   const std::lock_guard lock(in_mpi_);
   int finalized = 0;
   if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
-  if (comm_ != MPI_COMM_NULL) farewell.send_notice({comm_, rank_, size_}, why, from_call);
-  has_ended_ = true;
+  if (comm_ != MPI_COMM_NULL) farewell.send_notice({comm_, rank(), size()}, why, from_call);
+  set_ended();
 }
 
 void MpiCommunicator::poll_notice() {
-  auto why = failure_.poll_notice({comm_, rank_, size_}, call_);
-  if (!why) why = departure_.poll_notice({comm_, rank_, size_}, call_);
+  auto why = failure_.poll_notice({comm_, rank(), size()}, call_);
+  if (!why) why = departure_.poll_notice({comm_, rank(), size()}, call_);
   if (!why) return;
-  has_ended_ = true;
+  set_ended();
   throw Error(ErrorCode::rank_failed, *why);
 }
 
 template <class Body>
 auto MpiCommunicator::communicate(Body&& body) {
   const std::lock_guard lock(in_mpi_);
-  check_usable();
+  require_usable();
   try {
     return body([this] {
-      check_usable();
+      require_usable();
       poll_notice();
     });
   } catch (const MpiError& failed) {
-    has_ended_ = true;
+    set_ended();
     const auto ranks = comm_ == MPI_COMM_NULL ? std::vector<int>() : failed_ranks(comm_);
     if (ranks.empty()) throw;
     throw Error(ErrorCode::rank_failed,
@@ -185,25 +196,25 @@ auto MpiCommunicator::communicate(Body&& body) {
 }
 
 void MpiCommunicator::connect(Deadline deadline) {
-  if (comm_ != MPI_COMM_NULL)
-    throw Error(ErrorCode::bad_state, "this communicator is already connected; connect it only once");
-  if (has_ended_) check_usable();
+  require_unconnected();
+  if (has_ended()) require_usable();
   auto duplicate = std::make_unique<Pending<MPI_Comm>>();
   duplicate->values.assign(1, MPI_COMM_NULL);
   check_mpi(MPI_Comm_idup(source_, duplicate->values.data(), &duplicate->request), "MPI_Comm_idup");
   if (!finish(duplicate, deadline, [] {})) throw_not_all_connected(deadline);
   comm_ = duplicate->values.front();
+  set_connected();
   check_local(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
 /// Not all ranks of the application's communicator came to create their engine.
 void MpiCommunicator::throw_not_all_connected(Deadline deadline) {
-  has_ended_ = true;
+  set_ended();
   int relation = MPI_UNEQUAL;
   check_local(MPI_Comm_compare(source_, MPI_COMM_WORLD, &relation), "MPI_Comm_compare");
   const bool is_world = relation == MPI_IDENT || relation == MPI_CONGRUENT;
-  const std::string others = is_world ? ranks_of_other_programs(rank_, size_, process_variable) : "";
-  Failure failure = timeout_error(rank_, all_ranks_in_call("MPI_Comm_idup"), deadline).failure();
+  const std::string others = is_world ? ranks_of_other_programs(rank(), size(), process_variable) : "";
+  Failure failure = timeout_error(rank(), all_ranks_in_call("MPI_Comm_idup"), deadline).failure();
   failure.message += compose(
       "; {}all ranks of the communicator must create the engine: in a launch of several programs, give it a "
       "communicator of those that do (MPI_Comm_split)",
@@ -220,14 +231,14 @@ std::string MpiCommunicator::start_warning() const {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::duplicate(Deadline deadline) {
-  check_usable();
+  require_usable();
   auto copy = std::make_unique<MpiCommunicator>(comm_, limits_);
   copy->name_ = name_;
   try {
     copy->connect(deadline);
     copy->interrupt_at_finalize();
   } catch (const Error&) {
-    has_ended_ = true;  // MPI may still work on this one for it
+    set_ended();  // MPI may still work on this one for it
     throw;
   }
   return copy;
@@ -244,7 +255,7 @@ Communicator::Request MpiCommunicator::receive(int from, int channel, std::span<
 template <class Bytes>
 Communicator::Request MpiCommunicator::started(int peer, int channel, Bytes bytes) {
   return communicate([&](const auto&) {
-    check(peer, channel);
+    require(peer, channel);
     auto transfer = std::make_unique<MpiTransfer>(peer, channel, bytes);
     transfer->start(comm_, limits_.piece_bytes);
     return Request(std::move(transfer));
@@ -259,7 +270,7 @@ bool MpiCommunicator::test(Request& request) {
 }
 
 void MpiCommunicator::wait(std::span<Request> requests, Deadline deadline) {
-  check_usable();
+  require_usable();
   const auto all_done = [&] {
     bool all = true;
     for (auto& request : requests) all = test(request) && all;
@@ -296,13 +307,13 @@ void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction redu
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) {
-  check_peer(root);
+  require_peer(root);
   if (!group.empty()) return tree_broadcast(*this, bytes, root, deadline, group);
   communicate([&](const auto& go_on) {
     for (std::size_t offset = 0; offset < bytes.size(); offset += limits_.piece_bytes) {
       const auto part = bytes.subspan(offset, std::min(limits_.piece_bytes, bytes.size() - offset));
       auto pending = std::make_unique<Pending<std::byte>>();
-      if (rank_ == root) pending->values.assign(part.begin(), part.end());
+      if (rank() == root) pending->values.assign(part.begin(), part.end());
       else pending->values.resize(part.size());
       check_mpi(
           MPI_Ibcast(pending->values.data(), static_cast<int>(part.size()), MPI_BYTE, root, comm_, &pending->request),
@@ -323,7 +334,7 @@ void MpiCommunicator::barrier(Deadline deadline, std::span<const int> group) {
 }
 
 std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<Message> messages, Deadline deadline) {
-  for (const auto& message : messages) check_peer(message.peer);
+  for (const auto& message : messages) require_peer(message.peer);
   return communicate([&](const auto& go_on) {
     odd_exchange_ = !odd_exchange_;
     const int tag = odd_exchange_ ? kExchangeChannelOdd : kExchangeChannel;
@@ -345,34 +356,8 @@ std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<
   });
 }
 
-void MpiCommunicator::check_usable() const {
-  if (interrupted_) throw Error(ErrorCode::timeout, "this communicator was interrupted");
-  if (has_ended_) {
-    throw Error(ErrorCode::bad_state, "this communicator timed out or failed, and cannot be used again");
-  }
-  if (comm_ == MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
-}
-
-void MpiCommunicator::check_peer(int peer) const {
-  if (peer >= 0 && peer < size_) return;
-  throw Error(ErrorCode::invalid_argument, compose("there is no rank {}; ranks are 0 to {}", peer, size_ - 1));
-}
-
-void MpiCommunicator::check(int peer, int channel) const {
-  check_usable();
-  check_peer(peer);
-  if (channel >= 0 && channel < kChannelLimit) return;
-  throw Error(ErrorCode::invalid_argument,
-              compose("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
-}
-
-void MpiCommunicator::time_out(const std::string& whom, Deadline deadline) {
-  has_ended_ = true;
-  throw timeout_error(rank_, whom, deadline);
-}
-
 std::string MpiCommunicator::all_ranks_in_call(std::string_view call) const {
-  return compose("at least one of ranks 0 to {} (in {})", size_ - 1, call);
+  return compose("at least one of ranks 0 to {} (in {})", size() - 1, call);
 }
 
 }  // namespace kedge::comm

@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -13,8 +12,8 @@
 #include <vector>
 
 #include "comm/channels.hpp"
+#include "comm/checked_communicator.hpp"
 #include "comm/mpi/mpi_leave_notice.hpp"
-#include "kedge/communicator.hpp"
 
 namespace kedge::comm {
 
@@ -28,7 +27,7 @@ struct MpiLimits {
 ///
 /// The duplicate made by connect is not freed. MPI_Comm_free is collective, and a destructor that runs during
 /// unwinding on one rank, or after MPI_Finalize, must not communicate; MPI_Finalize takes it back.
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public CheckedCommunicator {
  public:
   /// Local. The communicator of kedge::mpi; smaller limits are for tests.
   explicit MpiCommunicator(MPI_Comm comm, MpiLimits limits = {});
@@ -36,8 +35,6 @@ class MpiCommunicator final : public Communicator {
 
   void connect(Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override;
-  [[nodiscard]] int rank() const noexcept override { return rank_; }
-  [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string library() const override;
   [[nodiscard]] std::string start_warning() const override;
@@ -64,26 +61,18 @@ class MpiCommunicator final : public Communicator {
   auto communicate(Body&& body);
   template <class Bytes>
   [[nodiscard]] Request started(int peer, int channel, Bytes bytes);
-  void check_usable() const;
   void poll_notice();
   void send_notice(MpiLeaveNotice& farewell, std::string_view why, std::uint64_t from_call) noexcept;
-  void check_peer(int peer) const;
-  void check(int peer, int channel) const;
   [[noreturn]] void throw_not_all_connected(Deadline deadline);
-  [[noreturn]] void time_out(const std::string& whom, Deadline deadline);
   void interrupt_at_finalize();
   [[nodiscard]] std::string all_ranks_in_call(std::string_view call) const;
 
   MPI_Comm source_;
   MpiLimits limits_;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int rank_ = 0;
-  int size_ = 0;
   std::string name_;
   ThreadSupport thread_support_ = ThreadSupport::single;
   bool odd_exchange_ = false;
-  std::atomic<bool> has_ended_ = false;  ///< after a timeout, or a call that failed
-  std::atomic<bool> interrupted_ = false;
   std::mutex in_mpi_;                         ///< held by whoever is in a call of MPI
   MpiLeaveNotice failure_{kLeaveChannel};     ///< of a rank that failed during a call
   MpiLeaveNotice departure_{kDepartChannel};  ///< of one that makes no more calls

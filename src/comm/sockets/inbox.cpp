@@ -9,8 +9,7 @@ std::shared_ptr<MessageState> Inbox::take_receive(const Lane& lane, int from) {
   const auto box = boxes_.find(lane);
   if (box == boxes_.end()) return nullptr;
   auto& receives = box->second.receives;
-  const auto found =
-      std::ranges::find_if(receives, [&](const auto& receive) { return receive->peer == -1 || receive->peer == from; });
+  const auto found = std::ranges::find(receives, from, &MessageState::peer);
   if (found == receives.end()) return nullptr;
   auto receive = std::move(*found);
   receives.erase(found);
@@ -22,8 +21,7 @@ std::optional<Arrival> Inbox::take_arrival(const Lane& lane, int from) {
   const auto box = boxes_.find(lane);
   if (box == boxes_.end()) return std::nullopt;
   auto& arrivals = box->second.arrivals;
-  const auto found =
-      std::ranges::find_if(arrivals, [&](const Arrival& arrival) { return from == -1 || arrival.from == from; });
+  const auto found = std::ranges::find(arrivals, from, &Arrival::from);
   if (found == arrivals.end()) return std::nullopt;
   std::optional<Arrival> arrival(std::move(*found));
   arrivals.erase(found);

@@ -17,7 +17,7 @@ namespace kedge::comm {
 
 /// A send or receive under way. Shared between whoever waits for it and what works on it.
 struct MessageState {
-  int peer = -1;                      ///< of a receive from any rank: -1 until a message is found for it
+  int peer = -1;                      ///< to whom it is sent, or from whom received
   std::span<const std::byte> source;  ///< of a send
   std::span<std::byte> target;        ///< of a receive
   bool done = false;
@@ -50,7 +50,7 @@ class Inbox {
  public:
   /// Takes out what waits for this message; null if nobody expects it.
   [[nodiscard]] std::shared_ptr<MessageState> take_receive(const Lane& lane, int from);
-  /// Takes out the first message of this rank, or of any if it is -1.
+  /// Takes out the first message of this rank.
   [[nodiscard]] std::optional<Arrival> take_arrival(const Lane& lane, int from);
   void expect(const Lane& lane, std::shared_ptr<MessageState> receive) {
     boxes_[lane].receives.push_back(std::move(receive));

@@ -109,7 +109,7 @@ std::shared_ptr<MessageState> Mesh::receive(int from, const Lane& lane, std::spa
   auto message = std::make_shared<MessageState>();
   message->peer = from;
   message->target = target;
-  if (from != -1) outward(from).progress(std::chrono::steady_clock::now());  // through which its end is seen
+  outward(from).progress(std::chrono::steady_clock::now());  // through which its end is seen
   auto arrival = inbox_.take_arrival(lane, from);
   if (!arrival) {
     inbox_.expect(lane, message);
@@ -264,7 +264,6 @@ void Mesh::credit(int from, std::uint64_t bytes) {
 }
 
 void Mesh::deliver(MessageState& receive, Arrival arrival) {
-  receive.peer = arrival.from;
   receive.done = true;
   if (arrival.bytes.size() > receive.target.size()) {
     receive.failure = too_large(arrival, receive.target.size());
@@ -275,7 +274,6 @@ void Mesh::deliver(MessageState& receive, Arrival arrival) {
 }
 
 void Mesh::deliver_offer(const std::shared_ptr<MessageState>& receive, const Arrival& arrival) {
-  receive->peer = arrival.from;
   FrameHead answer{.kind = FrameKind::accept, .id = arrival.offer->id};
   if (arrival.size() > receive->target.size()) {
     receive->done = true;

@@ -49,7 +49,7 @@ class Mesh final : private FrameReceiver {
   /// none left.
   [[nodiscard]] std::uint16_t next_channel();
 
-  /// Messages from `lane.channel` to `lane.channel`; as Transport::send and receive. `from` -1: from any rank.
+  /// Messages from `lane.channel` to `lane.channel`; as Transport::send and receive.
   [[nodiscard]] std::shared_ptr<MessageState> send(int to, const Lane& lane, std::span<const std::byte> bytes);
   [[nodiscard]] std::shared_ptr<MessageState> receive(int from, const Lane& lane, std::span<std::byte> target);
   /// Tests and waits as Transport::Transfer does. Error{timeout} after interrupt().

@@ -11,7 +11,6 @@ class SocketTransfer final : public Transport::Transfer {
       : mesh_(std::move(mesh)), message_(std::move(message)) {}
   [[nodiscard]] bool test() override { return mesh_->test(*message_); }
   [[nodiscard]] bool wait(Deadline deadline) override { return mesh_->wait(*message_, deadline); }
-  [[nodiscard]] int sender() const override { return message_->peer; }
 
  private:
   std::shared_ptr<Mesh> mesh_;
@@ -30,10 +29,6 @@ std::unique_ptr<Transport::Transfer> SocketTransport::send(int to, int tag, std:
 
 std::unique_ptr<Transport::Transfer> SocketTransport::receive(int from, int tag, std::span<std::byte> bytes) {
   return std::make_unique<SocketTransfer>(mesh_, mesh_->receive(from, lane(tag), bytes));
-}
-
-std::unique_ptr<Transport::Transfer> SocketTransport::receive_any(int tag, std::span<std::byte> bytes) {
-  return std::make_unique<SocketTransfer>(mesh_, mesh_->receive(-1, lane(tag), bytes));
 }
 
 }  // namespace kedge::comm

@@ -22,7 +22,6 @@ class SocketTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Transport> open_channel(Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Transfer> send(int to, int tag, std::span<const std::byte> bytes) override;
   [[nodiscard]] std::unique_ptr<Transfer> receive(int from, int tag, std::span<std::byte> bytes) override;
-  [[nodiscard]] std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) override;
   void interrupt() noexcept override { mesh_->interrupt(); }
   void leave(std::string_view why) noexcept override { mesh_->leave(why); }
 

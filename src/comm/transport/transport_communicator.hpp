@@ -1,27 +1,24 @@
 // The communicator over a Transport.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
+#include "comm/checked_communicator.hpp"
 #include "comm/transport/self_messages.hpp"
-#include "kedge/communicator.hpp"
 #include "kedge/transport.hpp"
 
 namespace kedge::comm {
 
 /// Collective operations are trees of its own sends and receives. What a rank sends to itself never reaches the
 /// transport, so a job of one process needs none.
-class TransportCommunicator final : public Communicator {
+class TransportCommunicator final : public CheckedCommunicator {
  public:
   /// `transport` is null in a job of one process.
   TransportCommunicator(std::unique_ptr<Transport> transport, int rank, int size);
 
   void connect(Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override;
-  [[nodiscard]] int rank() const noexcept override { return rank_; }
-  [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] std::string name() const override { return {}; }
   [[nodiscard]] std::string library() const override { return library_; }
   /// Transports do not promise that two of their channels may be used at once.
@@ -38,7 +35,7 @@ class TransportCommunicator final : public Communicator {
   void barrier(Deadline deadline, std::span<const int> group) override;
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
   void interrupt() noexcept override {
-    interrupted_ = true;
+    set_interrupted();
     if (transport_ != nullptr) transport_->interrupt();
   }
   void leave(std::string_view why) noexcept override;
@@ -47,19 +44,9 @@ class TransportCommunicator final : public Communicator {
   template <class Body>
   auto communicate(Body&& body);
   void wait_for_itself(SelfReceive& receive, Deadline deadline);
-  void check_usable() const;
-  void check_peer(int peer) const;
-  void check(int peer, int channel) const;
-  [[noreturn]] void time_out(const std::string& whom, Deadline deadline);
 
   std::unique_ptr<Transport> transport_;
   std::string library_;
-  int rank_;
-  int size_;
-  bool connected_ = false;
-  bool has_ended_ = false;
-  std::atomic<bool> interrupted_ = false;
-  bool odd_exchange_ = false;
   SelfMessages to_itself_;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/attempt.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
@@ -81,31 +80,6 @@ void TransportTransfer::check_size() const {
   throw Error(ErrorCode::bad_state,
               compose("expected {} bytes from rank {} and got {}; send and receive sizes must match", target_.size(),
                       peer_, size));
-}
-
-std::optional<Communicator::Message> receive_from_any(Transport& transport, int channel, Deadline deadline) {
-  const auto memory = std::make_shared<std::vector<std::byte>>(kHeadBytes + TransportTransfer::kSmallBytes);
-  const auto await = [&](const std::unique_ptr<Transport::Transfer>& transfer) {
-    bool done = false;
-    const auto failure = attempt([&] { done = transfer->wait(deadline); });
-    if (!done) keep_forever(memory);  // the transport works on it still
-    if (failure) throw Error(*failure);
-    return done;
-  };
-  const auto head = transport.receive_any(channel, *memory);
-  if (!await(head)) return std::nullopt;
-  std::uint64_t size = 0;
-  std::memcpy(&size, memory->data(), kHeadBytes);
-  Communicator::Message message{head->sender(), {}};
-  if (is_small(size)) {
-    const auto begin = memory->begin() + kHeadBytes;
-    message.bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(size));
-    return message;
-  }
-  memory->resize(size);
-  if (!await(transport.receive(message.peer, channel, *memory))) return std::nullopt;
-  message.bytes = std::move(*memory);
-  return message;
 }
 
 }  // namespace kedge::comm

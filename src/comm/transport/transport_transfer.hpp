@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,10 +53,5 @@ class TransportTransfer final : public Communicator::Operation {
   std::unique_ptr<Memory> memory_ = std::make_unique<Memory>();
   std::array<std::unique_ptr<Transport::Transfer>, 2> parts_;  // null: complete, or not needed
 };
-
-/// Local. The next message that any rank sends on this channel, of any size; nothing if the deadline passed: messages
-/// of this channel are then lost. Throws Error{rank_failed}.
-[[nodiscard]] std::optional<Communicator::Message> receive_from_any(Transport& transport, int channel,
-                                                                    Deadline deadline);
 
 }  // namespace kedge::comm

@@ -106,10 +106,6 @@ class Transfer:
         finally:
             self._ended.set()
 
-    def sender(self) -> int:
-        """The rank that sent a message received from any rank."""
-        return int(self._work._source_rank())
-
 
 class Transport:
     """Sends and receives over a process group whose backend for host memory is gloo."""
@@ -136,11 +132,8 @@ class Transport:
             return Transfer(self._group.send([memory], peer, self._first_tag + tag), memory, self._waiter)
 
     def receive(self, peer: int, tag: int, address: int, size: int) -> Transfer:
-        """From any rank if ``peer`` is -1."""
         memory = _bytes_at(address, size)
         with _explain_errors():
-            if peer == -1:
-                return Transfer(self._group.recv_anysource([memory], self._first_tag + tag), memory, self._waiter)
             return Transfer(self._group.recv([memory], peer, self._first_tag + tag), memory, self._waiter)
 
 
