@@ -1,6 +1,5 @@
 #include "persist/record_directory.hpp"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "base/throw_error.hpp"
 #include "fs/durable_path.hpp"
 #include "fs/file_mode.hpp"
+#include "fs/small_file.hpp"
 #include "fs/system_error.hpp"
 #include "kedge/error.hpp"
 #include "persist/prefix_runs.hpp"
@@ -18,16 +18,8 @@ namespace kedge::persist {
 namespace {
 
 constexpr std::string_view kProbePrefix = "probe-";
-constexpr std::uint64_t kRecordBytesMax = std::uint64_t{1} << 20U;
 
 }  // namespace
-
-std::string read_record_file(fs::FileSystem& file_system, const std::string& path) {
-  const auto file = file_system.open(path, fs::Access::read);
-  std::string text(std::min<std::uint64_t>(file->status().size_bytes, kRecordBytesMax), '\0');
-  file->read(0, std::as_writable_bytes(std::span(text)));
-  return text;
-}
 
 RecordDirectory::RecordDirectory(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix,
                                  std::string run)
@@ -52,7 +44,7 @@ RecordDirectory::RecordDirectory(std::shared_ptr<fs::FileSystem> file_system, co
 }
 
 std::string RecordDirectory::read(std::string_view name) const {
-  return read_record_file(*file_system_, path_of(name));
+  return fs::read_text(*file_system_, path_of(name), kRecordBytesMax);
 }
 
 void RecordDirectory::write_once(std::string_view name, std::string_view text) const {

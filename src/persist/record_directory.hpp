@@ -11,8 +11,7 @@
 
 namespace kedge::persist {
 
-/// Local. Content of a record; not more than 1 MiB, which no record of ours has. Throws Error{io}.
-[[nodiscard]] std::string read_record_file(fs::FileSystem& file_system, const std::string& path);
+inline constexpr std::uint64_t kRecordBytesMax = std::uint64_t{1} << 20U;  ///< no record has more
 
 /// `<prefix>/.kedge/<run>/`. All calls are local and throw Error{io | no_space} when the prefix cannot be used.
 /// Whatever is written is on stable storage when the call returns, unless it says otherwise.

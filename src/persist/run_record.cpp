@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
+#include "fs/small_file.hpp"
 #include "persist/record_json.hpp"
 #include "persist/run_start.hpp"
 #include "persist/start_markers.hpp"
@@ -80,7 +81,7 @@ FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& dire
   FoundRecord found;
   if (!file_system.status(path)) return found;
   // A record that cannot be read is rebuilt like a damaged one, from the notes of earlier starts.
-  found.unreadable = attempt([&] { found.record = parse_record(read_record_file(file_system, path)); });
+  found.unreadable = attempt([&] { found.record = parse_record(fs::read_text(file_system, path, kRecordBytesMax)); });
   found.damaged = !found.record;
   return found;
 }
@@ -91,7 +92,7 @@ std::optional<RunRecord> read_record_of_newest_start(fs::FileSystem& file_system
   for (const std::uint64_t number : starts) {
     const std::string path = fs::join(directory, marker_name(kBegunMarker, number));
     std::optional<RunRecord> found;
-    (void)attempt([&] { found = parse_record(read_record_file(file_system, path)); });
+    (void)attempt([&] { found = parse_record(fs::read_text(file_system, path, kRecordBytesMax)); });
     if (found) return found;
   }
   return std::nullopt;

@@ -7,8 +7,8 @@
 #include "base/throw_error.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
+#include "persist/new_file.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_record.hpp"
 
 namespace kedge::persist {
 namespace {
@@ -129,9 +129,7 @@ void RunStart::write_nonce(const Id128& nonce) {
   directory_.remove(name);  // of a start that failed and could not remove it
   const std::string path = directory_.path_of(name);
   const auto file = directory_.file_system().create(path, 0644);
-  if (!file)
-    refuse(ErrorCode::io, "file already exists: another program writes to this directory; end it or remove the file",
-           path);
+  if (!file) throw_name_taken(path);
   const std::string text = to_string(nonce) + "\n";
   file->write_with_crc(0, std::as_bytes(std::span(text)), 0);
 }

@@ -9,11 +9,10 @@
 
 #include "kedge/types.hpp"
 #include "persist/record_directory.hpp"
+#include "persist/run_record.hpp"
 #include "persist/start_markers.hpp"
 
 namespace kedge::persist {
-
-struct RunRecord;
 
 /// Pure. Name of the file by which ranks see that they share the prefix.
 [[nodiscard]] std::string nonce_name(std::uint64_t incarnation);

@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "commits/head_check.hpp"
+#include "fs/small_file.hpp"
 #include "persist/record_directory.hpp"
 #include "persist/record_json.hpp"
 
@@ -40,7 +41,8 @@ std::optional<PreviousStart> read_note(fs::FileSystem& file_system, const std::s
                                        std::uint64_t number) {
   std::optional<PreviousStart> found;
   (void)attempt([&] {
-    found = parse_note(read_record_file(file_system, fs::join(directory, marker_name(kTakenMarker, number))));
+    found =
+        parse_note(fs::read_text(file_system, fs::join(directory, marker_name(kTakenMarker, number)), kRecordBytesMax));
   });
   if (found) found->incarnation = number;
   return found;

@@ -123,12 +123,14 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   expect_busy("remove", [&] { old_prefix.remove(entries.back()); });
   expect_busy("sweep", [&] { (void)old_prefix.sweep(entry.commit.run_id); });
   persist::PrefixCommitList history;
-  const persist::Retained retained =
-      persist::retract_old_commits(old_prefix, old_start, history, {entry.commit.run_id, 1, {}, {}});
+  const persist::Retained retained = persist::retract_old_commits(old_prefix, persist::PrefixMarkers(old_start),
+                                                                  history, {entry.commit.run_id, 1, {}, {}});
   ASSERT_TRUE(retained.failure);
   EXPECT_EQ(retained.failure->code, ErrorCode::busy);
   EXPECT_TRUE(retained.removed.empty());
-  const auto pin = [&](bool pinned) { set_pinned(old_prefix, old_start, entry.commit.run_id, "y", pinned); };
+  const auto pin = [&](bool pinned) {
+    set_pinned(old_prefix, persist::PrefixMarkers(old_start), entry.commit.run_id, "y", pinned);
+  };
   expect_busy("pin", [&] { pin(true); });
   expect_busy("unpin", [&] { pin(false); });
   EXPECT_EQ(list(job).entries, entries);

@@ -57,7 +57,6 @@ class OutgoingConnection {
   /// Nothing waits to be sent.
   [[nodiscard]] bool is_idle() const noexcept { return frames_.empty() && answers_.empty(); }
   /// No frame is half sent.
-  [[nodiscard]] bool is_between_frames() const noexcept { return sent_bytes_ == 0; }
   [[nodiscard]] const std::optional<CloseReason>& end() const noexcept { return end_; }
   void shut_down() const noexcept { socket_.shut_down(); }
 
