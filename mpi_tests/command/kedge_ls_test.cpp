@@ -10,7 +10,8 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "command/checkpoints_fixture.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 #include "store/failed_flush.hpp"
 #include "store/store_record.hpp"
 
@@ -294,13 +295,13 @@ TEST_F(KedgeLsWithStore, SaysWhatAStoreOfThisNodeHasThatThePrefixHasNot) {
 TEST_F(KedgeLsWithStore, OfARunThatWasGivenUpSaysNothing) {
   hold(sample_entry(5).commit, 0);
   EXPECT_NE(news(), "");
-  persist::RunRecords records(fs::posix_file_system(), prefix_path_, "heat");
+  const persist::RunStart start({fs::posix_file_system(), prefix_path_, "heat"});
   persist::RunRecord record;
   record.run_id.bytes.fill(0x11);
   record.prefix_id.bytes.fill(0x12);
   record.prefix = prefix_path_;
   record.given_up = {sample_entry(1).commit.run_id};
-  records.write_record(record);
+  persist::write_run_record(start, record);
   EXPECT_EQ(news(), "");
   EXPECT_EQ(Json::parse(listed("ls --json ").text)["stores"][0]["newer"].size(), 0U);
 }
@@ -310,13 +311,13 @@ TEST_F(KedgeCheckpoints, SaysWhichOfTwoRunsOfOneNameIsThePresentOne) {
   TagEntry newer = sample_entry(9);
   newer.commit.run_id.bytes.fill(0x77);
   const std::string prefix = std::filesystem::canonical(prefix_.directory());
-  persist::RunRecords records(fs::posix_file_system(), prefix, "heat");
+  const persist::RunStart start({fs::posix_file_system(), prefix, "heat"});
   persist::RunRecord record;
   record.run_id = newer.commit.run_id;
   record.prefix_id.bytes.fill(0x12);
   record.prefix = prefix;
   record.given_up = {sample_entry(1).commit.run_id};
-  records.write_record(record);
+  persist::write_run_record(start, record);
   const auto listed = [&] { return kedge("ls " + prefix).text; };
   // None of what there is would be continued.
   EXPECT_EQ(listed().find("run heat (" + to_string(sample_entry(1).commit.run_id) +

@@ -12,7 +12,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
 #include "persist/tag_entry.hpp"
 #include "store/store_record.hpp"
 

@@ -14,7 +14,7 @@
 #include "drain/placement.hpp"
 #include "engine/environment.hpp"
 #include "kedge/options.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
 
 namespace kedge::drain {
 

@@ -44,7 +44,7 @@ class StoreCloser {
     const auto all = group_.sum(std::array{use.while_running_bytes, use.kept_bytes, use.checkpoint_bytes, use.nodes});
     const auto failure = group_.vote(local);
     if (group_.is_root()) {
-      if (!failure) (void)attempt([&] { started_.prefix.records->mark_ended(); });
+      if (!failure) (void)attempt([&] { started_.prefix.start->mark_ended(); });
       log_what_is_persistent();
       log_what_is_not();
       log_what_stays({all[0], all[1], all[2], all[3]});
@@ -189,7 +189,7 @@ void warn_of_unflushed_outputs(const Setup& setup, const Started& started, const
 
 std::string how_to_flush(const Setup& setup, const Started& started) {
   std::string prefix = absolute_path(setup.environment, setup.options.persistent.path);
-  if (started.prefix.records) prefix = started.prefix.records->prefix();
+  if (started.prefix.start) prefix = started.prefix.start->directory().prefix();
   return compose(
       "To flush it when this job has ended, run with the job's options: kedge drain {} --run {}; or start the job "
       "again",

@@ -1,6 +1,7 @@
 #include "engine/commit_markers.hpp"
 
 #include "base/attempt.hpp"
+#include "persist/run_record.hpp"
 
 namespace kedge::engine {
 
@@ -17,7 +18,7 @@ void CommitMarkers::note(const Id128& commit_id) {
   record_store();
   if (noted_.on_prefix) return;
   const auto failure = group_.try_on_all_ranks([&] {
-    if (run_records_ != nullptr) run_records_->mark_first_commit(commit_id);
+    if (on_prefix_.markers != nullptr) on_prefix_.markers->mark_first_commit(run_id_, commit_id);
   });
   noted_.on_prefix = !failure.has_value();
   if (!failure) {
@@ -33,9 +34,9 @@ void CommitMarkers::note(const Id128& commit_id) {
 
 /// Local, once. A later start that uses other stores says where the newest checkpoints were; without it, it says less.
 void CommitMarkers::record_store() {
-  if (run_records_ == nullptr || !noted_.in_store || noted_.store_recorded) return;
+  if (on_prefix_.start == nullptr || !noted_.in_store || noted_.store_recorded) return;
   noted_.store_recorded = true;
-  const auto failure = attempt([&] { run_records_->record_store(node_records_.directory()); });
+  const auto failure = attempt([&] { persist::record_store(*on_prefix_.start, node_records_.directory()); });
   if (!failure || failure->code == ErrorCode::busy) return;
   log_.warning("the prefix could not record where the node-local store is: " + to_string(*failure));
 }
@@ -65,7 +66,7 @@ void CommitMarkers::mark_committed(const Id128& commit_id) {
 void CommitMarkers::forget() {
   group_.together([&] {
     node_records_.remove_commit_marker();
-    if (run_records_ != nullptr) run_records_->remove_commit_markers();
+    if (on_prefix_.markers != nullptr) on_prefix_.markers->remove_first_commit();
   });
   noted_.on_prefix = noted_.in_store = false;
 }

@@ -8,7 +8,8 @@
 #include "base/log.hpp"
 #include "comm/group.hpp"
 #include "kedge/types.hpp"
-#include "persist/run_records.hpp"
+#include "persist/prefix_markers.hpp"
+#include "persist/run_start.hpp"
 #include "store/store_records.hpp"
 
 namespace kedge::engine {
@@ -23,12 +24,16 @@ struct FoundMarkers {
 /// One note on the prefix and one in every store: the loss of either does not let a start begin from zero.
 class CommitMarkers {
  public:
-  /// `run_records` is rank 0's, null elsewhere; it and `store_records` must outlive this. `noted` is what the start
-  /// found.
-  CommitMarkers(comm::Group group, persist::RunRecords* run_records, store::StoreRecords& store_records,
-                const Id128& run_id, const FoundMarkers& noted, const Log& log)
+  /// Both are rank 0's, null elsewhere.
+  struct OnPrefix {
+    const persist::RunStart* start;
+    const persist::PrefixMarkers* markers;
+  };
+  /// `on_prefix` and `store_records` must outlive this. `noted` is what the start found.
+  CommitMarkers(comm::Group group, const OnPrefix& on_prefix, store::StoreRecords& store_records, const Id128& run_id,
+                const FoundMarkers& noted, const Log& log)
       : group_(std::move(group)),
-        run_records_(run_records),
+        on_prefix_(on_prefix),
         node_records_(store_records),
         run_id_(run_id),
         noted_(noted),
@@ -56,7 +61,7 @@ class CommitMarkers {
   void record_store();
 
   comm::Group group_;
-  persist::RunRecords* run_records_;
+  OnPrefix on_prefix_;
   store::StoreRecords& node_records_;
   Id128 run_id_;
   FoundMarkers noted_;

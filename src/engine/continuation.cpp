@@ -107,18 +107,18 @@ persist::LaunchInfo launch_info_of(const Setup& setup, const Communicator& commu
   return launch_info;
 }
 
-void require_may_continue(const Setup& setup, const persist::RunRecords& records,
-                          const persist::LaunchInfo& launch_info) {
+void require_may_continue(const Setup& setup, const persist::RunStart& start, const persist::LaunchInfo& launch_info) {
   const Options::Open& open = setup.options.open;
   if (setup.environment.is_drain || open.chained || open.fresh) return;
-  if (const auto before = records.previous_start()) {
-    ContinuationCheck({records.run(), records.directory()}, *before, launch_info).require();
+  if (const auto before = start.previous()) {
+    ContinuationCheck({start.directory().run(), start.directory().path()}, *before, launch_info).require();
   }
 }
 
-void inherit_array_task(const persist::RunRecords& records, persist::LaunchInfo& launch_info) {
+void inherit_array_task(const persist::RunStart& start, persist::LaunchInfo& launch_info) {
   if (!launch_info.array_task.empty()) return;
-  if (const auto before = records.newest_start(launch_info.launch))
+  const persist::RecordDirectory& records = start.directory();
+  if (const auto before = persist::newest_start(records.file_system(), records.path(), launch_info.launch))
     launch_info.array_task = before->launch_info.array_task;
 }
 

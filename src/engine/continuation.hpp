@@ -3,7 +3,7 @@
 
 #include "engine/setup.hpp"
 #include "kedge/communicator.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::engine {
 
@@ -12,11 +12,10 @@ namespace kedge::engine {
 
 /// Local, rank 0. Throws mismatch if what the start before left is another computation's, unless open.chained or
 /// open.fresh say what to do with it.
-void require_may_continue(const Setup& setup, const persist::RunRecords& records,
-                          const persist::LaunchInfo& launch_info);
+void require_may_continue(const Setup& setup, const persist::RunStart& start, const persist::LaunchInfo& launch_info);
 
 /// Local, rank 0. A start outside of job arrays, by hand, leaves the run to the task that it belonged to.
-void inherit_array_task(const persist::RunRecords& records, persist::LaunchInfo& launch_info);
+void inherit_array_task(const persist::RunStart& start, persist::LaunchInfo& launch_info);
 
 /// Local, from any thread. The computation of this start has come to its end: a later engine of this process must not
 /// continue it.

@@ -45,8 +45,8 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       signal_(setup_.environment.watch_signals(setup_.options.exit.signals, setup_.log)),
       group_(std::move(communicator), comm::Group::Seconds(setup_.options.comm.timeout_s)),
       started_(lifecycle_.collective([&] { return group_.guarded([&] { return start(setup_, group_); }); })),
-      notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
-             setup_.log),
+      notes_(group_, {started_.prefix.start.get(), started_.prefix.markers.get()}, *started_.node.records,
+             started_.run.id, started_.noted, setup_.log),
       pause_(group_.timeout() * kPausedShare, [this](auto limit) { setup_.log.warning(paused_too_long(limit)); }),
       metrics_(make_event_log()),
       pipeline_(lifecycle_.collective([&] { return group_.guarded([&] { return make_pipeline(); }); })),
@@ -222,7 +222,7 @@ pipeline::Stages EngineImpl::make_stages() {
   auto protect = std::make_unique<pipeline::ProtectStage>(
       store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options), options.store.durable});
   auto flush = std::make_unique<pipeline::FlushStage>(
-      store, ledger_, *started_.prefix.prefix_storage, started_.prefix.records.get(),
+      store, ledger_, *started_.prefix.prefix_storage, started_.prefix.markers.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
                               options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); },
                               [this] { return pause_.is_ended(); }},
@@ -272,7 +272,7 @@ recovery::Recovery EngineImpl::make_recovery() {
   return {group_,
           started_.run,
           {*started_.node.store, *started_.prefix.prefix_storage, options.persistent.trust,
-           started_.prefix.records.get(), setup_.environment.is_drain},
+           started_.prefix.markers.get(), setup_.environment.is_drain},
           ledger_,
           {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
            options.store.keep, piece_settings(options), pipeline_.waits().is_in_background()},
@@ -343,7 +343,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
   ledger_.mark_prefix_changed();
   group_.together([&] {
     const Prefix& prefix = started_.prefix;
-    if (prefix.records) persist::set_pinned(*prefix.prefix_storage, *prefix.records, started_.run.id, Tag(tag), pinned);
+    if (prefix.markers) persist::set_pinned(*prefix.prefix_storage, *prefix.markers, started_.run.id, Tag(tag), pinned);
   });
 }
 

@@ -16,6 +16,7 @@
 #include "engine/local_stores.hpp"
 #include "engine/original.hpp"
 #include "fs/system_error.hpp"
+#include "persist/prefix_markers.hpp"
 #include "persist/prefix_runs.hpp"
 #include "store/store_records.hpp"
 
@@ -79,14 +80,15 @@ persist::RunRecord record_of(const KnownRun& known, const RunIds& ids) {
 
 /// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
 /// same directory reached by another path is no copy. Each guess could cost commits.
-void follow(const Setup& setup, persist::RunRecords& records, const persist::RunRecord& record, KnownRun& known) {
+void follow(const Setup& setup, const persist::RecordDirectory& directory, const persist::RunRecord& record,
+            KnownRun& known) {
   known.former_prefixes = record.former_prefixes;
   if (record.prefix == known.prefix || record.prefix.empty()) return;
   const std::string there = persist::records_directory(record.prefix, known.run.name);
   bool is_same = false;
   auto original = OriginalPrefix::gone;
   auto failure = attempt([&] {
-    is_same = records.is_same_directory(there);
+    is_same = directory.is_same_directory(there);
     if (!is_same) original = find_original_prefix(*setup.environment.file_system, there, known.run.id);
   });
   const Options::Open& options = setup.options.open;
@@ -120,13 +122,13 @@ void follow(const Setup& setup, persist::RunRecords& records, const persist::Run
 }
 
 /// Local, rank 0. The records of the run that this job goes on with or begins.
-std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const persist::LaunchInfo& launch_info) {
+persist::RecordDirectory open_records(const Setup& setup, const persist::LaunchInfo& launch_info) {
   fs::FileSystem& file_system = *setup.environment.file_system;
   const std::string prefix = persist::make_prefix(file_system, setup.options.persistent.path);
   std::string run = setup.options.run;
   run = run.empty() ? choose_name(file_system, prefix, launch_info)
                     : name_of_part(file_system, prefix, run, launch_info.communicator);
-  return std::make_unique<persist::RunRecords>(setup.environment.file_system, prefix, std::move(run));
+  return {setup.environment.file_system, prefix, std::move(run)};
 }
 
 /// Without what leads nowhere else: the same path is to be the same text at every start.
@@ -138,13 +140,16 @@ std::string given_path(const Setup& setup) {
 }
 
 /// Local, rank 0. Reads the records.
-void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& known) {
+void read_known(const Setup& setup, const persist::RunStart& start, KnownRun& known) {
+  const persist::RecordDirectory& records = start.directory();
+  fs::FileSystem& file_system = records.file_system();
   known.run.name = records.run();
   known.prefix = records.prefix();
   known.given = given_path(setup);
-  const persist::FoundRecord found = records.read_record();
+  const persist::FoundRecord found = persist::read_run_record(file_system, records.path());
   known.is_damaged = found.damaged;
-  const std::optional<persist::RunRecord> record = found.record ? found.record : records.record_of_newest_start();
+  const std::optional<persist::RunRecord> record =
+      found.record ? found.record : persist::read_record_of_newest_start(file_system, records.path());
   if (record) {
     known.run.id = record->run_id;
     known.prefix_id = record->prefix_id;
@@ -154,14 +159,15 @@ void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& know
     follow(setup, records, *record, known);
     // At once: of two first starts of a copy the second finds the place, and the locks of its stores decide.
     if (known.is_copy) {
-      records.write_record(record_of(known, {known.run.id, known.prefix_id}));
+      persist::write_run_record(start, record_of(known, {known.run.id, known.prefix_id}));
     }
     if (!found.record) {
       setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
-                                persist::run_record_path(records.directory()), found.damaged ? "damaged" : "missing"));
+                                persist::run_record_path(records.path()), found.damaged ? "damaged" : "missing"));
     }
   }
-  known.has_commits = records.has_first_commit(known.run.id) || records.has_first_manifest(known.run.id);
+  const persist::PrefixMarkers markers(start);
+  known.has_commits = markers.has_first_commit(known.run.id) || markers.has_first_manifest(known.run.id);
 }
 
 /// COLLECTIVE. Sends rank 0's knowledge of the run to all ranks, but what is rank 0's alone.
@@ -263,12 +269,13 @@ RunIds adopt(const Setup& setup, const comm::Group& group, KnownRun& known, cons
 
 /// Local, rank 0. New ids for those that are none. Of two first starts at the same time the later takes those of the
 /// other: then the locks of the stores decide between them.
-RunIds record_ids(persist::RunRecords& records, const KnownRun& known, const RunIds& found) {
-  const auto other = records.read_record().record;
+RunIds record_ids(const persist::RunStart& start, const KnownRun& known, const RunIds& found) {
+  const persist::RecordDirectory& records = start.directory();
+  const auto other = persist::read_run_record(records.file_system(), records.path()).record;
   if (other && !other->prefix_id.is_none()) return {other->run_id, other->prefix_id, found.from_manifests};
   const RunIds ids{found.run_id.is_none() ? random_id() : found.run_id,
                    found.prefix_id.is_none() ? random_id() : found.prefix_id, found.from_manifests};
-  records.write_record(record_of(known, ids));
+  persist::write_run_record(start, record_of(known, ids));
   return ids;
 }
 
@@ -297,18 +304,18 @@ void require_no_other_run(const Setup& setup, const comm::Group& group, const Kn
 
 }  // namespace
 
-KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<persist::RunRecords>& records) {
+KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<persist::RunStart>& start) {
   KnownRun known;
   group.together([&] {
     if (!group.is_root()) return;
     known.launch_info = launch_info_of(setup, group.communicator());
     with_full_prefix_advice([&] {
-      records = take_records(setup, known.launch_info);
-      if (!setup.options.open.fresh) inherit_array_task(*records, known.launch_info);
-      known.run.incarnation = records->take_incarnation(known.launch_info);
+      start = std::make_unique<persist::RunStart>(open_records(setup, known.launch_info));
+      if (!setup.options.open.fresh) inherit_array_task(*start, known.launch_info);
+      known.run.incarnation = start->take(known.launch_info);
     });
-    require_may_continue(setup, *records, known.launch_info);
-    read_known(setup, *records, known);
+    require_may_continue(setup, *start, known.launch_info);
+    read_known(setup, *start, known);
   });
   share(group, known);
   return known;
@@ -330,7 +337,8 @@ RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
     if (!options.adopt_store) stores.require_none_unknown(found);
     const RunIds ids = adopt(setup, group, known, found, stores);
     group.together([&] {
-      if (group.is_root()) with_full_prefix_advice([&] { places.records->write_record(record_of(known, ids)); });
+      if (group.is_root())
+        with_full_prefix_advice([&] { persist::write_run_record(*places.start, record_of(known, ids)); });
     });
     return ids;
   }
@@ -343,28 +351,29 @@ RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
            persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
   }
   return group.decide_on_root(
-      [&] { return with_full_prefix_advice([&] { return record_ids(*places.records, known, found); }); });
+      [&] { return with_full_prefix_advice([&] { return record_ids(*places.start, known, found); }); });
 }
 
 /// The record first: a start that dies in between leaves one run whole, never one without what is noted of it.
-void write_identity(persist::RunRecords& records, const KnownRun& known, const RunIds& ids, const RecordUpdate& given) {
-  const persist::FoundRecord now = records.read_record();
+void write_identity(persist::RunStart& start, const KnownRun& known, const RunIds& ids, const RecordUpdate& given) {
+  const persist::RecordDirectory& records = start.directory();
+  const persist::FoundRecord now = persist::read_run_record(records.file_system(), records.path());
   const Id128& expected = given.fresh ? known.run.id : ids.run_id;
   if (now.record && now.record->run_id != expected) {
     refuse(
         ErrorCode::busy,
         "another start of this run began at the same time and took another identity; end one of the two jobs, or give "
         "each its own run (KEDGE_RUN)",
-        records.directory());
+        records.path());
   }
   persist::RunRecord record = record_of(known, ids);
   record.store = given.store;
   if (!given.fingerprint.empty()) record.fingerprint = given.fingerprint;
   else if (given.fresh || !known.has_commits) record.fingerprint.reset();
-  records.begin_incarnation(record);
-  if (now.record != record) records.write_record(record);
-  records.remove_markers_of_others(ids.run_id);
-  records.remove_nonces();
+  start.begin(record);
+  if (now.record != record) persist::write_run_record(start, record);
+  persist::PrefixMarkers(start).remove_markers_of_others(ids.run_id);
+  start.remove_nonces();
 }
 
 }  // namespace kedge::engine

@@ -10,7 +10,8 @@
 #include "commits/run_identity.hpp"
 #include "engine/setup.hpp"
 #include "persist/prefix_storage.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 #include "store/location.hpp"
 
 namespace kedge::engine {
@@ -59,17 +60,16 @@ struct RecordUpdate {
 
 /// Where to look for what is known of the run.
 struct RunSources {
-  persist::RunRecords* records = nullptr;  ///< rank 0's, null elsewhere
+  persist::RunStart* start = nullptr;  ///< rank 0's, null elsewhere
   persist::PrefixStorage& prefix_storage;
   const std::string& root;  ///< in which this rank's store is to lie
   const store::LocationOptions& location_options;
 };
 
-/// COLLECTIVE. Rank 0 chooses the run's name, takes its records into `records` and the next incarnation, and reads who
-/// it is. Throws the same Error on all ranks: mismatch (which of several runs is meant, or what it has is another
-/// computation's), io.
+/// COLLECTIVE. Rank 0 chooses the run's name, takes the next incarnation as `start`, and reads who it is. Throws the
+/// same Error on all ranks: mismatch (which of several runs is meant, or what it has is another computation's), io.
 [[nodiscard]] KnownRun find_run(const Setup& setup, const comm::Group& group,
-                                std::unique_ptr<persist::RunRecords>& records);
+                                std::unique_ptr<persist::RunStart>& start);
 
 /// COLLECTIVE. The ids that are known, else those of the run's manifests and of stores that belong to this prefix, else
 /// new ones. They are in the run's record before anything lies in a store, unless the run begins anew. Stores of the
@@ -81,6 +81,6 @@ struct RunSources {
 
 /// Local, rank 0, once this start has its place on all stores: begins its incarnation, and puts right what the records
 /// say. Throws busy if another start has begun since.
-void write_identity(persist::RunRecords& records, const KnownRun& known, const RunIds& ids, const RecordUpdate& given);
+void write_identity(persist::RunStart& start, const KnownRun& known, const RunIds& ids, const RecordUpdate& given);
 
 }  // namespace kedge::engine

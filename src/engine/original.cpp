@@ -5,7 +5,7 @@
 #include "base/attempt.hpp"
 #include "fs/system_error.hpp"
 #include "kedge/error.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
 
 namespace kedge::engine {
 

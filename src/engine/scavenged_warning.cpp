@@ -12,7 +12,7 @@ namespace kedge::engine {
 
 void warn_of_scavenged_stores(const Setup& setup, const Started& started, const std::string& prefix) {
   if (setup.environment.is_drain) return;
-  const std::string copies = persist::scavenge_directory(started.prefix.records->directory());
+  const std::string copies = persist::scavenge_directory(started.prefix.start->directory().path());
   std::vector<std::string> names;
   (void)attempt([&] { names = setup.environment.file_system->list(copies); });
   if (std::ranges::none_of(names, [](const std::string& name) { return name.starts_with(persist::kScavengedNode); }))

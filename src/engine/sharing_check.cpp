@@ -14,7 +14,7 @@
 #include "checksum/crc32c.hpp"
 #include "engine/full_prefix_advice.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_start.hpp"
 #include "store/file_name.hpp"
 
 namespace kedge::engine {
@@ -138,23 +138,23 @@ bool proves(const comm::Group& group, const std::string& what, const std::vector
 }
 
 /// COLLECTIVE. A later start that has begun swept the record away: that is no fault of the prefix.
-void refuse_if_replaced(const comm::Group& group, persist::RunRecords* records) {
+void refuse_if_replaced(const comm::Group& group, persist::RunStart* start) {
   group.together([&] {
-    if (records == nullptr || records->is_newest_incarnation()) return;
+    if (start == nullptr || start->is_newest()) return;
     throw Error(Failure{
         ErrorCode::busy,
         "another start of this run has taken over; end one of the two jobs, or give each its own run (KEDGE_RUN)", -1,
-        records->prefix(), 0});
+        start->directory().prefix(), 0});
   });
 }
 
 }  // namespace
 
 Id128 require_shared_prefix(const comm::Group& group, const CheckedStorage& prefix, const comm::Topology& topology,
-                            persist::RunRecords* records) {
+                            persist::RunStart* start) {
   const Id128 nonce = group.decide_on_root([&] {
     const Id128 drawn = random_id();
-    with_full_prefix_advice([&] { records->write_nonce(drawn); });
+    with_full_prefix_advice([&] { start->write_nonce(drawn); });
     return drawn;
   });
   // All ranks of a node see what one of them sees, if the name leads them to the same place.
@@ -162,7 +162,7 @@ Id128 require_shared_prefix(const comm::Group& group, const CheckedStorage& pref
   const auto unseen = group.try_on_all_ranks([&] {
     if (reads) read_back(prefix, group.rank(), nonce);
   });
-  if (unseen) refuse_if_replaced(group, records);
+  if (unseen) refuse_if_replaced(group, start);
   comm::throw_if(unseen);
   return nonce;
 }

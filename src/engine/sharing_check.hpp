@@ -7,7 +7,7 @@
 #include "comm/topology.hpp"
 #include "commits/run_identity.hpp"
 #include "fs/file_system.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::engine {
 
@@ -20,11 +20,11 @@ struct CheckedStorage {
 };
 
 /// COLLECTIVE. The prefix is one filesystem on all ranks: rank 0 writes a random number there, and one rank of each
-/// node reads it, and every rank that may see other mounts than that one. `records` is rank 0's, null elsewhere.
+/// node reads it, and every rank that may see other mounts than that one. `start` is rank 0's, null elsewhere.
 /// Returns the number, the same on every rank. Throws Error{invalid_argument} naming a rank that sees another
 /// directory. The file stays until its remove_nonces().
 [[nodiscard]] Id128 require_shared_prefix(const comm::Group& group, const CheckedStorage& prefix,
-                                          const comm::Topology& topology, persist::RunRecords* records);
+                                          const comm::Topology& topology, persist::RunStart* start);
 
 /// COLLECTIVE, with the stores' locks held. No two failure domains share a store: the lowest rank of each node, and
 /// every rank whose store is another directory than that one's, leaves a file with `nonce` in its store and looks whose

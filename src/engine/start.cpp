@@ -49,7 +49,7 @@ class Start {
       require_fingerprint();
       const Id128 nonce = require_shared_prefix(
           group_, {file_system_, setup_.options.persistent.path, started_.run, setup_.environment.mounts},
-          started_.topology, started_.prefix.records.get());
+          started_.topology, started_.prefix.start.get());
       settle_run();
       take_storage();
       announce();
@@ -129,7 +129,8 @@ class Start {
   }
 
   void find_run() {
-    known_ = engine::find_run(setup_, group_, started_.prefix.records);
+    known_ = engine::find_run(setup_, group_, started_.prefix.start);
+    if (group_.is_root()) started_.prefix.markers = std::make_unique<persist::PrefixMarkers>(*started_.prefix.start);
     started_.run = known_.run;
     started_.start_id = known_.launch_info.id;
     started_.path = known_.prefix;
@@ -168,7 +169,7 @@ class Start {
         {!surroundings_.configured.empty(), started_.topology.node.front() == group_.rank(), surroundings_.node, root_},
         setup_.log);
     ids_ = decide_ids(setup_, group_, known_,
-                      {started_.prefix.records.get(), *started_.prefix.prefix_storage, root_, surroundings_});
+                      {started_.prefix.start.get(), *started_.prefix.prefix_storage, root_, surroundings_});
     started_.run.id = ids_.run_id;
     started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
   }
@@ -180,7 +181,7 @@ class Start {
     patient.together([&] {
       const auto not_taken = attempt([&] { take_store(); });
       // Once more: a start that began at the same time may have written down only now who it is, and hold the store.
-      if (group_.is_root()) require_may_continue(setup_, *started_.prefix.records, known_.launch_info);
+      if (group_.is_root()) require_may_continue(setup_, *started_.prefix.start, known_.launch_info);
       comm::throw_if(not_taken);
       store::StoreRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.prefix_id)) records.write_owner(owner());
@@ -206,7 +207,7 @@ class Start {
   void open_prefix_storage() {
     started_.prefix.prefix_storage = std::make_unique<persist::PosixPrefixStorage>(
         setup_.environment.file_system, file_system_.canonical(setup_.options.persistent.path),
-        setup_.options.persistent, started_.prefix.records.get());
+        setup_.options.persistent, started_.prefix.start.get());
   }
 
   /// Local. Waits for the store's lock.
@@ -282,8 +283,8 @@ class Start {
     group_.together([&] {
       if (!group_.is_root()) return;
       with_full_prefix_advice([&] {
-        if (setup_.environment.is_drain) started_.prefix.records->mark_drain();
-        write_identity(*started_.prefix.records, known_, ids_,
+        if (setup_.environment.is_drain) started_.prefix.start->mark_drain();
+        write_identity(*started_.prefix.start, known_, ids_,
                        {fingerprint_, store_to_record(), setup_.options.open.fresh});
       });
     });
@@ -370,7 +371,7 @@ class Start {
 
   /// Local. A start that failed must not make the one that runs think that it was replaced.
   void withdraw() const {
-    if (started_.prefix.records) (void)attempt([&] { started_.prefix.records->withdraw_incarnation(); });
+    if (started_.prefix.start) (void)attempt([&] { started_.prefix.start->withdraw(); });
     if (started_.node.lock) (void)attempt([&] { started_.node.lock->release(); });
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
   }

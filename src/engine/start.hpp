@@ -9,8 +9,9 @@
 #include "commits/run_identity.hpp"
 #include "engine/commit_markers.hpp"
 #include "engine/setup.hpp"
+#include "persist/prefix_markers.hpp"
 #include "persist/prefix_storage.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_start.hpp"
 #include "redundancy/assignment.hpp"
 #include "store/node_store.hpp"
 #include "store/store_lock.hpp"
@@ -28,7 +29,8 @@ struct NodeLocal {
 
 /// The run's place on the parallel filesystem.
 struct Prefix {
-  std::unique_ptr<persist::RunRecords> records;  ///< rank 0's, null elsewhere
+  std::unique_ptr<persist::RunStart> start;         ///< rank 0's, null elsewhere
+  std::unique_ptr<persist::PrefixMarkers> markers;  ///< rank 0's, null elsewhere
   std::unique_ptr<persist::PrefixStorage> prefix_storage;
 };
 

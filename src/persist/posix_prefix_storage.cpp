@@ -9,6 +9,7 @@
 #include "fs/copy.hpp"
 #include "fs/durable_path.hpp"
 #include "persist/new_file.hpp"
+#include "persist/prefix_markers.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
@@ -77,20 +78,20 @@ OpenedContainer PosixPrefixStorage::open(const std::string& name, const CommitHe
 }
 
 /// Names come into being and go through rank 0 alone, and only as long as no later start has begun.
-RunRecords& PosixPrefixStorage::records() const {
-  invariant(records_ != nullptr, "who changes the prefix has the run's records");
-  return *records_;
+const RunStart& PosixPrefixStorage::start() const {
+  invariant(start_ != nullptr, "who changes the prefix has the run's records");
+  return *start_;
 }
 
 /// One for as long as this lives: it remembers how much of the file is out of date.
 TagCatalog& PosixPrefixStorage::catalog() {
-  if (!catalog_) catalog_ = std::make_unique<TagCatalog>(*file_system_, records().directory());
+  if (!catalog_) catalog_ = std::make_unique<TagCatalog>(*file_system_, start().directory().path());
   return *catalog_;
 }
 
 fs::ChosenIo PosixPrefixStorage::choose_io() {
   return fs::choose_io(*file_system_, options_.io,
-                       {records().directory(), "probe-of-writes", fs::ProbeTarget::Storage::fresh});
+                       {start().directory().path(), "probe-of-writes", fs::ProbeTarget::Storage::fresh});
 }
 
 bool PosixPrefixStorage::is_complete(const TagEntry& entry) {
@@ -106,9 +107,9 @@ bool PosixPrefixStorage::is_complete(const TagEntry& entry) {
 }
 
 void PosixPrefixStorage::begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain_files) {
-  records().require_newest_incarnation();
+  start().require_newest();
   require_space(entry, manifest_bytes, plain_files);
-  records().mark_unfinished(entry.directory);
+  unfinished().mark(entry.directory);
   const std::string path = path_of(entry.directory);
   make_directory(path);
   make_directory(fs::join(path, kDataDirectory));
@@ -181,14 +182,15 @@ std::string PosixPrefixStorage::publish(const TagEntry& entry, std::span<const s
   };
   convenience("the run record", [&] {
     // Outputs are nothing to restart from.
-    if (!entry.commit.is_output && !records().has_first_manifest(entry.commit.run_id))
-      records().mark_first_manifest(entry.commit.id);
+    const PrefixMarkers markers(start());
+    if (!entry.commit.is_output && !markers.has_first_manifest(entry.commit.run_id))
+      markers.mark_first_manifest(entry.commit.run_id, entry.commit.id);
   });
   convenience("the catalog", [&] { catalog().add(entry); });
   convenience("latest", [&] {
     if (options_.latest && !entry.commit.is_output) write_latest(entry.directory);
   });
-  convenience("the record of unfinished work", [&] { records().unmark_unfinished(entry.directory); });
+  convenience("the record of unfinished work", [&] { unfinished().unmark(entry.directory); });
   return left_out;
 }
 
@@ -209,14 +211,14 @@ void PosixPrefixStorage::write_manifest(const TagEntry& entry, std::span<const s
   // Names in the directory become durable first: the rename must not reach stable storage before the name of the data
   // directory.
   file_system_->sync_directory(path);
-  records().require_newest_incarnation();
+  start().require_newest();
   file_system_->rename(unnamed, fs::join(path, kManifestFile));
   file_system_->sync_directory(path);
 }
 
 void PosixPrefixStorage::write_latest(const std::string& directory) {
-  records().require_newest_incarnation();
-  const std::string unnamed = fs::join(prefix_, compose(".latest.{}{}", records().run(), kNewSuffix));
+  start().require_newest();
+  const std::string unnamed = fs::join(prefix_, compose(".latest.{}{}", start().directory().run(), kNewSuffix));
   file_system_->remove(unnamed);
   const auto file = file_system_->create(unnamed, mode_bits(options_.mode) & kFileBits);
   if (!file) throw_name_taken(unnamed);
@@ -228,7 +230,7 @@ void PosixPrefixStorage::write_latest(const std::string& directory) {
 }
 
 void PosixPrefixStorage::discard(const TagEntry& entry) {
-  records().require_newest_incarnation();
+  start().require_newest();
   if (!is_published(entry.directory)) clear(entry.directory);
 }
 
@@ -239,8 +241,7 @@ bool PosixPrefixStorage::is_own_directory(const std::string& directory) {
 
 /// The manifest first: from then on it is no commit, whatever of its data is still there.
 void PosixPrefixStorage::retract(const TagEntry& entry) {
-  RunRecords& noted_in = records();
-  const auto note = [&] { noted_in.mark_unfinished(entry.directory); };  // checks that this start may still remove
+  const auto note = [&] { unfinished().mark(entry.directory); };  // checks that this start may still remove
   const auto not_noted = attempt(note);
   if (not_noted && not_noted->code != ErrorCode::no_space) throw Error(*not_noted);
   if (is_own_directory(entry.directory)) {
@@ -269,7 +270,7 @@ bool PosixPrefixStorage::remove_container(const std::string& name, LogicalRank l
 
 /// Files that are not Kedge's stay and keep the directory.
 void PosixPrefixStorage::clear(const std::string& name) {
-  records().require_newest_incarnation();
+  start().require_newest();
   if (is_own_directory(name) && !is_published(name)) {
     const std::string path = path_of(name);
     const std::string data = fs::join(path, kDataDirectory);
@@ -280,12 +281,12 @@ void PosixPrefixStorage::clear(const std::string& name) {
     if (file_system_->list(path).empty()) file_system_->remove(path);
     file_system_->sync_directory(prefix_);
   }
-  records().unmark_unfinished(name);
+  unfinished().unmark(name);
 }
 
 Leftovers PosixPrefixStorage::leftovers(const Id128& run_id) {
   Leftovers left;
-  for (const std::string& directory : records().unfinished()) {
+  for (const std::string& directory : unfinished().list()) {
     if (!parse_directory_name(directory)) continue;
     const auto failure = attempt([&] {
       if (auto remains = find_leftover(directory)) left.remains.push_back(*std::move(remains));
@@ -305,7 +306,7 @@ std::optional<Leftover> PosixPrefixStorage::find_leftover(const std::string& dir
   // An old start may stand before its rename, its check behind it: it must not name a manifest whose containers go.
   if (file_system_->status(path)) file_system_->remove(fs::join(path, new_name(kManifestFile)));
   if (is_published(directory) || !file_system_->status(path)) {
-    records().unmark_unfinished(directory);
+    unfinished().unmark(directory);
     return std::nullopt;
   }
   Leftover remains{directory, 0};
@@ -340,7 +341,7 @@ void PosixPrefixStorage::remove_containers(const std::string& data) {
 }
 
 void PosixPrefixStorage::set_pinned(const TagEntry& entry, bool pinned) {
-  records().require_newest_incarnation();
+  start().require_newest();
   const std::string directory = path_of(entry.directory);
   const std::string path = fs::join(directory, kPinFile);
   if (pinned) {

@@ -14,18 +14,19 @@
 #include "kedge/options.hpp"
 #include "persist/plain_directory.hpp"
 #include "persist/prefix_storage.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_start.hpp"
 #include "persist/tag_catalog.hpp"
+#include "persist/unfinished_tags.hpp"
 
 namespace kedge::persist {
 
 class PosixPrefixStorage final : public PrefixStorage {
  public:
-  /// `prefix` is canonical. `records` are rank 0's, without which only look and put can be called; they must outlive
-  /// this. Nothing is read or written yet.
+  /// `prefix` is canonical. `start` is rank 0's, without which only look and put can be called; it must outlive this.
+  /// Nothing is read or written yet.
   PosixPrefixStorage(std::shared_ptr<fs::FileSystem> file_system, std::string prefix, Options::Persistent options,
-                     RunRecords* records = nullptr)
-      : PosixPrefixStorage(std::move(file_system), std::move(prefix), std::move(options), records, Of::run) {}
+                     const RunStart* start = nullptr)
+      : PosixPrefixStorage(std::move(file_system), std::move(prefix), std::move(options), start, Of::run) {}
 
   /// Another run's prefix, or a single tag directory, as a Source gives it: list() has the one commit as "." then. Read
   /// only; list() throws io if somebody who is not trusted can replace what is in it. Throws Error{io} if there is
@@ -67,15 +68,16 @@ class PosixPrefixStorage final : public PrefixStorage {
  private:
   enum class Of : std::uint8_t { run, source };
   PosixPrefixStorage(std::shared_ptr<fs::FileSystem> file_system, std::string prefix, Options::Persistent options,
-                     RunRecords* records, Of of)
+                     const RunStart* start, Of of)
       : file_system_(std::move(file_system)),
         prefix_(std::move(prefix)),
         options_(std::move(options)),
-        records_(records),
+        start_(start),
         of_(of) {}
 
   [[nodiscard]] PlainDirectory plain(std::string_view name) const { return {*file_system_, path_of(name), options_}; }
-  [[nodiscard]] RunRecords& records() const;
+  [[nodiscard]] const RunStart& start() const;
+  [[nodiscard]] UnfinishedTags unfinished() const { return UnfinishedTags(start()); }
   [[nodiscard]] TagCatalog& catalog();
   void require_space(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) const;
   void make_directory(const std::string& path) const;
@@ -88,7 +90,7 @@ class PosixPrefixStorage final : public PrefixStorage {
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string prefix_;
   Options::Persistent options_;
-  RunRecords* records_;
+  const RunStart* start_;
   std::unique_ptr<TagCatalog> catalog_;  ///< null until it is needed
   Of of_;
   bool direct_ = false;           ///< containers are written past the page cache

@@ -10,8 +10,8 @@ namespace kedge::persist {
 namespace {
 
 /// An older one must not go for one that no open would take.
-bool is_recoverable(PrefixStorage& prefix_storage, RunRecords& records, const TagEntry& entry) {
-  if (records.is_discarded(entry.commit.id)) return false;
+bool is_recoverable(PrefixStorage& prefix_storage, const PrefixMarkers& markers, const TagEntry& entry) {
+  if (markers.is_discarded(entry.commit.id)) return false;
   bool is_it = false;
   const auto failure = attempt([&] { is_it = prefix_storage.read(entry.directory).commit.id == entry.commit.id; });
   return !failure && is_it;
@@ -20,7 +20,7 @@ bool is_recoverable(PrefixStorage& prefix_storage, RunRecords& records, const Ta
 constexpr std::uint64_t kLookedAtEachTime = 4;  // an older one, once found good, is trusted until the next start
 
 /// How many of the newest stay: `keep` recoverable ones, with what lies between them.
-std::size_t number_kept(PrefixStorage& prefix_storage, RunRecords& records, PrefixCommitList& history,
+std::size_t number_kept(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
                         const PrefixRetention& retention) {
   const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
   if (entries.size() <= retention.keep) return entries.size();
@@ -30,7 +30,7 @@ std::size_t number_kept(PrefixStorage& prefix_storage, RunRecords& records, Pref
     const TagEntry& entry = entries[at];
     if (entry.pinned || entry.commit.is_output || retention.unrecoverable.contains(entry.commit.id)) continue;
     const bool known = counted >= kLookedAtEachTime && history.is_known_good(entry.commit.id);
-    if (!known && !is_recoverable(prefix_storage, records, entry)) continue;
+    if (!known && !is_recoverable(prefix_storage, markers, entry)) continue;
     history.mark_good(entry.commit.id);
     ++counted;
   }
@@ -78,7 +78,7 @@ void PrefixCommitList::mark_pinned(const Id128& commit_id) {
   }
 }
 
-Retained retract_old_commits(PrefixStorage& prefix_storage, RunRecords& records, PrefixCommitList& history,
+Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
                              const PrefixRetention& retention, const fs::ShouldStop& enough) {
   Retained retained;
   if (retention.keep == 0) return retained;
@@ -86,7 +86,7 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, RunRecords& records,
   std::set<Id128> failed;
   std::set<Id128> pinned;
   retained.failure = attempt([&] {
-    const std::size_t kept = number_kept(prefix_storage, records, history, retention);
+    const std::size_t kept = number_kept(prefix_storage, markers, history, retention);
     const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
     // One that cannot be removed does not keep the others: it is tried again after them.
     for (const bool stuck : {false, true}) {
@@ -118,9 +118,9 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, RunRecords& records,
   return retained;
 }
 
-std::uint64_t removable_bytes(PrefixStorage& prefix_storage, RunRecords& records, PrefixCommitList& history,
+std::uint64_t removable_bytes(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
                               const PrefixRetention& retention) {
-  const std::size_t kept = number_kept(prefix_storage, records, history, retention);
+  const std::size_t kept = number_kept(prefix_storage, markers, history, retention);
   std::uint64_t bytes = 0;
   const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
   for (std::size_t at = kept; at < entries.size(); ++at) {
@@ -131,9 +131,10 @@ std::uint64_t removable_bytes(PrefixStorage& prefix_storage, RunRecords& records
   return bytes;
 }
 
-void set_pinned(PrefixStorage& prefix_storage, RunRecords& records, const Id128& run_id, const Tag& tag, bool pinned) {
+void set_pinned(PrefixStorage& prefix_storage, const PrefixMarkers& markers, const Id128& run_id, const Tag& tag,
+                bool pinned) {
   for (const TagEntry& entry : own_commits(prefix_storage, run_id)) {
-    if (entry.commit.tag == tag && !records.is_discarded(entry.commit.id))
+    if (entry.commit.tag == tag && !markers.is_discarded(entry.commit.id))
       return prefix_storage.set_pinned(entry, pinned);
   }
   throw Error(Failure{ErrorCode::not_found,

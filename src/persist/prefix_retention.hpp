@@ -9,8 +9,8 @@
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
+#include "persist/prefix_markers.hpp"
 #include "persist/prefix_storage.hpp"
-#include "persist/run_records.hpp"
 
 namespace kedge::persist {
 
@@ -63,15 +63,16 @@ struct Retained {
 /// Rank 0. Retracts the run's checkpoints beyond the newest `keep` recoverable ones, but for pinned ones and those
 /// in `spared`, the oldest first, until `enough` says so. Discarded ones, those whose manifest cannot be read and those
 /// in `unrecoverable` are not counted.
-[[nodiscard]] Retained retract_old_commits(PrefixStorage& prefix_storage, RunRecords& records,
+[[nodiscard]] Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers& markers,
                                            PrefixCommitList& history, const PrefixRetention& retention,
                                            const fs::ShouldStop& enough = {});
 
 /// Rank 0. The bytes of all that a retain() may remove.
-[[nodiscard]] std::uint64_t removable_bytes(PrefixStorage& prefix_storage, RunRecords& records,
+[[nodiscard]] std::uint64_t removable_bytes(PrefixStorage& prefix_storage, const PrefixMarkers& markers,
                                             PrefixCommitList& history, const PrefixRetention& retention);
 
 /// Rank 0. The newest of the run's commits of this tag that is not discarded. Throws not_found if there is none; busy.
-void set_pinned(PrefixStorage& prefix_storage, RunRecords& records, const Id128& run_id, const Tag& tag, bool pinned);
+void set_pinned(PrefixStorage& prefix_storage, const PrefixMarkers& markers, const Id128& run_id, const Tag& tag,
+                bool pinned);
 
 }  // namespace kedge::persist

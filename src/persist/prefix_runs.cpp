@@ -8,7 +8,7 @@
 #include "base/throw_error.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
-#include "persist/run_records.hpp"
+#include "persist/prefix_markers.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::persist {

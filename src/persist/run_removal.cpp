@@ -3,7 +3,8 @@
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 #include "persist/posix_prefix_storage.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::persist {
@@ -28,11 +29,11 @@ RunOnPrefix find_on_prefix(fs::FileSystem& file_system, const std::string& prefi
 
 RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const std::string& prefix,
                        const std::string& run) {
-  RunRecords records(file_system, prefix, run);
-  (void)records.take_incarnation();
-  records.begin_incarnation(records.read_record().record.value_or(RunRecord{}));
+  RunStart start({file_system, prefix, run});
+  (void)start.take();
+  start.begin(read_run_record(*file_system, start.directory().path()).record.value_or(RunRecord{}));
   RunOnPrefix removed;
-  PosixPrefixStorage prefix_storage(file_system, prefix, {}, &records);
+  PosixPrefixStorage prefix_storage(file_system, prefix, {}, &start);
   // Again until there is none: a job may have been about to publish when it was overtaken.
   for (int tries = 0; tries < kTriesMax; ++tries) {
     const RunOnPrefix found = find_on_prefix(*file_system, prefix, run);
@@ -45,7 +46,7 @@ RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const
                           prefix, 0});
     }
   }
-  records.remove_all();
+  start.remove_records();
   return removed;
 }
 

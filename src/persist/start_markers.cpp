@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
-#include <span>
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "commits/head_check.hpp"
+#include "fs/small_file.hpp"
+#include "persist/record_directory.hpp"
 #include "persist/record_json.hpp"
 
 namespace kedge::persist {
@@ -16,7 +17,6 @@ namespace {
 
 // No start of ours can have had a larger one, and all would be refused after it.
 constexpr std::uint64_t kNumberMax = commits::kGenerationMax / commits::kGenerationsPerIncarnation - kIncarnationTries;
-constexpr std::uint64_t kNoteBytesMax = 65536;
 
 int number_in(const Json& content, const char* key) {
   const auto found = content.find(key);
@@ -41,10 +41,8 @@ std::optional<PreviousStart> read_note(fs::FileSystem& file_system, const std::s
                                        std::uint64_t number) {
   std::optional<PreviousStart> found;
   (void)attempt([&] {
-    const auto file = file_system.open(fs::join(directory, compose("{}{}", kTakenMarker, number)), fs::Access::read);
-    std::string text(std::min<std::uint64_t>(file->status().size_bytes, kNoteBytesMax), '\0');
-    file->read(0, std::as_writable_bytes(std::span(text)));
-    found = parse_note(text);
+    found =
+        parse_note(fs::read_text(file_system, fs::join(directory, marker_name(kTakenMarker, number)), kRecordBytesMax));
   });
   if (found) found->incarnation = number;
   return found;
@@ -65,6 +63,8 @@ std::vector<std::uint64_t> numbers_among(const std::vector<std::string>& names, 
 
 }  // namespace
 
+std::string marker_name(std::string_view kind, std::uint64_t number) { return compose("{}{}", kind, number); }
+
 std::string taken_marker_text(const LaunchInfo& launch_info) {
   const Json content = {{"launch", bytes_json(launch_info.launch)},
                         {"first_process", launch_info.first},
@@ -81,21 +81,30 @@ std::vector<std::uint64_t> marker_numbers(fs::FileSystem& file_system, const std
   return numbers_among(file_system.list(directory), kind);
 }
 
+std::uint64_t newest_job_start(fs::FileSystem& file_system, const std::string& directory) {
+  const std::vector<std::uint64_t> drains = marker_numbers(file_system, directory, kDrainMarker);
+  std::uint64_t newest = 0;
+  for (const std::uint64_t start : marker_numbers(file_system, directory, kBegunMarker)) {
+    if (std::ranges::find(drains, start) == drains.end()) newest = std::max(newest, start);
+  }
+  return newest;
+}
+
 void mark_ended(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number) {
-  if (!file_system.status(fs::join(directory, compose("{}{}", kBegunMarker, number)))) return;
+  if (!file_system.status(fs::join(directory, marker_name(kBegunMarker, number)))) return;
   // Where it is lost, somebody has to look again.
-  (void)file_system.create(fs::join(directory, compose("{}{}", kEndedMarker, number)), 0644);
+  (void)file_system.create(fs::join(directory, marker_name(kEndedMarker, number)), 0644);
 }
 
 bool has_ended(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number) {
-  return file_system.status(fs::join(directory, compose("{}{}", kEndedMarker, number))).has_value();
+  return file_system.status(fs::join(directory, marker_name(kEndedMarker, number))).has_value();
 }
 
 std::optional<PreviousStart> previous_start(fs::FileSystem& file_system, const std::string& directory,
                                             std::uint64_t incarnation, const std::string& launch) {
   const std::vector<std::string> names = file_system.list(directory);
   const auto has_marker = [&](std::uint64_t number, std::string_view kind) {
-    return std::ranges::binary_search(names, compose("{}{}", kind, number));  // a listing is sorted
+    return std::ranges::binary_search(names, marker_name(kind, number));  // a listing is sorted
   };
   std::vector<std::uint64_t> taken = numbers_among(names, kTakenMarker);
   std::ranges::sort(taken, std::greater<>());

@@ -40,12 +40,18 @@ inline constexpr std::string_view kEndedMarker = "ended-";          ///< the sta
 /// How many numbers a start tries to take.
 inline constexpr int kIncarnationTries = 1000;
 
+/// Pure. The name of start `number`'s marker of this kind.
+[[nodiscard]] std::string marker_name(std::string_view kind, std::uint64_t number);
+
 /// Pure. Text of a taken number's note.
 [[nodiscard]] std::string taken_marker_text(const LaunchInfo& launch_info);
 
 /// Local, reads only: the numbers of all notes of this kind, in no order. Throws Error{io}.
 [[nodiscard]] std::vector<std::uint64_t> marker_numbers(fs::FileSystem& file_system, const std::string& directory,
                                                         std::string_view kind);
+
+/// Local. The newest start that began, but for those that only flush what others left; 0: none. Throws Error{io}.
+[[nodiscard]] std::uint64_t newest_job_start(fs::FileSystem& file_system, const std::string& directory);
 
 /// Local: start `number` is no longer at work, as somebody has seen. Nothing is noted of one that has not begun, whose
 /// number may be taken again. Throws Error{io | no_space}.

@@ -52,7 +52,7 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
     candidates = history();
     std::erase_if(candidates, [&](const persist::TagEntry& entry) {
       return entry.commit.is_output || !ledger_.excluded().why(entry.commit.id).empty() ||
-             records_->is_discarded(entry.commit.id);
+             markers_->is_discarded(entry.commit.id);
     });
   });
   if (not_listed) return false;
@@ -85,7 +85,7 @@ bool FlushStage::is_enough(const comm::Group& group, const Upload& upload, const
   const auto failure = group.try_decide_on_root(is_enough, [&] {
     const std::uint64_t missing =
         prefix_storage_.missing_bytes(upload.manifest.entry, 0, {});  // containers against containers
-    return persist::removable_bytes(prefix_storage_, *records_, history_, retention) >= missing;
+    return persist::removable_bytes(prefix_storage_, *markers_, history_, retention) >= missing;
   });
   return !failure && is_enough;
 }

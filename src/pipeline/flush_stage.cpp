@@ -312,7 +312,7 @@ FlushStage::Piece FlushStage::retract_old_commits(const comm::Group& group, cons
     // At least one each time, but a history that suddenly may go does not go in one flush.
     const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
     const persist::Retained retained =
-        persist::retract_old_commits(prefix_storage_, *records_, history_, retention, enough);
+        persist::retract_old_commits(prefix_storage_, *markers_, history_, retention, enough);
     for (const persist::TagEntry& entry : retained.removed) {
       removed.push_back(entry.commit.id);
       remains.push_back({entry.directory, entry.commit.world_size});

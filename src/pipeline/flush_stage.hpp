@@ -19,9 +19,9 @@
 #include "format/container_reader.hpp"
 #include "kedge/options.hpp"
 #include "persist/manifest_builder.hpp"
+#include "persist/prefix_markers.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/prefix_storage.hpp"
-#include "persist/run_records.hpp"
 #include "pipeline/removal.hpp"
 #include "pipeline/stage.hpp"
 #include "store/node_store.hpp"
@@ -41,13 +41,13 @@ struct FlushSettings {
 
 class FlushStage final : public Stage {
  public:
-  /// `records` are rank 0's, null elsewhere.
+  /// `markers` are rank 0's, null elsewhere.
   FlushStage(store::NodeStore& store, commits::Ledger& ledger, persist::PrefixStorage& prefix_storage,
-             persist::RunRecords* records, FlushSettings settings, Clock& clock, const Log& log)
+             const persist::PrefixMarkers* markers, FlushSettings settings, Clock& clock, const Log& log)
       : store_(store),
         ledger_(ledger),
         prefix_storage_(prefix_storage),
-        records_(records),
+        markers_(markers),
         builder_(settings.run.name, settings.persistent.view_limit, log),
         settings_(std::move(settings)),
         clock_(clock),
@@ -115,7 +115,7 @@ class FlushStage final : public Stage {
   store::NodeStore& store_;
   commits::Ledger& ledger_;
   persist::PrefixStorage& prefix_storage_;
-  persist::RunRecords* records_;
+  const persist::PrefixMarkers* markers_;
   persist::ManifestBuilder builder_;  ///< used by no two threads at once: see Waits::wait_until_sealed
   FlushSettings settings_;
   Clock& clock_;

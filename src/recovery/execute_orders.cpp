@@ -1,9 +1,5 @@
 #include "recovery/execute_orders.hpp"
 
-#include "recovery/fetch.hpp"
-#include "recovery/rebuild.hpp"
-#include "recovery/relocate.hpp"
-
 namespace kedge::recovery {
 
 Recovered execute_orders(const comm::Group& group, store::NodeStore& store, const Orders& orders,

@@ -1,4 +1,4 @@
-#include "recovery/fetch.hpp"
+#include "recovery/execute_orders.hpp"
 
 #include <vector>
 

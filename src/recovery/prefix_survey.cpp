@@ -13,11 +13,12 @@ namespace {
 
 class PrefixSearch {
  public:
-  PrefixSearch(persist::PrefixStorage& prefix_storage, persist::RunRecords& records, const PrefixQuery& question)
-      : prefix_storage_(prefix_storage), records_(records), question_(question) {}
+  PrefixSearch(persist::PrefixStorage& prefix_storage, const persist::PrefixMarkers& markers,
+               const PrefixQuery& question)
+      : prefix_storage_(prefix_storage), markers_(markers), question_(question) {}
 
   PrefixSurvey run() {
-    records_.require_reachable();  // nor would it be known which commits were discarded
+    markers_.require_reachable();  // nor would it be known which commits were discarded
     const persist::TagList list = prefix_storage_.list();
     for (const persist::TagEntry& entry : list.entries) {
       if (entry.commit.run_id == question_.run_id && is_possible(entry)) mine_.push_back(entry);
@@ -98,12 +99,12 @@ class PrefixSearch {
   /// Empty if it may be opened, as far as its head tells.
   [[nodiscard]] std::string why_ruled_out(const CommitHead& commit) const {
     if (std::string why = question_.ledger.excluded().why(commit.id); !why.empty()) return why;
-    if (records_.is_discarded(commit.id)) return std::string(kDiscarded);
+    if (markers_.is_discarded(commit.id)) return std::string(kDiscarded);
     return other_world_size(commit.world_size, question_.world_size);
   }
 
   persist::PrefixStorage& prefix_storage_;
-  persist::RunRecords& records_;
+  const persist::PrefixMarkers& markers_;
   const PrefixQuery& question_;
   std::vector<persist::TagEntry> mine_;  ///< newest first
   std::vector<std::string> warnings_;
@@ -111,9 +112,9 @@ class PrefixSearch {
 
 }  // namespace
 
-PrefixSurvey survey_prefix(persist::PrefixStorage& prefix_storage, persist::RunRecords& records,
+PrefixSurvey survey_prefix(persist::PrefixStorage& prefix_storage, const persist::PrefixMarkers& markers,
                            const PrefixQuery& question) {
-  return PrefixSearch(prefix_storage, records, question).run();
+  return PrefixSearch(prefix_storage, markers, question).run();
 }
 
 }  // namespace kedge::recovery

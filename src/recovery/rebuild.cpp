@@ -1,4 +1,4 @@
-#include "recovery/rebuild.hpp"
+#include "recovery/execute_orders.hpp"
 
 #include <algorithm>
 #include <list>

@@ -233,12 +233,12 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
     return !commit.is_output && commit.generation > generation;
   };
   group_.together([&] {
-    if (storage_.records == nullptr) return;
+    if (storage_.markers == nullptr) return;
     for (const Candidate& candidate : survey.candidates) {
-      if (is_left_behind(candidate.commit)) storage_.records->discard(candidate.commit.id);
+      if (is_left_behind(candidate.commit)) storage_.markers->discard(candidate.commit.id);
     }
     for (const persist::TagEntry& entry : storage_.prefix_storage.list().entries) {
-      if (entry.commit.run_id == run_.id && is_left_behind(entry.commit)) storage_.records->discard(entry.commit.id);
+      if (entry.commit.run_id == run_.id && is_left_behind(entry.commit)) storage_.markers->discard(entry.commit.id);
     }
   });
   ledger_.discard_newer(generation);

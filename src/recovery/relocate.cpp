@@ -1,4 +1,4 @@
-#include "recovery/relocate.hpp"
+#include "recovery/execute_orders.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -85,8 +85,8 @@ class SurveyDraft {
     PrefixSurvey found;
     std::vector<std::byte> tags;
     auto failure = group_.try_on_all_ranks([&] {
-      if (storage_.records == nullptr) return;
-      found = survey_prefix(storage_.prefix_storage, *storage_.records,
+      if (storage_.markers == nullptr) return;
+      found = survey_prefix(storage_.prefix_storage, *storage_.markers,
                             {run_.id, group_.world_size(), storage_.trust, survey_.candidates, selection, ledger_});
       tags = pack(found.tags);
     });
@@ -111,9 +111,9 @@ class SurveyDraft {
   [[nodiscard]] std::optional<Failure> rule_out() {
     std::vector<std::byte> discarded(survey_.candidates.size());
     auto failure = group_.try_on_all_ranks([&] {
-      if (storage_.records == nullptr) return;
+      if (storage_.markers == nullptr) return;
       for (std::size_t i = 0; i < discarded.size(); ++i) {
-        discarded[i] = std::byte{storage_.records->is_discarded(survey_.candidates[i].commit.id)};
+        discarded[i] = std::byte{storage_.markers->is_discarded(survey_.candidates[i].commit.id)};
       }
     });
     if (failure) std::ranges::fill(discarded, std::byte{0});

@@ -12,8 +12,8 @@
 #include "commits/ledger.hpp"
 #include "commits/run_identity.hpp"
 #include "kedge/selection.hpp"
+#include "persist/prefix_markers.hpp"
 #include "persist/prefix_storage.hpp"
-#include "persist/run_records.hpp"
 #include "recovery/agreement.hpp"
 #include "store/node_store.hpp"
 
@@ -32,9 +32,9 @@ struct Survey {
 struct Storage {
   store::NodeStore& store;
   persist::PrefixStorage& prefix_storage;
-  Trust trust = Trust::self;               ///< persistent.trust
-  persist::RunRecords* records = nullptr;  ///< the run's record, rank 0's; null elsewhere
-  bool is_drained = false;                 ///< this start, or another by the same caller, flushes all that is there
+  Trust trust = Trust::self;                        ///< persistent.trust
+  const persist::PrefixMarkers* markers = nullptr;  ///< rank 0's, null elsewhere
+  bool is_drained = false;  ///< this start, or another by the same caller, flushes all that is there
 };
 
 /// Looks at the stores and the prefix. Usage: look, survey, and survey once more each time verify finds a difference.

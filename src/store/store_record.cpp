@@ -1,10 +1,9 @@
 #include "store/store_record.hpp"
 
-#include <algorithm>
 #include <cstdint>
-#include <span>
 
 #include "base/text.hpp"
+#include "fs/small_file.hpp"
 #include "store/file_name.hpp"
 
 namespace kedge::store {
@@ -18,10 +17,7 @@ constexpr std::uint64_t kRecordBytesMax = 16384;  // two ids and a few paths
 std::string read_small_file(fs::FileSystem& file_system, const std::string& directory, std::string_view name) {
   const std::string path = fs::join(directory, name);
   if (!file_system.status(path)) return {};
-  const auto file = file_system.open(path, fs::Access::read);
-  std::string text(std::min(file->status().size_bytes, kRecordBytesMax), '\0');
-  file->read(0, std::as_writable_bytes(std::span(text)));
-  return text;
+  return fs::read_text(file_system, path, kRecordBytesMax);
 }
 
 Id128 parse_leading_id(const std::string& text) { return parse_id(text.substr(0, kIdCharacters)).value_or(Id128{}); }

@@ -2,7 +2,7 @@
 
 #include "base/attempt.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
 
 namespace kedge::tools {
 

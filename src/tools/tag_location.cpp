@@ -3,13 +3,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <span>
 
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "fs/small_file.hpp"
 #include "persist/tag_directory.hpp"
 #include "store/file_name.hpp"
 #include "tools/outcome.hpp"
@@ -40,9 +40,7 @@ struct Candidate {
 
 // `latest` holds the name of a tag directory beside it.
 std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const std::string& path) {
-  const auto file = file_system.open(path, fs::Access::read);
-  std::string text(std::min<std::uint64_t>(file->status().size_bytes, 256), '\0');
-  file->read(0, std::as_writable_bytes(std::span(text)));
+  std::string text = fs::read_text(file_system, path, 256);
   text.resize(std::min(text.find('\n'), text.size()));
   return persist::parse_directory_name(text) ? std::optional(text) : std::nullopt;
 }

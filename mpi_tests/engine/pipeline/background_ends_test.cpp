@@ -21,7 +21,8 @@
 #include "harness/real_run.hpp"
 #include "harness/several_starts.hpp"
 #include "kedge/transport.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::faults::background_ends_test {
 namespace {
@@ -129,9 +130,9 @@ TEST_F(BackgroundEnds, ByALaterStart) {
     engine.wait("x", Level::persistent);
     (void)engine.need_checkpoint();
     if (scope.rank == 0) {
-      persist::RunRecords later(job.disk.view(0), "/prefix", "test");
-      (void)later.take_incarnation();
-      later.begin_incarnation({});
+      persist::RunStart later({job.disk.view(0), "/prefix", "test"});
+      (void)later.take();
+      later.begin({});
     }
     (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "y", 2);

@@ -16,7 +16,8 @@
 #include "harness/watched_communicator.hpp"
 #include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_retention.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::faults::overtaken_test {
 namespace {
@@ -42,9 +43,9 @@ class Overtaken : public FlushFixture {
     std::uint64_t left = 0;  // rank 0's: before the later start begins; 0: it does not
     const auto count_down = [&](Deadline) {
       if (left == 0 || --left != 0) return;
-      persist::RunRecords later(one.disk.view(0), "/prefix", "test");
-      (void)later.take_incarnation();
-      later.begin_incarnation({});
+      persist::RunStart later({one.disk.view(0), "/prefix", "test"});
+      (void)later.take();
+      later.begin({});
       ended.overtaken = true;
     };
     one.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
@@ -96,18 +97,18 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   job.options.run = "overtaken";
   reopen(job, latest, Newer::keep, {{"x", 1}, {"y", 2}});
   const auto entries = list(job).entries;
-  persist::RunRecords old_records(file_system, "/prefix", "overtaken");
-  (void)old_records.take_incarnation();
-  old_records.begin_incarnation({});
-  persist::PosixPrefixStorage old_prefix(file_system, "/prefix", {}, &old_records);
+  persist::RunStart old_start({file_system, "/prefix", "overtaken"});
+  (void)old_start.take();
+  old_start.begin({});
+  persist::PosixPrefixStorage old_prefix(file_system, "/prefix", {}, &old_start);
   persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
   entry.commit.tag = "z";
   ++entry.commit.generation;
   entry.directory = persist::directory_name(entry.commit);
   old_prefix.begin(entry, 1000, {});
-  persist::RunRecords new_records(file_system, "/prefix", "overtaken");
-  (void)new_records.take_incarnation();
-  new_records.begin_incarnation({});
+  persist::RunStart new_start({file_system, "/prefix", "overtaken"});
+  (void)new_start.take();
+  new_start.begin({});
 
   const auto before = job.disk.snapshot();
   const auto expect_busy = [&](const char* what, auto&& step) {
@@ -122,12 +123,14 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   expect_busy("remove", [&] { old_prefix.remove(entries.back()); });
   expect_busy("sweep", [&] { (void)old_prefix.sweep(entry.commit.run_id); });
   persist::PrefixCommitList history;
-  const persist::Retained retained =
-      persist::retract_old_commits(old_prefix, old_records, history, {entry.commit.run_id, 1, {}, {}});
+  const persist::Retained retained = persist::retract_old_commits(old_prefix, persist::PrefixMarkers(old_start),
+                                                                  history, {entry.commit.run_id, 1, {}, {}});
   ASSERT_TRUE(retained.failure);
   EXPECT_EQ(retained.failure->code, ErrorCode::busy);
   EXPECT_TRUE(retained.removed.empty());
-  const auto pin = [&](bool pinned) { set_pinned(old_prefix, old_records, entry.commit.run_id, "y", pinned); };
+  const auto pin = [&](bool pinned) {
+    set_pinned(old_prefix, persist::PrefixMarkers(old_start), entry.commit.run_id, "y", pinned);
+  };
   expect_busy("pin", [&] { pin(true); });
   expect_busy("unpin", [&] { pin(false); });
   EXPECT_EQ(list(job).entries, entries);
@@ -143,9 +146,9 @@ TEST_F(Overtaken, AnEngineIsDead) {
     commit_step(engine, scope.rank, "x", 1);
     (void)engine.need_checkpoint();
     if (scope.rank == 0) {
-      persist::RunRecords later(job.disk.view(0), "/prefix", "overtaken");
-      (void)later.take_incarnation();
-      later.begin_incarnation({});
+      persist::RunStart later({job.disk.view(0), "/prefix", "overtaken"});
+      (void)later.take();
+      later.begin({});
     }
     (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "y", 2);

@@ -14,7 +14,7 @@
 #include "format/on_disk.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
 
 namespace kedge::faults::prefix_attack_test {
 namespace {

@@ -21,7 +21,9 @@
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "persist/posix_prefix_storage.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
+#include "persist/unfinished_tags.hpp"
 
 namespace kedge::faults::prefix_reach_test {
 namespace {
@@ -239,10 +241,10 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
   const auto file_system = job.disk.view(0);
-  persist::RunRecords records(file_system, "/prefix", job.options.run);
-  (void)records.take_incarnation();
-  records.begin_incarnation({});
-  persist::PosixPrefixStorage prefix(file_system, "/prefix", job.options.persistent, &records);
+  persist::RunStart start({file_system, "/prefix", job.options.run});
+  (void)start.take();
+  start.begin({});
+  persist::PosixPrefixStorage prefix(file_system, "/prefix", job.options.persistent, &start);
   persist::TagEntry entry = list(job).entries.front();
   const auto before = job.disk.snapshot();
   fs::FileStatus status = before.at(directory_of(job, "a")).status;
@@ -273,15 +275,15 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedManifestFirst) {
   const auto file_system = job.disk.view(0);
   const auto entry = list(job).entries.front();
   const std::string directory = "/prefix/" + entry.directory;
-  persist::RunRecords old_records(file_system, "/prefix", job.options.run);
-  (void)old_records.take_incarnation();
-  old_records.begin_incarnation({});
-  old_records.mark_unfinished(entry.directory);
+  persist::RunStart old_start({file_system, "/prefix", job.options.run});
+  (void)old_start.take();
+  old_start.begin({});
+  persist::UnfinishedTags(old_start).mark(entry.directory);
   file_system->rename(directory + "/checkpoint.h5", directory + "/checkpoint.h5.new");  // about to be renamed back
-  persist::RunRecords new_records(file_system, "/prefix", job.options.run);
-  (void)new_records.take_incarnation();
-  new_records.begin_incarnation({});
-  persist::PosixPrefixStorage prefix(file_system, "/prefix", job.options.persistent, &new_records);
+  persist::RunStart new_start({file_system, "/prefix", job.options.run});
+  (void)new_start.take();
+  new_start.begin({});
+  persist::PosixPrefixStorage prefix(file_system, "/prefix", job.options.persistent, &new_start);
   const auto before = job.disk.snapshot();
   for (std::uint64_t n = 1; n < 20; ++n) {
     job.disk.restore(before);

@@ -13,7 +13,8 @@
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::faults::locks_test {
 namespace {
@@ -183,21 +184,21 @@ TEST(Locks, AFinalizedEngineHoldsNothingThoughItLives) {
 TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
   SimulatedJob job(2);
   job.disk.make_directories("/prefix", 0755);
-  persist::RunRecords first(job.disk.view(0), "/prefix", "test");
-  EXPECT_EQ(first.take_incarnation(), 1U);
-  first.begin_incarnation({});
+  persist::RunStart first({job.disk.view(0), "/prefix", "test"});
+  EXPECT_EQ(first.take(), 1U);
+  first.begin({});
   {
-    persist::RunRecords second(job.disk.view(1), "/prefix", "test");
-    EXPECT_EQ(second.take_incarnation(), 2U);
-    EXPECT_TRUE(first.is_newest_incarnation());
+    persist::RunStart second({job.disk.view(1), "/prefix", "test"});
+    EXPECT_EQ(second.take(), 2U);
+    EXPECT_TRUE(first.is_newest());
   }
-  persist::RunRecords third(job.disk.view(1), "/prefix", "test");
-  EXPECT_EQ(third.take_incarnation(), 3U);
-  third.begin_incarnation({});
-  EXPECT_FALSE(first.is_newest_incarnation());
-  EXPECT_TRUE(third.is_newest_incarnation());
-  third.withdraw_incarnation();
-  EXPECT_TRUE(first.is_newest_incarnation());
+  persist::RunStart third({job.disk.view(1), "/prefix", "test"});
+  EXPECT_EQ(third.take(), 3U);
+  third.begin({});
+  EXPECT_FALSE(first.is_newest());
+  EXPECT_TRUE(third.is_newest());
+  third.withdraw();
+  EXPECT_TRUE(first.is_newest());
 }
 
 TEST(Locks, AStartThatWaitsGetsTheStoreWhenTheFirstEndsAndSeesItsNewestCommit) {

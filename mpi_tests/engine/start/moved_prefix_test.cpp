@@ -11,7 +11,7 @@
 #include "fs/system_error.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
 
 namespace kedge::faults::moved_prefix_test {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
 
 namespace kedge::faults::new_stores_test {
 namespace {

@@ -278,19 +278,19 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
   testing::InProcessWorld world(1);
   const auto outcomes = world.run([&](int rank) {
     const auto file_system = disk.view(rank);
-    persist::RunRecords records(file_system, "/prefix", "test");
-    const commits::RunIdentity run{"test", {}, records.take_incarnation()};
+    persist::RunStart start({file_system, "/prefix", "test"});
+    const commits::RunIdentity run{"test", {}, start.take()};
     bool is_overtaken = false;
     testing::WatchedCommunicator communicator(world.communicator(rank), [&](Deadline) {
       if (std::exchange(is_overtaken, true)) return;  // once, when the record is written and nobody has read it
-      persist::RunRecords later(file_system, "/prefix", "test");
-      (void)later.take_incarnation();
-      later.begin_incarnation({});
+      persist::RunStart later({file_system, "/prefix", "test"});
+      (void)later.take();
+      later.begin({});
       later.remove_nonces();
     });
     communicator.connect(Deadline::never());
     (void)engine::require_shared_prefix(comm::Group(communicator, std::chrono::hours(1)),
-                                        {*file_system, "/prefix", run, ""}, comm::Topology{{0}, {0}, 0, {}}, &records);
+                                        {*file_system, "/prefix", run, ""}, comm::Topology{{0}, {0}, 0, {}}, &start);
   });
   const auto failure = expect_all_threw(outcomes, ErrorCode::busy);
   EXPECT_TRUE(says(failure.message, {"has taken over"})) << failure.message;

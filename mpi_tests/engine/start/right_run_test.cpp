@@ -7,7 +7,8 @@
 #include "harness/engine_checks.hpp"
 #include "harness/named_communicator.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::faults::right_run_test {
 namespace {
@@ -310,9 +311,9 @@ TEST_F(RightRun, AFirstCommitOfAStartThatWasOvertakenIsBusyOnAllRanks) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     if (scope.rank == 0) {
-      persist::RunRecords later(job.disk.view(0), "/case/checkpoints", "main");
-      (void)later.take_incarnation();
-      later.begin_incarnation({});
+      persist::RunStart later({job.disk.view(0), "/case/checkpoints", "main"});
+      (void)later.take();
+      later.begin({});
     }
     scope.communicator.barrier(Deadline::never());
     met.put(scope.rank, failure_of([&] { commit_step(engine, scope.rank, "a", 1); }));

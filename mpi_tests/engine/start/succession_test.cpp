@@ -8,7 +8,8 @@
 #include "harness/forwarding_file_system.hpp"
 #include "harness/named_communicator.hpp"
 #include "harness/several_starts.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::faults::succession_test {
 namespace {
@@ -111,12 +112,12 @@ TEST_F(Succession, APartThatRunsIsSeenByTheOthers) {
   for (const auto& outcome : job.start([&](RankScope& scope) {
          Engine engine = scope.make_engine();
          once(engine, scope.rank, [&] {
-           persist::RunRecords records(job.disk.view(0), "/prefix", "test");
-           (void)records.take_incarnation({"OMPI_MCA_orte_precondition_transports k", 2, 4, 2, "", "", {}});
-           const auto before = records.previous_start();
+           persist::RunStart start({job.disk.view(0), "/prefix", "test"});
+           (void)start.take({"OMPI_MCA_orte_precondition_transports k", 2, 4, 2, "", "", {}});
+           const auto before = start.previous();
            ASSERT_TRUE(before);
            EXPECT_EQ(before->launch_info.first, 0);
-           records.withdraw_incarnation();
+           start.withdraw();
          });
          engine.finalize();
        })) {
@@ -189,13 +190,13 @@ TEST_F(Succession, AnotherTaskOfAnArrayIsRefused) {
 TEST_F(Succession, AStartThatWasRefusedIsNobodysPredecessor) {
   enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/1@1");
   run_until_thrown_out("a", 1);
-  persist::RunRecords second(job.disk.view(0), "/prefix", "test");
-  (void)second.take_incarnation({"second", -1, -1, 2, "2", "", {}});
-  persist::RunRecords third(job.disk.view(0), "/prefix", "test");
-  (void)third.take_incarnation({"third", -1, -1, 2, "3", "", {}});
-  second.withdraw_incarnation();
-  EXPECT_EQ(third.previous_start()->incarnation, 1U);
-  third.withdraw_incarnation();
+  persist::RunStart second({job.disk.view(0), "/prefix", "test"});
+  (void)second.take({"second", -1, -1, 2, "2", "", {}});
+  persist::RunStart third({job.disk.view(0), "/prefix", "test"});
+  (void)third.take({"third", -1, -1, 2, "3", "", {}});
+  second.withdraw();
+  EXPECT_EQ(third.previous()->incarnation, 1U);
+  third.withdraw();
   enter({{"SLURM_ARRAY_TASK_ID", "2"}}, "vm/2@1");
   expect_refused({"task 1 of a job array", "task 2"});
   enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/3@1");
@@ -206,12 +207,12 @@ TEST_F(Succession, APartThatWasRefusedIsNobodysPredecessor) {
   enter(mpirun("k", 0));
   run_until_thrown_out("a", 1);
   const std::string launch = "OMPI_MCA_orte_precondition_transports k";
-  persist::RunRecords second(job.disk.view(0), "/prefix", "test");
-  (void)second.take_incarnation({launch, 2, 4, 2, "", "", {}});
-  persist::RunRecords third(job.disk.view(0), "/prefix", "test");
-  (void)third.take_incarnation({launch, 3, 4, 2, "", "", {}});
-  second.withdraw_incarnation();
-  third.withdraw_incarnation();
+  persist::RunStart second({job.disk.view(0), "/prefix", "test"});
+  (void)second.take({launch, 2, 4, 2, "", "", {}});
+  persist::RunStart third({job.disk.view(0), "/prefix", "test"});
+  (void)third.take({launch, 3, 4, 2, "", "", {}});
+  second.withdraw();
+  third.withdraw();
   EXPECT_EQ(reopen(job).step, 1);
 }
 
@@ -257,8 +258,8 @@ TEST_F(Succession, AStartByHandLeavesTheRunToItsTask) {
 TEST_F(Succession, AStartThatWasKilledOnItsWayIsNobodysPredecessor) {
   enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/1@1");
   run_until_thrown_out("a", 1);
-  persist::RunRecords killed(job.disk.view(0), "/prefix", "test");
-  (void)killed.take_incarnation({"killed", -1, -1, 2, "2", "", {}});
+  persist::RunStart killed({job.disk.view(0), "/prefix", "test"});
+  (void)killed.take({"killed", -1, -1, 2, "2", "", {}});
   enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/3@1");
   EXPECT_EQ(reopen(job).step, 1);
 }
@@ -319,10 +320,10 @@ TEST_F(Succession, AStartThatOnlyFlushesIsNobodysPredecessor) {
   enter(mpirun("k", 0));
   run_to_the_end("a", 1);
   {
-    persist::RunRecords drain(job.disk.view(0), "/prefix", "test");
-    (void)drain.take_incarnation({"drain", 0, 1, 2, "", "", {}});
+    persist::RunStart drain({job.disk.view(0), "/prefix", "test"});
+    (void)drain.take({"drain", 0, 1, 2, "", "", {}});
     drain.mark_drain();
-    drain.begin_incarnation({});
+    drain.begin({});
   }
   enter(mpirun("k", 2));
   expect_refused({"process 0 of the launch"});

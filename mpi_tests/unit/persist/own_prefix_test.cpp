@@ -11,6 +11,7 @@
 #include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/tag_catalog.hpp"
+#include "persist/unfinished_tags.hpp"
 #include "unit/persist/prefix_start.hpp"
 #include "unit/persist/support.hpp"
 
@@ -42,7 +43,7 @@ class OwnPrefix : public Faulty {
     return std::make_unique<PrefixStart>(system, options);
   }
   [[nodiscard]] std::vector<persist::TagEntry> catalog(const PrefixStart& start) const {
-    return persist::TagCatalog(*system, start.records.directory()).read();
+    return persist::TagCatalog(*system, start.start.directory().path()).read();
   }
   static std::string path_of(const SampleCommit& commit, const std::string& name = {}) {
     return "/prefix/" + commit.entry.directory + (name.empty() ? "" : "/" + name);
@@ -90,7 +91,7 @@ TEST_F(OwnPrefix, APublishLeavesACatalogLatestAndNoWorkWhateverAnEarlierOneLeft)
   EXPECT_TRUE(is_whole(commit));
   EXPECT_THAT(catalog(*mine), ElementsAre(commit.entry));
   EXPECT_EQ(text_of("/prefix/latest"), commit.entry.directory + "\n");
-  EXPECT_THAT(mine->records.unfinished(), IsEmpty());
+  EXPECT_THAT(persist::UnfinishedTags(mine->start).list(), IsEmpty());
 }
 
 TEST_F(OwnPrefix, R32_WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
@@ -171,12 +172,14 @@ TEST_F(OwnPrefix, ACommitThatTheCatalogIsWrongAboutPushesOutNoOlderOne) {
   for (const SampleCommit& commit : {older, newer}) publish(*mine->prefix_storage, commit);
   persist::TagEntry wrong = newer.entry;
   wrong.commit.id.bytes[15] ^= 1;  // not in the directory's name
-  persist::TagCatalog(*system, mine->records.directory()).add(wrong);
+  persist::TagCatalog(*system, mine->start.directory().path()).add(wrong);
   ASSERT_THAT(mine->prefix_storage->list().entries, ElementsAre(wrong, older.entry));
   const persist::PrefixRetention retention{older.entry.commit.run_id, 1, {}, {}};
   persist::PrefixCommitList history;
-  EXPECT_THAT(persist::retract_old_commits(*mine->prefix_storage, mine->records, history, retention).removed,
-              IsEmpty());
+  EXPECT_THAT(
+      persist::retract_old_commits(*mine->prefix_storage, persist::PrefixMarkers(mine->start), history, retention)
+          .removed,
+      IsEmpty());
   EXPECT_TRUE(is_whole(older));
 }
 
@@ -194,7 +197,7 @@ TEST_F(OwnPrefix, RoomIsNeededForTheManifestAndForEveryFile) {
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::no_space);
     EXPECT_FALSE(exists(path_of(commit)));
-    EXPECT_THAT(mine->records.unfinished(), IsEmpty());
+    EXPECT_THAT(persist::UnfinishedTags(mine->start).list(), IsEmpty());
   }
 }
 
@@ -220,7 +223,7 @@ TEST_F(OwnPrefix, ARemovalOrDiscardLeavesNothingOfKedgesAndAllThatIsNot) {
       EXPECT_FALSE(exists(path_of(crowded, name))) << name;
     }
     EXPECT_THAT(catalog(*mine), IsEmpty());
-    EXPECT_THAT(mine->records.unfinished(), IsEmpty());
+    EXPECT_THAT(persist::UnfinishedTags(mine->start).list(), IsEmpty());
     disk.remove_all(path_of(crowded));
   }
 }
@@ -268,8 +271,8 @@ TEST_F(OwnPrefix, ASweepSparesWhatIsPublishedAndWhatIsNoTagDirectory) {
   {
     const auto before = start();
     publish(*before->prefix_storage, commit);
-    before->records.mark_unfinished(commit.entry.directory);  // it died before it could forget it
-    before->records.mark_unfinished("results");
+    persist::UnfinishedTags(before->start).mark(commit.entry.directory);  // it died before it could forget it
+    persist::UnfinishedTags(before->start).mark("results");
     bring(*before->prefix_storage, lost);
   }
   disk.make_directories("/prefix/results/data/0", 0755);
@@ -280,7 +283,7 @@ TEST_F(OwnPrefix, ASweepSparesWhatIsPublishedAndWhatIsNoTagDirectory) {
   EXPECT_TRUE(is_whole(commit));
   EXPECT_TRUE(exists("/prefix/results/data/0/rank-0.h5"));
   EXPECT_FALSE(exists(path_of(lost)));
-  EXPECT_THAT(mine->records.unfinished(), ElementsAre("results"));
+  EXPECT_THAT(persist::UnfinishedTags(mine->start).list(), ElementsAre("results"));
   EXPECT_THAT(catalog(*mine), ElementsAre(commit.entry)) << "the cache is completed";
 }
 
@@ -305,7 +308,7 @@ TEST_F(OwnPrefix, ASweepSaysWhatItCouldNotRemoveAndTheNextOneTriesAgain) {
     disk.fail(0, disk.operations(0) + n, EIO);
     const std::vector<std::string> left = mine->prefix_storage->sweep(commit.entry.commit.run_id);
     disk.heal(0);
-    EXPECT_EQ(left.empty(), mine->records.unfinished().empty()) << "operation " << n;
+    EXPECT_EQ(left.empty(), persist::UnfinishedTags(mine->start).list().empty()) << "operation " << n;
     told += left.empty() ? 0 : 1;
     EXPECT_THAT(mine->prefix_storage->sweep(commit.entry.commit.run_id), IsEmpty());
     EXPECT_FALSE(exists(path_of(commit))) << "operation " << n;

@@ -17,7 +17,8 @@ namespace kedge::faults::posix_tier_test {
 namespace {
 
 using persist::PosixPrefixStorage;
-using persist::RunRecords;
+using persist::PrefixMarkers;
+using persist::RunStart;
 using persist::testing::PrefixStart;
 using persist::testing::sample_commit;
 using persist::testing::SampleCommit;
@@ -27,7 +28,7 @@ class PosixPlace final : public TierPlace {
   PosixPlace() : other_(disk_.view(1), make_prefix(), {}) { start_again(); }
 
   persist::PrefixStorage& prefix_storage() override { return *starts_.back()->prefix_storage; }
-  RunRecords& records() override { return starts_.back()->records; }
+  PrefixMarkers markers() override { return PrefixMarkers(starts_.back()->start); }
   persist::PrefixStorage& other_rank() override { return other_; }
   void start_again() override { starts_.push_back(std::make_unique<PrefixStart>(disk_.view(0))); }
   persist::PrefixStorage& overtaken() override { return *starts_.at(starts_.size() - 2)->prefix_storage; }
@@ -129,8 +130,8 @@ TEST_F(PosixTierTest, APrefixWithoutRoomIsNoSpaceBeforeAnythingIsWritten) {
   small.capacity_bytes = 1000;
   disk.make_directories("/prefix", 0755);
   disk.set_volume("/prefix", small);
-  RunRecords records(system, "/prefix", "heat");
-  PosixPrefixStorage prefix_storage(system, "/prefix", {}, &records);
+  const RunStart start({system, "/prefix", "heat"});
+  PosixPrefixStorage prefix_storage(system, "/prefix", {}, &start);
   SampleCommit commit = sample_commit(1);
   const auto before = disk.snapshot().size();
   const auto failure = failure_of([&] { prefix_storage.begin(commit.entry, 10, {}); });

@@ -4,19 +4,20 @@
 #include <memory>
 
 #include "persist/posix_prefix_storage.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::persist::testing {
 
 struct PrefixStart {
   explicit PrefixStart(const std::shared_ptr<fs::FileSystem>& file_system, const Options::Persistent& options = {})
-      : records(file_system, "/prefix", "heat") {
-    (void)records.take_incarnation();
-    records.begin_incarnation({});
-    prefix_storage = std::make_unique<PosixPrefixStorage>(file_system, "/prefix", options, &records);
+      : start({file_system, "/prefix", "heat"}) {
+    (void)start.take();
+    start.begin({});
+    prefix_storage = std::make_unique<PosixPrefixStorage>(file_system, "/prefix", options, &start);
   }
 
-  RunRecords records;
+  RunStart start;
   std::unique_ptr<PosixPrefixStorage> prefix_storage;
 };
 

@@ -221,11 +221,11 @@ TEST_P(TierContract, RetentionKeepsTheNewestOfUseAndWhatIsPinnedOrSpared) {
   for (std::uint64_t generation = 1; generation <= 7; ++generation) publish(*place, sample_commit(generation));
   const auto commit_of = [](std::uint64_t generation) { return sample_commit(generation).entry.commit; };
   place->prefix_storage().set_pinned(sample_commit(1).entry, true);
-  place->records().discard(commit_of(7).id);
+  place->markers().discard(commit_of(7).id);
   const persist::PrefixRetention retention{commit_of(1).run_id, 2, {commit_of(3).id}, {commit_of(6).id}};
   persist::PrefixCommitList history;
   const persist::Retained retained =
-      persist::retract_old_commits(place->prefix_storage(), place->records(), history, retention);
+      persist::retract_old_commits(place->prefix_storage(), place->markers(), history, retention);
   EXPECT_FALSE(retained.failure);
   std::vector<std::uint64_t> generations;
   for (const auto& entry : place->other_rank().list().entries) generations.push_back(entry.commit.generation);
@@ -240,7 +240,7 @@ TEST_P(TierContract, RetentionOfAllRemovesNothing) {
   publish(*place, commit);
   const persist::PrefixRetention retention{commit.entry.commit.run_id, 0, {}, {}};
   persist::PrefixCommitList history;
-  EXPECT_THAT(persist::retract_old_commits(place->prefix_storage(), place->records(), history, retention).removed,
+  EXPECT_THAT(persist::retract_old_commits(place->prefix_storage(), place->markers(), history, retention).removed,
               IsEmpty());
   EXPECT_TRUE(is_whole(place->other_rank(), commit));
 }
@@ -255,7 +255,7 @@ TEST_P(TierContract, RetentionTriesWhatFailedAfterTheOthers) {
     const persist::PrefixRetention retention{sample_commit(1).entry.commit.run_id, 1, {id_of(4)}, {}};
     persist::PrefixCommitList history;
     const auto one_more = [&] {
-      return persist::retract_old_commits(place->prefix_storage(), place->records(), history, retention,
+      return persist::retract_old_commits(place->prefix_storage(), place->markers(), history, retention,
                                           [begun = 0]() mutable { return begun++ > 0; });
     };
     place->fail(n);
@@ -279,7 +279,7 @@ TEST_P(TierContract, RetentionThatFailsSaysWhatIsGone) {
     place->fail(n);
     const CommitHead newest = sample_commit(3).entry.commit;
     persist::PrefixCommitList history;
-    const persist::Retained retained = persist::retract_old_commits(place->prefix_storage(), place->records(), history,
+    const persist::Retained retained = persist::retract_old_commits(place->prefix_storage(), place->markers(), history,
                                                                     {newest.run_id, 1, {newest.id}, {}});
     place->heal();
     for (std::uint64_t generation = 1; generation <= 2; ++generation) {

@@ -8,8 +8,8 @@
 #include <functional>
 #include <memory>
 
+#include "persist/prefix_markers.hpp"
 #include "persist/prefix_storage.hpp"
-#include "persist/run_records.hpp"
 
 namespace kedge::faults {
 
@@ -23,7 +23,7 @@ class TierPlace {
 
   /// Rank 0's in the newest start.
   [[nodiscard]] virtual persist::PrefixStorage& prefix_storage() = 0;
-  [[nodiscard]] virtual persist::RunRecords& records() = 0;
+  [[nodiscard]] virtual persist::PrefixMarkers markers() = 0;
   /// What another rank sees; it can look and put.
   [[nodiscard]] virtual persist::PrefixStorage& other_rank() = 0;
   /// Another start of the run begins; tier() is then that one's. What the one before has is overtaken.

@@ -126,7 +126,6 @@ struct RankOfJob {
   FakeTier& prefix_storage;
   commits::Ledger& ledger;
   store::NodeStore& store;
-  persist::RunRecords* records;
   Storage storage;
   commits::RunIdentity run;
   Log log;
@@ -166,8 +165,10 @@ class RecoveryTest : public testing::Test {
     return *std::ranges::find_if(tiers[0].published,
                                  [&](const FakeTier::Published& one) { return one.entry.directory == name; });
   }
-  void discard(const CommitHead& head) { records()->discard(head.id); }
-  [[nodiscard]] bool is_discarded(const CommitHead& head) { return records()->is_discarded(head.id); }
+  void discard(const CommitHead& head) { persist::PrefixMarkers(start()).discard(head.id); }
+  [[nodiscard]] bool is_discarded(const CommitHead& head) {
+    return persist::PrefixMarkers(start()).is_discarded(head.id);
+  }
 
   /// Every rank runs the body; the outcomes.
   std::vector<testing::RankOutcome> run_ranks(const std::function<void(RankOfJob&)>& body) {
@@ -176,15 +177,23 @@ class RecoveryTest : public testing::Test {
       const int rank = communicator.rank();
       const auto me = static_cast<std::size_t>(rank);
       const auto store = open_store(rank);
-      const auto record = rank == 0 ? records() : nullptr;
+      std::optional<persist::RunStart> mine;
+      if (rank == 0) mine.emplace(start());
+      std::optional<persist::PrefixMarkers> markers;
+      if (mine) markers.emplace(*mine);
       if (on_records_opened && rank == 0) on_records_opened();
       Options::Log options;
       options.sink = [this](LogLevel, std::string_view line) {
         const std::lock_guard guard(mutex_);
         lines_.emplace_back(line);
       };
-      RankOfJob scope{comm::Group(communicator, std::chrono::seconds(60)), tiers[me], ledgers[me], *store, record.get(),
-                      Storage{*store, tiers[me], trust, record.get()},     run,       Log(options)};
+      RankOfJob scope{comm::Group(communicator, std::chrono::seconds(60)),
+                      tiers[me],
+                      ledgers[me],
+                      *store,
+                      Storage{*store, tiers[me], trust, markers ? &*markers : nullptr},
+                      run,
+                      Log(options)};
       body(scope);
     });
   }
@@ -214,9 +223,7 @@ class RecoveryTest : public testing::Test {
     return std::make_unique<store::NodeStore>(disk.view(rank), Options::Store{}, store::Location{directory, true},
                                               LogicalRank{static_cast<std::uint32_t>(rank)});
   }
-  [[nodiscard]] std::unique_ptr<persist::RunRecords> records() {
-    return std::make_unique<persist::RunRecords>(disk.view(0), "/prefix", run.name);
-  }
+  [[nodiscard]] persist::RunStart start() { return persist::RunStart({disk.view(0), "/prefix", run.name}); }
   /// Made elsewhere: a store would take the file of what it does not need.
   void put_on(int rank, const CommitHead& head) {
     const LogicalRank logical_rank{static_cast<std::uint32_t>(rank)};

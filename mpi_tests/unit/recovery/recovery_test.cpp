@@ -6,7 +6,6 @@
 
 #include "comm/channels.hpp"
 #include "harness/forwarding_communicator.hpp"
-#include "recovery/relocate.hpp"
 #include "unit/recovery/fixture.hpp"
 
 namespace kedge::recovery::recovery_test {

@@ -1,6 +1,6 @@
 // Files that move between processes: what arrives damaged is refused, and what arrives whole is not read again to find
 // that out.
-#include "recovery/relocate.hpp"
+#include "recovery/execute_orders.hpp"
 
 #include <gtest/gtest.h>
 

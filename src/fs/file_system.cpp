@@ -1,7 +1,8 @@
+#include "fs/file_system.hpp"
+
 #include <vector>
 
 #include "checksum/copy_with_checksum.hpp"
-#include "fs/file_system.hpp"
 #include "fs/pieces.hpp"
 
 namespace kedge::fs {
@@ -18,6 +19,13 @@ std::uint32_t ByteAccess::write_xor(std::uint64_t offset, std::span<const std::s
     write(offset + at, piece);
   });
   return crc;
+}
+
+// For a file system that has no way of its own.
+void FileSystem::append(const std::string& path, std::span<const std::byte> bytes, std::uint32_t mode) {
+  std::unique_ptr<File> file = create(path, mode);
+  if (!file) file = open(path, Access::read_write);
+  file->write_with_crc(file->status().size_bytes, bytes, 0);
 }
 
 }  // namespace kedge::fs

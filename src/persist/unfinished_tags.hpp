@@ -1,0 +1,29 @@
+// Which tag directories a start makes or removes at the moment: whatever of them is no commit when the start has ended
+// is nobody's.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "persist/run_start.hpp"
+
+namespace kedge::persist {
+
+/// Used by one rank. All calls are local and throw Error{io | no_space} when the prefix cannot be used.
+class UnfinishedTags {
+ public:
+  /// `start` must outlive this.
+  explicit UnfinishedTags(const RunStart& start) : start_(start) {}
+
+  /// On stable storage when it returns. Throws Error{busy} if a later start has begun.
+  void mark(std::string_view directory) const;
+  void unmark(std::string_view directory) const;
+  /// Those that this start or one before left. Throws Error{busy} if a later start has begun.
+  [[nodiscard]] std::vector<std::string> list() const;
+
+ private:
+  const RunStart& start_;
+};
+
+}  // namespace kedge::persist
