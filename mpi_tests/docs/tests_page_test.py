@@ -38,10 +38,10 @@ class Project(unittest.TestCase):
         tests = lister.read_tests(ROOT / "mpi_tests")
         self.assertGreater(len(tests), 300)
         for path in ("unit/base/options_test.cpp", "unit/persist/tier_contract.cpp", "python/states_test.py",
-                     "collective/outlives_mpi.cpp", "fortran/right_calls.f90", "interop/each_option.sh",
+                     "mpi/outlives_mpi.cpp", "mpi/fortran/right_calls.f90", "interop/each_option.sh",
                      "interop/consumer/check.sh", "interop/read_manifest.py", "engine/refused/refused.cpp"):
             self.assertIn(path, tests)
-        for path in ("harness/full_test.cpp", "fortran/launch.py", "python/place.py", "interop/golden.cpp"):
+        for path in ("harness/full_test.cpp", "mpi/fortran/launch.py", "python/place.py", "interop/golden.cpp"):
             self.assertNotIn(path, tests)
 
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/shared_directory.hpp"
+#include "mpi/shared_directory.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 

@@ -8,7 +8,7 @@ import pathlib
 import re
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 FORTRAN = ROOT / "src/bindings/fortran"
 # The first takes a communicator of C; callbacks have C's types: kedge_get_level tells what became of a commit.
 NOT_CALLED = {"kedge_engine_new", "kedge_on_complete"}

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/shared_directory.hpp"
+#include "mpi/shared_directory.hpp"
 #include "kedge/kedge.h"
 #include "kedge/kedge_mpi.h"
 
