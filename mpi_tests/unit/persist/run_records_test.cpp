@@ -104,7 +104,7 @@ const std::vector<Write>& writes() {
   return all;
 }
 
-TEST_F(RunRecordsTest, R19_WhatWasWrittenOutlivesAPowerLossRightAfterTheCall) {
+TEST_F(RunRecordsTest, WhatWasWrittenOutlivesAPowerLossRightAfterTheCall) {
   for (const Write& one : writes()) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
       make_prefix();
@@ -118,7 +118,7 @@ TEST_F(RunRecordsTest, R19_WhatWasWrittenOutlivesAPowerLossRightAfterTheCall) {
 }
 
 /// What an earlier try left may not be on stable storage yet.
-TEST_F(RunRecordsTest, R19_WhatASecondTryWroteOutlivesAPowerLossToo) {
+TEST_F(RunRecordsTest, WhatASecondTryWroteOutlivesAPowerLossToo) {
   for (std::uint64_t n = 1; n <= 4; ++n) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
       make_prefix();
@@ -133,7 +133,7 @@ TEST_F(RunRecordsTest, R19_WhatASecondTryWroteOutlivesAPowerLossToo) {
   }
 }
 
-TEST_F(RunRecordsTest, R19_CommitsThatWereForgottenStayForgotten) {
+TEST_F(RunRecordsTest, CommitsThatWereForgottenStayForgotten) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     RunRecords mine = begun();
     mine.mark_first_commit(id_of(1));
