@@ -306,7 +306,7 @@ TEST(CApi, ALoadOfTheWrongTypeIsToldByCloseOnAllRanks) {
   EXPECT_THAT(texts, testing::Each(texts[0]));
 }
 
-TEST(CApi, R33_AFullStoreIsToldWithItsRankAndTheRunGoesOn) {
+TEST(CApi, AFullStoreIsToldWithItsRankAndTheRunGoesOn) {
   SimulatedJob job(2);
   run_in_c(job, [](int rank, kedge_engine* engine) {
     EXPECT_EQ(commit_value_in_c(engine, "a", 5), KEDGE_OK);

@@ -78,11 +78,11 @@ class CrashPoints : public testing::TestWithParam<std::uint32_t> {
   }
 };
 
-TEST_P(CrashPoints, R19_R32_OneRankDiesAtEveryOperation) { at_every_operation(false); }
-TEST_P(CrashPoints, R19_R32_AllRanksDieAtEveryOperation) { at_every_operation(true); }
+TEST_P(CrashPoints, OneRankDiesAtEveryOperation) { at_every_operation(false); }
+TEST_P(CrashPoints, AllRanksDieAtEveryOperation) { at_every_operation(true); }
 
 /// Whatever a death left is what the next start dies on.
-TEST_P(CrashPoints, R19_R32_DiesAgainAndAgain) {
+TEST_P(CrashPoints, ADeathInEachStartOneAfterTheOtherLosesNothing) {
   for (unsigned seed = 1; seed <= (full_test() ? 3000U : 60U); ++seed) {
     std::mt19937 random(seed);
     SimulatedJob job(kRanks, disk_options());

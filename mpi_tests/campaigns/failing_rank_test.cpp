@@ -149,12 +149,12 @@ class FailingRank : public testing::TestWithParam<Storage> {
   }
 };
 
-TEST_P(FailingRank, R35_AnIoErrorAtEveryOperation) { at_every_operation(EIO, false, 1); }
-TEST_P(FailingRank, R33_R35_AFullStoreAtEveryOperation) { at_every_operation(ENOSPC, false, 1); }
+TEST_P(FailingRank, AnIoErrorAtEveryOperation) { at_every_operation(EIO, false, 1); }
+TEST_P(FailingRank, AFullStoreAtEveryOperation) { at_every_operation(ENOSPC, false, 1); }
 /// The second error meets the clean-up after the first.
-TEST_P(FailingRank, R35_TwoIoErrorsInARowAtEveryOperation) { at_every_operation(EIO, false, 2); }
-TEST_P(FailingRank, R35_ADiskThatStaysBrokenFromEveryOperationOn) { at_every_operation(EIO, false, kLasting); }
-TEST_P(FailingRank, R35_AnIoErrorAtEveryLook) { at_every_operation(EIO, true, 1); }
+TEST_P(FailingRank, TwoIoErrorsInARowAtEveryOperation) { at_every_operation(EIO, false, 2); }
+TEST_P(FailingRank, ADiskThatStaysBrokenFromEveryOperationOn) { at_every_operation(EIO, false, kLasting); }
+TEST_P(FailingRank, AnIoErrorAtEveryLook) { at_every_operation(EIO, true, 1); }
 
 // Durable block storage has every operation of plain block storage, and the syncs.
 std::vector<Storage> storages() {
@@ -209,7 +209,7 @@ class FullStore : public testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(FullStore, R33_R35_TheVolumeIsFull) {
+TEST_P(FullStore, AFullVolumeIsNoSpaceOnAllRanks) {
   SimulatedJob job(kRanks, disk_options());
   Volume small;
   small.capacity_bytes = std::uint64_t{3} << 20U;
@@ -219,7 +219,7 @@ TEST_P(FullStore, R33_R35_TheVolumeIsFull) {
   check(job);
 }
 
-TEST_P(FullStore, R33_R35_TheQuotaIsReached) {
+TEST_P(FullStore, AReachedQuotaIsNoSpaceOnAllRanks) {
   SimulatedJob job(kRanks, disk_options());
   job.options.store.quota_bytes = std::uint64_t{3} << 20U;
   check(job);

@@ -57,7 +57,7 @@ class FetchFaults : public FlushFixture {
   FaultyDisk::Snapshot before;
 };
 
-TEST_F(FetchFaults, R32_EveryOperationIsACrashPoint) {
+TEST_F(FetchFaults, EveryOperationIsACrashPoint) {
   expect_undisturbed_run();
   for (const Point& point : points("fetch", job.operations, 4)) {
     job.disk.restore(before);
@@ -70,7 +70,7 @@ TEST_F(FetchFaults, R32_EveryOperationIsACrashPoint) {
   }
 }
 
-TEST_F(FetchFaults, R32_R46_NoMessageIsOneTooFew) {
+TEST_F(FetchFaults, NoMessageIsOneTooFew) {
   expect_undisturbed_run();
   const auto events = job.events;  // of the undisturbed start
   for (const testing::StopKind kind : {testing::StopKind::die, testing::StopKind::stop}) {
@@ -88,7 +88,7 @@ TEST_F(FetchFaults, R32_R46_NoMessageIsOneTooFew) {
 }
 
 /// In `open`: the same tag or the same failure on all ranks, and a next start finds all.
-TEST_F(FetchFaults, R32_R46_OneRanksStorageFailsOnce) {
+TEST_F(FetchFaults, OneRanksStorageFailsOnce) {
   std::uint64_t failed = 0;
   for (const bool read : {false, true}) {
     for (int rank = 0; rank < kRanks; ++rank) {

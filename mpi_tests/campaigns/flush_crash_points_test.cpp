@@ -63,7 +63,7 @@ class FlushCrashPoints : public FlushFixture, public testing::WithParamInterface
   }
 };
 
-TEST_P(FlushCrashPoints, R19_R32_EveryOperation) {
+TEST_P(FlushCrashPoints, ADeathAtEveryOperationLosesNoCommit) {
   Job job(GetParam());
   const auto empty = job.disk.snapshot();
   Ledger undisturbed;
@@ -86,7 +86,7 @@ TEST_P(FlushCrashPoints, R19_R32_EveryOperation) {
   }
 }
 
-TEST_P(FlushCrashPoints, R19_R32_PowerLoss) {
+TEST_P(FlushCrashPoints, APowerLossAtEveryOperationLosesNoCommit) {
   Job job(GetParam(), SimulatedJob::block_disk());  // the disk under the prefix forgets what was not synced
   const auto empty = job.disk.snapshot();
   Ledger undisturbed;
@@ -108,7 +108,7 @@ TEST_P(FlushCrashPoints, R19_R32_PowerLoss) {
 
 /// When wait or commit has said that it is persistent: each page, size and name that was not synced is lost or not, by
 /// seed.
-TEST_P(FlushCrashPoints, R32_PowerLossRightAfterTheCommit) {
+TEST_P(FlushCrashPoints, APowerLossRightAfterTheCommitLosesNoCommit) {
   Job job(GetParam(), SimulatedJob::block_disk());
   const auto empty = job.disk.snapshot();
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -125,7 +125,7 @@ TEST_P(FlushCrashPoints, R32_PowerLossRightAfterTheCommit) {
 }
 
 /// Whatever a death left is what the next start dies on; at the end the stores are lost.
-TEST_P(FlushCrashPoints, R32_DiesAgainAndAgain) {
+TEST_P(FlushCrashPoints, ADeathInEachStartOneAfterTheOtherLosesNoCommit) {
   for (std::uint64_t seed = 1; seed <= (full_test() ? 1000U : 25U); ++seed) {
     Job job(GetParam());
     Ledger ledger;

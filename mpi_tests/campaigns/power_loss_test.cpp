@@ -35,7 +35,7 @@ class PowerLoss : public testing::TestWithParam<Verify> {
   }
 };
 
-TEST_P(PowerLoss, R19_R31_WhatCommitReturnedIsOnStableStorage) {
+TEST_P(PowerLoss, WhatCommitReturnedIsOnStableStorage) {
   const std::uint64_t seeds = full_test() ? 40 : 3;
   std::uint64_t points = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -51,7 +51,7 @@ TEST_P(PowerLoss, R19_R31_WhatCommitReturnedIsOnStableStorage) {
 }
 
 /// Every rank has returned from the last commit and nothing was issued since: that is where a missing sync shows.
-TEST_P(PowerLoss, R19_PowerFailsRightAfterCommit) {
+TEST_P(PowerLoss, PowerFailsRightAfterCommit) {
   for (std::uint64_t seed = 1; seed <= (full_test() ? 500 : 50); ++seed) {
     for (const int count : {1, 2, 3}) {
       SimulatedJob job(kRanks, SimulatedJob::block_disk());
@@ -65,7 +65,7 @@ TEST_P(PowerLoss, R19_PowerFailsRightAfterCommit) {
 }
 
 /// What a dead start made and did not sync is not taken for durable by the next one.
-TEST_P(PowerLoss, R19_PowerFailsAfterAnEarlierDeath) {
+TEST_P(PowerLoss, PowerFailsAfterAnEarlierDeath) {
   const std::uint64_t seeds = full_test() ? 20 : 2;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     for (int rank = 0; rank < kRanks; ++rank) {

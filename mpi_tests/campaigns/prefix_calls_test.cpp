@@ -99,7 +99,7 @@ class PrefixCalls : public FlushFixture {
   FaultyDisk::Snapshot before;
 };
 
-TEST_F(PrefixCalls, R46_NoMessageIsOneTooFew) {
+TEST_F(PrefixCalls, NoMessageIsOneTooFew) {
   Saw saw;
   for (const auto& outcome : run(saw)) ASSERT_TRUE(outcome.returned());
   for (const auto& mine : saw) {
@@ -120,7 +120,7 @@ TEST_F(PrefixCalls, R46_NoMessageIsOneTooFew) {
   }
 }
 
-TEST_F(PrefixCalls, R32_EveryOperationIsACrashPoint) {
+TEST_F(PrefixCalls, EveryOperationIsACrashPoint) {
   Saw saw;
   for (const auto& outcome : run(saw)) ASSERT_TRUE(outcome.returned());
   for (const Point& point : points("calls", job.operations, 4)) {
@@ -134,7 +134,7 @@ TEST_F(PrefixCalls, R32_EveryOperationIsACrashPoint) {
   }
 }
 
-TEST_F(PrefixCalls, R35_OneRanksStorageFailsOnce) {
+TEST_F(PrefixCalls, OneRanksStorageFailsOnce) {
   for (const bool read : {false, true}) {
     for (int rank = 0; rank < kRanks; ++rank) {
       for (std::uint64_t n = 30; n < 600; n += full_test() ? 1U : 7U) {

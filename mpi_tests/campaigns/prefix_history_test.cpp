@@ -282,7 +282,7 @@ class Story {
   std::map<int, Known> commits_before_;
 };
 
-TEST_F(PrefixHistory, R32_WhatIsPersistentStaysWhateverHappens) {
+TEST_F(PrefixHistory, WhatIsPersistentStaysWhateverHappens) {
   for_each_seed({60, 800}, "campaigns", [](std::uint64_t seed) {
     Story story(seed);
     story.run();

@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, RandomHistories,
                            return name;
                          });
 
-TEST_P(RandomHistories, R31_R32_WhatCanBeHadIsOpenedByteForByte) {
+TEST_P(RandomHistories, WhatIsRecoverableIsOpenedByteForByte) {
   for_each_seed({.normal = 18, .full = 600}, "campaigns", [](std::uint64_t seed) {
     RandomHistory history(seed, GetParam());
     history.run();

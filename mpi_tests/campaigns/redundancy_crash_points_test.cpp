@@ -115,7 +115,7 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
 class ProtectCrashPoints : public testing::TestWithParam<Layout> {};
 
 /// One start of five checkpoints.
-TEST_P(ProtectCrashPoints, R32_EveryOperation) {
+TEST_P(ProtectCrashPoints, ADeathAtEveryOperationOfAProtectionLosesNoCommit) {
   const Layout& layout = GetParam();
   SimulatedJob job(layout.ranks, disk_of(layout));
   use(job, layout);
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(LayoutPolicy, ProtectCrashPoints,
                                          kReedSolomon),
                          [](const auto& tested) { return tested.param.name; });
 
-TEST_P(RedundancyCrashPoints, R32_Rebuild) {
+TEST_P(RedundancyCrashPoints, ADeathAtEveryOperationOfARebuildLosesNothing) {
   const Layout& layout = GetParam();
   for (int lost = 0; lost < layout.nodes(); ++lost) {
     Scene scene(layout);
@@ -164,7 +164,7 @@ TEST_P(RedundancyCrashPoints, R32_Rebuild) {
 }
 
 /// Within the tolerance of what was completed; beyond it the same word on all ranks, and nobody begins from zero.
-TEST_P(RedundancyCrashPoints, R32_ASecondNodeIsLostDuringRebuild) {
+TEST_P(RedundancyCrashPoints, ASecondNodeIsLostDuringRebuild) {
   const Layout& layout = GetParam();
   std::uint64_t recovered = 0;
   std::uint64_t unrecoverable = 0;
@@ -189,7 +189,7 @@ TEST_P(RedundancyCrashPoints, R32_ASecondNodeIsLostDuringRebuild) {
 }
 
 /// Ranks come back on other nodes; no node is lost before, one may be after the crash.
-TEST_P(RedundancyCrashPoints, R31_R32_Relocation) {
+TEST_P(RedundancyCrashPoints, ADeathAtEveryOperationOfARelocationLosesNothing) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.nodes = other_nodes(layout);
@@ -210,7 +210,7 @@ TEST_P(RedundancyCrashPoints, R31_R32_Relocation) {
 }
 
 /// Once the commit is protected where its ranks are now, nothing of it takes space where they were.
-TEST_P(RedundancyCrashPoints, R31_RelocationLeavesNothingBehind) {
+TEST_P(RedundancyCrashPoints, RelocationLeavesNothingBehind) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.nodes = other_nodes(layout);
@@ -229,7 +229,7 @@ TEST_P(RedundancyCrashPoints, R31_RelocationLeavesNothingBehind) {
 }
 
 /// Parity, or a descriptor, of one member is gone: the next open protects anew, beside what is there.
-TEST_P(RedundancyCrashPoints, R32_ReProtectionAfterALostFile) {
+TEST_P(RedundancyCrashPoints, ADeathWhileALostFileIsProtectedAgainLosesNothing) {
   const Layout& layout = GetParam();
   for (const std::string prefix : {"parity-", "set-"}) {
     Scene scene(layout);
@@ -254,7 +254,7 @@ TEST_P(RedundancyCrashPoints, R32_ReProtectionAfterALostFile) {
 }
 
 /// Other sets than before: protected at every instant, by the old ones or the new.
-TEST_P(RedundancyCrashPoints, R32_ReProtectionInOtherSets) {
+TEST_P(RedundancyCrashPoints, ADeathDuringProtectionInOtherSetsLosesNothing) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.options.redundancy.scheme = layout.scheme == Scheme::xor_ ? Scheme::partner : Scheme::xor_;
@@ -264,7 +264,7 @@ TEST_P(RedundancyCrashPoints, R32_ReProtectionInOtherSets) {
 }
 
 /// Whatever a death left is what the next start dies on; a node is lost at the end, or none.
-TEST_P(RedundancyCrashPoints, R32_DiesAgainAndAgain) {
+TEST_P(RedundancyCrashPoints, ADeathInEachStartOneAfterTheOtherLosesNothing) {
   const Layout& layout = GetParam();
   const unsigned seeds = full_test() ? 500 : 4;
   for (unsigned seed = 1; seed <= seeds; ++seed) {
@@ -290,7 +290,7 @@ TEST_P(RedundancyCrashPoints, R32_DiesAgainAndAgain) {
 }
 
 /// A death in protect left the newest commit without: until it is protected, the one before is not given up.
-TEST_P(RedundancyCrashPoints, R32_ProtectionOfALocalCommit) {
+TEST_P(RedundancyCrashPoints, ADeathDuringTheProtectionOfAnOpenedCommitLosesNothing) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.commit_unprotected();

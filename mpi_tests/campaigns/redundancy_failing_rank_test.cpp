@@ -217,41 +217,41 @@ void RedundancyFailingRank::open_at_every_operation(std::string_view what, int s
   std::cout << threw << " opens threw, " << local << " were left unprotected\n";
 }
 
-TEST_P(RedundancyFailingRank, R35_ProtectWithAnIoError) { protect_at_every_operation(EIO, 1, false); }
-TEST_P(RedundancyFailingRank, R33_R35_ProtectOnAFullStore) { protect_at_every_operation(ENOSPC, 1, false); }
+TEST_P(RedundancyFailingRank, ProtectWithAnIoError) { protect_at_every_operation(EIO, 1, false); }
+TEST_P(RedundancyFailingRank, ProtectOnAFullStore) { protect_at_every_operation(ENOSPC, 1, false); }
 /// The second error meets the clean-up after the first.
-TEST_P(RedundancyFailingRank, R35_ProtectWithTwoIoErrors) { protect_at_every_operation(EIO, 2, false); }
-TEST_P(RedundancyFailingRank, R35_ProtectOnABrokenDisk) { protect_at_every_operation(EIO, kLasting, false); }
+TEST_P(RedundancyFailingRank, ProtectWithTwoIoErrors) { protect_at_every_operation(EIO, 2, false); }
+TEST_P(RedundancyFailingRank, ProtectOnABrokenDisk) { protect_at_every_operation(EIO, kLasting, false); }
 
-TEST_P(RedundancyFailingRank, R35_RebuildWithAnIoError) {
+TEST_P(RedundancyFailingRank, RebuildWithAnIoError) {
   lose(1);
   open_at_every_operation("rebuild", EIO, 1, false);
 }
-TEST_P(RedundancyFailingRank, R33_R35_RebuildOnAFullStore) {
+TEST_P(RedundancyFailingRank, RebuildOnAFullStore) {
   lose(1);
   open_at_every_operation("rebuild", ENOSPC, 1, false);
 }
-TEST_P(RedundancyFailingRank, R35_RebuildOnABrokenDisk) {
+TEST_P(RedundancyFailingRank, RebuildOnABrokenDisk) {
   lose(1);
   open_at_every_operation("rebuild", EIO, kLasting, false);
 }
-TEST_P(RedundancyFailingRank, R35_RebuildWithAReadError) {
+TEST_P(RedundancyFailingRank, RebuildWithAReadError) {
   lose(1);
   open_at_every_operation("rebuild, reads", EIO, 1, true);
 }
-TEST_P(RedundancyFailingRank, R35_OpenWithAReadError) { open_at_every_operation("open, reads", EIO, 1, true); }
-TEST_P(RedundancyFailingRank, R35_RelocationWithAnIoError) {
+TEST_P(RedundancyFailingRank, OpenWithAReadError) { open_at_every_operation("open, reads", EIO, 1, true); }
+TEST_P(RedundancyFailingRank, RelocationWithAnIoError) {
   job_.nodes = other_nodes(layout());
   open_at_every_operation("relocation", EIO, 1, false);
 }
-TEST_P(RedundancyFailingRank, R33_R35_RelocationOnAFullStore) {
+TEST_P(RedundancyFailingRank, RelocationOnAFullStore) {
   job_.nodes = other_nodes(layout());
   open_at_every_operation("relocation", ENOSPC, 1, false);
 }
 
 /// Members of one set come together on a node and are protected anew. If there is no room for that beside what they
 /// left behind, that goes, and protection is tried again.
-TEST(RedundancySpace, R33_WhatWasLeftBehindMakesRoomForNewProtection) {
+TEST(RedundancySpace, WhatWasLeftBehindMakesRoomForNewProtection) {
   const Layout layout{.name = "two", .scheme = Scheme::xor_, .ranks = 6, .ranks_per_node = 2};
   SimulatedJob job(layout.ranks);
   use(job, layout);
@@ -291,7 +291,7 @@ TEST(RedundancySpace, R33_WhatWasLeftBehindMakesRoomForNewProtection) {
 
 /// The same move, and a protection that fails for another reason than room: what was left behind is what still covers
 /// the loss of a node, where members of one set are together now.
-TEST(RedundancySpace, R32_WhatWasLeftBehindStaysWhileTheCommitIsNotProtectedAnew) {
+TEST(RedundancySpace, WhatWasLeftBehindStaysWhileTheCommitIsNotProtectedAnew) {
   const Layout layout{.name = "two", .scheme = Scheme::xor_, .ranks = 6, .ranks_per_node = 2};
   SimulatedJob job(layout.ranks);
   use(job, layout);

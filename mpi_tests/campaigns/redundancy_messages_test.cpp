@@ -61,7 +61,7 @@ class RedundancyMessages : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(RedundancyMessages, R32_R46_NoMessageIsOneTooFew) {
+TEST_P(RedundancyMessages, NoMessageIsOneTooFew) {
   const Case& tested = GetParam();
   SimulatedJob job(tested.layout.ranks);
   prepare(job);

@@ -36,7 +36,7 @@ class RedundancyPowerLoss : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(RedundancyPowerLoss, R32_WhatWasPromisedIsOnStableStorage) {
+TEST_P(RedundancyPowerLoss, WhatWasPromisedIsOnStableStorage) {
   const Case& tested = GetParam();
   const Layout layout{.name = tested.name, .scheme = tested.scheme, .ranks = 3};
   SimulatedJob job(layout.ranks, SimulatedJob::block_disk());

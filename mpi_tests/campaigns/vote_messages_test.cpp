@@ -41,7 +41,7 @@ class VoteMessages : public testing::TestWithParam<testing::StopKind> {
   }
 };
 
-TEST_P(VoteMessages, R19_R46_NoMessageIsOneTooFew) {
+TEST_P(VoteMessages, NoMessageIsOneTooFew) {
   std::uint64_t points = 0;
   int in_doubt = 0;
   const int shift = GetParam() == testing::StopKind::die ? 0 : 1;  // not the same sample for both
@@ -80,7 +80,7 @@ std::uint64_t seal_operation() {
 }
 
 /// The seal of one rank fails, and another stops while the ranks tell each other so.
-TEST(VoteMessages, R35_R46_AFailedSealAndARankThatStops) {
+TEST(VoteMessages, AFailedSealAndARankThatStopsFailOnAllRanks) {
   const std::uint64_t seal = seal_operation();
   int threw = 0;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -116,7 +116,7 @@ TEST(VoteMessages, R35_R46_AFailedSealAndARankThatStops) {
 }
 
 /// The last message of the second vote: one rank has returned, the others have not and leave their seals.
-TEST(VoteMessages, R19_CommitInDoubtIsWholeOrNotOffered) {
+TEST(VoteMessages, CommitInDoubtIsWholeOrNotOffered) {
   int whole = 0;
   int not_offered = 0;
   for (std::uint64_t event = 0; event < kMoreThanThereAre; ++event) {

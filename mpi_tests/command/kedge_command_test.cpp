@@ -49,7 +49,7 @@ TEST_F(KedgeCommand, ShowsSuperblockInWords) {
                     ContainsRegex("logical rank +2 of 8\n"), ContainsRegex("written +2026-09-21T14:13:20Z")));
 }
 
-TEST_F(KedgeCommand, R12_ShowsNamesDtypesAndShapesFromTheFileAlone) {
+TEST_F(KedgeCommand, ShowsNamesDtypesAndShapesFromTheFileAlone) {
   const std::string path = add();
   const Result shown = kedge("show " + path);
   for (const auto& region : sample_regions()) {
@@ -60,7 +60,7 @@ TEST_F(KedgeCommand, R12_ShowsNamesDtypesAndShapesFromTheFileAlone) {
                                 HasSubstr("routed file")));
 }
 
-TEST_F(KedgeCommand, R45_GivesTheSizeOfEachRegionBeforeAnythingIsLoaded) {
+TEST_F(KedgeCommand, GivesTheSizeOfEachRegionBeforeAnythingIsLoaded) {
   const std::string path = add();
   const Json shown = kedge_json("show " + path, 0);
   const auto regions = sample_regions();
@@ -95,7 +95,7 @@ TEST_F(KedgeCommand, VerifiesAContainer) {
   EXPECT_THAT(kedge("verify -q " + store_.directory()).text, IsEmpty());
 }
 
-TEST_F(KedgeCommand, R31_SeesAFlippedBitInEveryKindOfByte) {
+TEST_F(KedgeCommand, SeesAFlippedBitInEveryKindOfByte) {
   const std::string path = add();
   const auto file_system = fs::posix_file_system();
   const auto file = file_system->open(path, fs::Access::read);

@@ -37,7 +37,7 @@ TEST_F(KedgeCheckpoints, ListsNewestFirstWithParentsAndPins) {
                                          "step-000100 +1 +[^\n]* +- +step-000100.1-[0-9a-f]+\n$"));
 }
 
-TEST(KedgeStore, R33_SparseFilesOfATebibyteAreToldAndNotRead) {
+TEST(KedgeStore, SparseFilesOfATebibyteAreToldAndNotRead) {
   const std::string directory = ::testing::TempDir() + "kedge-sparse-store";
   std::filesystem::remove_all(directory);
   std::filesystem::create_directories(directory);

@@ -80,7 +80,7 @@ TEST_F(KedgeSetFiles, ShowTellsTheSetInWordsAndInJson) {
   EXPECT_EQ(json.at("members").size(), 3U);
 }
 
-TEST_F(KedgeSetFiles, R31_AWholeStoreIsVerifiedByKind) {
+TEST_F(KedgeSetFiles, AWholeStoreIsVerifiedByKind) {
   const Result verified = kedge("verify " + store_.directory());
   EXPECT_EQ(verified.status, 0) << verified.text;
   EXPECT_THAT(verified.text, HasSubstr("3 ok"));
@@ -90,7 +90,7 @@ TEST_F(KedgeSetFiles, R31_AWholeStoreIsVerifiedByKind) {
   EXPECT_EQ(json.at("ok_containers"), 1);
 }
 
-TEST_F(KedgeSetFiles, R31_AFlippedBitInParityIsDamage) {
+TEST_F(KedgeSetFiles, AFlippedBitInParityIsDamage) {
   for (const std::uint64_t offset :
        {std::uint64_t{4096}, std::uint64_t{4096} + kParityBytes / 2, std::uint64_t{4096} + kParityBytes - 1}) {
     flip_bit(parity(), offset);
@@ -100,7 +100,7 @@ TEST_F(KedgeSetFiles, R31_AFlippedBitInParityIsDamage) {
   EXPECT_EQ(kedge("verify " + store_.directory()).status, 0);
 }
 
-TEST_F(KedgeSetFiles, R31_AFlippedBitInAHeaderIsDamage) {
+TEST_F(KedgeSetFiles, AFlippedBitInAHeaderIsDamage) {
   for (const std::uint64_t offset : {0U, 20U, 100U, 500U, 4095U}) {
     flip_bit(descriptor(), offset);
     expect_damaged(descriptor(), "set-2.0.kedge");
@@ -108,7 +108,7 @@ TEST_F(KedgeSetFiles, R31_AFlippedBitInAHeaderIsDamage) {
   }
 }
 
-TEST_F(KedgeSetFiles, R31_AParityFileOfAnotherSizeIsDamage) {
+TEST_F(KedgeSetFiles, AParityFileOfAnotherSizeIsDamage) {
   truncate(parity(), 4096 + kParityBytes - 1);
   expect_damaged(parity(), "parity-2.0.kedge");
   truncate(parity(), 4096 + kParityBytes + 1);

@@ -14,7 +14,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST_F(KedgeCheckpoints, R12_ShowsHeadAttributesArraysAndRegions) {
+TEST_F(KedgeCheckpoints, ShowsHeadAttributesArraysAndRegions) {
   add_three();
   const Result shown = on_prefix("show step-000200");
   EXPECT_EQ(shown.status, 0) << shown.text;

@@ -35,7 +35,7 @@ TEST_F(KedgeCheckpoints, VerifiesByTagDirectoryAndPrefix) {
   EXPECT_EQ(json["files"][0]["kind"], "manifest");
 }
 
-TEST_F(KedgeCheckpoints, R31_SeesAFlippedBitAnywhereInACheckpoint) {
+TEST_F(KedgeCheckpoints, SeesAFlippedBitAnywhereInACheckpoint) {
   const TagEntry entry = sample_entry(1);
   prefix_.add(entry);
   for (const std::string& path : {manifest(entry), prefix_.container(entry, 2)}) {

@@ -24,8 +24,8 @@ def load():
 
 sys.dont_write_bytecode = True
 lister = load()
-CXX = "// Locks are waited for, and named.\n#include <a>\n\nTEST(Locks, R1_AreNamed) {}\nTEST_P(Locks,\n       R2_Wait) {}\n"
-PAGE = f"# Tests\n| `unit/` | rooms |\n| R1 | a |\n| R2 | b |\n{lister.MARK}\n"
+CXX = "// Locks are waited for, and named.\n#include <a>\n\nTEST(Locks, AreNamed) {}\nTEST_P(Locks,\n       Wait) {}\n"
+PAGE = f"# Tests\n| `unit/` | rooms |\n{lister.MARK}\n"
 
 
 class Project(unittest.TestCase):
@@ -38,10 +38,10 @@ class Project(unittest.TestCase):
         tests = lister.read_tests(ROOT / "mpi_tests")
         self.assertGreater(len(tests), 300)
         for path in ("unit/base/options_test.cpp", "unit/persist/tier_contract.cpp", "python/states_test.py",
-                     "collective/outlives_mpi.cpp", "fortran/right_calls.f90", "interop/each_option.sh",
+                     "mpi/outlives_mpi.cpp", "mpi/fortran/right_calls.f90", "interop/each_option.sh",
                      "interop/consumer/check.sh", "interop/read_manifest.py", "engine/refused/refused.cpp"):
             self.assertIn(path, tests)
-        for path in ("harness/full_test.cpp", "fortran/launch.py", "python/place.py", "interop/golden.cpp"):
+        for path in ("harness/full_test.cpp", "mpi/fortran/launch.py", "python/place.py", "interop/golden.cpp"):
             self.assertNotIn(path, tests)
 
 
@@ -89,11 +89,12 @@ class Rules(unittest.TestCase):
     def test_a_directory_that_is_not_in_the_table(self):
         self.assertIn("mpi_tests/attic/ is not in the table", self.problems(attic__b_test_dot_py='"""All is well in here."""\n'))
 
-    def test_requirement_numbers(self):
-        self.assertIn("R1 is in a test's name", self.problems(README_dot_md=PAGE.replace("| R1 | a |\n", "")))
-        self.assertIn("R9 is explained", self.problems(README_dot_md=PAGE.replace("| R1 |", "| R9 | x |\n| R1 |")))
+    def test_a_name_with_a_requirement_number(self):
+        numbered = CXX.replace("AreNamed", "R19_AreNamed")
+        self.assertIn("Locks.R19_AreNamed is named after", self.problems(unit__locks_test_dot_cpp=numbered))
         cmake = "add_test(NAME read_R3\n  COMMAND x)\n"
-        self.assertIn("R3 is in a test's name", self.problems(unit__CMakeLists_dot_txt=cmake))
+        self.assertIn("read_R3 is named after", self.problems(unit__CMakeLists_dot_txt=cmake))
+        self.assertNotIn("is named after", self.problems())
 
     def test_a_page_without_the_mark(self):
         self.assertIn("has no line", self.problems(README_dot_md=PAGE.replace(lister.MARK, "")))

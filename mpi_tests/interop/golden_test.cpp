@@ -58,7 +58,7 @@ format::Superblock identity_of(format::Superblock superblock) {
 
 // --- read by today's readers ---
 
-TEST(Golden, R9_ContainersAreReadWithEveryValue) {
+TEST(Golden, ContainersAreReadWithEveryValue) {
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     MemoryFile file = golden_file(golden_container(rank));
     const format::ContainerReader reader(file, file.size(), golden_container(rank));
@@ -76,7 +76,7 @@ TEST(Golden, R9_ContainersAreReadWithEveryValue) {
   }
 }
 
-TEST(Golden, R9_TheManifestIsReadWithEveryValue) {
+TEST(Golden, TheManifestIsReadWithEveryValue) {
   MemoryFile file = golden_file(kGoldenManifest);
   const format::ManifestReader reader(file, file.size(), kGoldenManifest);
   EXPECT_TRUE(reader.verify().empty());
@@ -102,7 +102,7 @@ TEST(Golden, R9_TheManifestIsReadWithEveryValue) {
   EXPECT_EQ(reader.attributes(), golden_attributes());
 }
 
-TEST(Golden, R9_SetsAreReadAndALostContainerIsMadeAgain) {
+TEST(Golden, SetsAreReadAndALostContainerIsRebuilt) {
   redundancy::SetFiles files;
   redundancy::SetShape shape{Scheme::xor_, {}};
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
@@ -137,7 +137,7 @@ TEST(Golden, R9_SetsAreReadAndALostContainerIsMadeAgain) {
 
 // HDF5 places regions, index and table, and writes metadata of its own: whole files are the same with the release of
 // HDF5 that they were made with. What Kedge itself writes is the same with any: the tests below.
-TEST(Golden, R9_WrittenAgainTheyAreTheSameBytes) {
+TEST(Golden, WrittenAgainTheyAreTheSameBytes) {
   if (golden_hdf5() != hdf5_release() + "\n") {
     GTEST_SKIP() << "made with HDF5 " << golden_hdf5() << "and this is " << hdf5_release()
                  << ": only Kedge's own bytes can be compared";
@@ -150,7 +150,7 @@ TEST(Golden, R9_WrittenAgainTheyAreTheSameBytes) {
   }
 }
 
-TEST(Golden, R9_KedgesOwnBytesOfContainersAreTheSame) {
+TEST(Golden, KedgesOwnBytesOfContainersAreTheSame) {
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     const auto bytes = golden(golden_container(rank));
     const format::Superblock superblock = format::decode(bytes, "container");
@@ -164,7 +164,7 @@ TEST(Golden, R9_KedgesOwnBytesOfContainersAreTheSame) {
   }
 }
 
-TEST(Golden, R9_KedgesOwnBytesOfSetsAreTheSame) {
+TEST(Golden, KedgesOwnBytesOfSetsAreTheSame) {
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     for (const std::string& name : {golden_descriptor(rank), golden_parity(rank)}) {
       const auto bytes = golden(name);
@@ -175,7 +175,7 @@ TEST(Golden, R9_KedgesOwnBytesOfSetsAreTheSame) {
   }
 }
 
-TEST(Golden, R9_KedgesOwnBytesOfTheManifestAreTheSame) {
+TEST(Golden, KedgesOwnBytesOfTheManifestAreTheSame) {
   const auto bytes = golden(kGoldenManifest);
   const format::ManifestHead head = format::decode_manifest_head(bytes, kGoldenManifest);
   EXPECT_TRUE(std::ranges::equal(format::encode(head), std::span(bytes).first(format::kSuperblockBytes))) << kWhatToDo;
@@ -213,7 +213,7 @@ std::string refusal(const std::string& name, std::uint32_t version) {
   }
 }
 
-TEST(Golden, R9_OtherVersionsAreRefusedByName) {
+TEST(Golden, OtherVersionsAreRefusedByName) {
   const std::uint32_t ours = format::kFormatVersion;
   for (const std::string& name :
        {golden_container(0), golden_descriptor(1), golden_parity(2), std::string(kGoldenManifest)}) {

@@ -34,13 +34,13 @@ std::uint64_t busiest(int ranks, std::size_t regions, Scheme scheme) {
 }
 
 // Without parity, which moves more data for more regions.
-TEST(Coordination, R41_DoesNotGrowWithTheNumberOfRegions) {
+TEST(Coordination, DoesNotGrowWithTheNumberOfRegions) {
   // Ids are random, and with them which rank is the home of what: that moves a few events from one rank to another.
   const std::uint64_t with_one = busiest(4, 1, Scheme::single);
   EXPECT_LE(busiest(4, 400, Scheme::single), with_one + 20);
 }
 
-TEST(Coordination, R41_GrowsWithTheDepthOfATreeOfRanksAndNotWithTheirNumber) {
+TEST(Coordination, GrowsWithTheDepthOfATreeOfRanksAndNotWithTheirNumber) {
   const std::uint64_t few = busiest(8, 1, Scheme::xor_);
   const std::uint64_t many = busiest(64, 1, Scheme::xor_);
   // A tree of 8 ranks is 3 deep, one of 64 is 6; sets have 4 members in the one and 8 in the other. Gathering would

@@ -55,7 +55,7 @@ class Sheet final : public fs::ByteAccess {
   bool dies = false;
 };
 
-TEST(CopyThreads, R8_BytesAndChecksumsAreThoseOfOneThread) {
+TEST(CopyThreads, BytesAndChecksumsAreThoseOfOneThread) {
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, 4 * kMiB, 8 * kMiB + 1, 33 * kMiB + 7}) {
     const auto bytes = noise(size, 1);
     Sheet alone(size + 4096);
@@ -158,7 +158,7 @@ class CopyThreadsJob : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Storage, CopyThreadsJob, testing::Values(true, false),
                          [](const auto& storage) { return storage.param ? "memory" : "block"; });
 
-TEST_P(CopyThreadsJob, R8_WhatIsSavedIsLoaded) {
+TEST_P(CopyThreadsJob, WhatIsSavedIsLoaded) {
   for (const auto& outcome : job_.start([&](RankScope& scope) {
          Engine engine = scope.make_engine();
          for (int step = 1; step <= 3; ++step) EXPECT_TRUE(checkpoint(engine, scope.rank, step).ok());

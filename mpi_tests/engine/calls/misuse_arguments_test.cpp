@@ -44,7 +44,7 @@ Failure refused_region(const std::string& name, const Region& region, const Plac
   return commit_throws([&](Engine& engine) { return engine.save(name, region, placement); });
 }
 
-TEST(Misuse, R35_ABadRegionNameIsRefusedAndTheRunGoesOn) {
+TEST(Misuse, ABadRegionNameIsRefusedAndTheRunGoesOn) {
   const std::int32_t value = 0;
   const Region region{&value, DataType::int32, {}};
   const std::string too_long(100'000, 'n');
@@ -118,7 +118,7 @@ TEST(Misuse, NamesThatLookOddAndAreFine) {
   }));
 }
 
-TEST(Misuse, R35_MemoryThatCannotBeSavedIsRefused) {
+TEST(Misuse, MemoryThatCannotBeSavedIsRefused) {
   const std::array<double, 4> memory{};
   const auto four = Shape{4};
   EXPECT_THAT(refused_region("null", {nullptr, DataType::float64, four}).message, HasSubstr("null pointer"));
@@ -137,7 +137,7 @@ TEST(Misuse, R35_MemoryThatCannotBeSavedIsRefused) {
   EXPECT_EQ(refused_region("s", region, Shard{{8}, {5}}).code, ErrorCode::invalid_argument);
 }
 
-TEST(Misuse, R33_ARegionThatNoStoreHoldsIsNoSpaceWithNumbers) {
+TEST(Misuse, ARegionThatNoStoreHoldsIsNoSpaceWithNumbers) {
   const std::byte memory{};
   // Checked before a byte is touched: there is no such memory.
   const Failure failure = refused_region("vast", {&memory, DataType::opaque, {std::uint64_t{1} << 45U}});
@@ -192,7 +192,7 @@ TEST(Misuse, ASourceWhosePrefixHasANulIsNotThePrefixBeforeIt) {
   EXPECT_THAT(failure->message, HasSubstr("contains a NUL byte"));
 }
 
-TEST(Misuse, R26_TheWordLatestOpensTheNewest) {
+TEST(Misuse, TheWordLatestOpensTheNewest) {
   SimulatedJob job(2);
   expect_returned(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -232,7 +232,7 @@ Failure close_throws(const std::string& name, const MutableRegion& target) {
   return failure.value_or(Failure{});
 }
 
-TEST(Misuse, R45_LoadingWhatIsNotThereOrIsOtherwiseNamesBoth) {
+TEST(Misuse, LoadingWhatIsNotThereOrIsOtherwiseNamesBoth) {
   std::array<double, 8> memory{};
   const Failure unknown = close_throws("fields", {memory.data(), DataType::float64, {2, 3}});
   EXPECT_EQ(unknown.code, ErrorCode::not_found);
@@ -257,7 +257,7 @@ TEST(Misuse, R45_LoadingWhatIsNotThereOrIsOtherwiseNamesBoth) {
   EXPECT_EQ(close_throws("", {memory.data(), DataType::float64, {}}).code, ErrorCode::not_found);
 }
 
-TEST(Misuse, R26_ASelectionThatNamesNothingOpensNothing) {
+TEST(Misuse, ASelectionThatNamesNothingOpensNothing) {
   SimulatedJob job(2);
   expect_returned(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();

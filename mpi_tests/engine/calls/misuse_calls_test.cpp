@@ -105,7 +105,7 @@ void expect_outcome(const Call& call, Given given, int ranks) {
 
 class Misuse : public testing::TestWithParam<int> {};
 
-TEST_P(Misuse, R35_R46_EveryCallInEveryStateHasItsOutcome) {
+TEST_P(Misuse, EveryCallInEveryStateHasItsOutcome) {
   for (const Call& call : calls()) {
     for (const Given given : {idle, writing, reading, finalized, dead}) {
       if (given == dead && GetParam() == 1) continue;  // nobody to wait for
@@ -134,7 +134,7 @@ TEST(Misuse, BadStateSaysWhatToDo) {
   }));
 }
 
-TEST(Misuse, R46_ADeadEngineSaysWhyOnEveryCall) {
+TEST(Misuse, ADeadEngineSaysWhyOnEveryCall) {
   SimulatedJob job(3);
   expect_returned(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -151,7 +151,7 @@ TEST(Misuse, R46_ADeadEngineSaysWhyOnEveryCall) {
   }));
 }
 
-TEST(Misuse, R27_TheDestructorCommunicatesWithNobodyAndTheNextStartFindsWhatWasCommitted) {
+TEST(Misuse, TheDestructorCommunicatesWithNobodyAndTheNextStartFindsWhatWasCommitted) {
   for (const Given given : {idle, writing, reading}) {
     SimulatedJob job(3);
     expect_returned(job.start([&](RankScope& scope) {
@@ -169,7 +169,7 @@ TEST(Misuse, R27_TheDestructorCommunicatesWithNobodyAndTheNextStartFindsWhatWasC
   }
 }
 
-TEST(Misuse, R27_FinalizeEndsWhatIsUnderWay) {
+TEST(Misuse, FinalizeEndsWhatIsUnderWay) {
   for (const Given given : {writing, reading}) {
     SimulatedJob job(2);
     expect_returned(job.start([&](RankScope& scope) {

@@ -13,7 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(Misuse, R46_DifferentCallsAreBadStateOnAllRanks) {
+TEST(Misuse, DifferentCallsAreBadStateOnAllRanks) {
   SimulatedJob job(4);
   OnEachRank in_idle(4);
   OnEachRank in_writing(4);
@@ -47,7 +47,7 @@ TEST(Misuse, R46_DifferentCallsAreBadStateOnAllRanks) {
   EXPECT_EQ(in_reading.same()->code, ErrorCode::bad_state);
 }
 
-TEST(Misuse, R46_DifferentArgumentsAreBadStateOnAllRanks) {
+TEST(Misuse, DifferentArgumentsAreBadStateOnAllRanks) {
   SimulatedJob job(3);
   std::vector<OnEachRank> met(13, OnEachRank(3));
   expect_returned(job.start([&](RankScope& scope) {
@@ -81,7 +81,7 @@ TEST(Misuse, R46_DifferentArgumentsAreBadStateOnAllRanks) {
   }
 }
 
-TEST(Misuse, R46_ARankThatMakesNoCallIsATimeoutThatNamesIt) {
+TEST(Misuse, ARankThatMakesNoCallIsATimeoutThatNamesIt) {
   SimulatedJob job(3);
   expect_returned(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -93,7 +93,7 @@ TEST(Misuse, R46_ARankThatMakesNoCallIsATimeoutThatNamesIt) {
   }));
 }
 
-TEST(Misuse, R2_RanksMaySaveOtherRegionsOrNone) {
+TEST(Misuse, RanksMaySaveOtherRegionsOrNone) {
   SimulatedJob job(4);
   expect_returned(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -138,7 +138,7 @@ TEST(Misuse, TheFirstFailureOfTheLowestRankIsThrown) {
   EXPECT_EQ(text_of(thrown.same()), text_of(returned));
 }
 
-TEST(Misuse, R46_OptionsThatDifferNameTheFieldAndTwoRanks) {
+TEST(Misuse, OptionsThatDifferNameTheFieldAndTwoRanks) {
   const std::vector<std::pair<std::string, std::function<void(Options&)>>> fields = {
       {"run", [](Options& o) { o.run = "other"; }},
       {"store.keep", [](Options& o) { o.store.keep = 2; }},
@@ -188,7 +188,7 @@ TEST(Misuse, StorePathAndLogMayDifferBetweenRanks) {
   }));
 }
 
-TEST(Misuse, R46_BadOptionsOnOneRankAreThrownOnAll) {
+TEST(Misuse, BadOptionsOnOneRankAreThrownOnAll) {
   const std::vector<std::pair<std::string, std::function<void(Options&)>>> wrongs = {
       {"comm.timeout_s", [](Options& o) { o.comm.timeout_s = -1; }},
       {"store.keep", [](Options& o) { o.store.keep = 0; }},
@@ -218,7 +218,7 @@ TEST(Misuse, R46_BadOptionsOnOneRankAreThrownOnAll) {
   }
 }
 
-TEST(Misuse, R35_AbandonCostsNothing) {
+TEST(Misuse, AbandonLosesNoEarlierCommit) {
   SimulatedJob job(2);
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -238,7 +238,7 @@ TEST(Misuse, R35_AbandonCostsNothing) {
   }));
 }
 
-TEST(Misuse, R35_ARetirementThatFailsOnOneRankCostsNothingAndIsTriedAgain) {
+TEST(Misuse, ARetirementThatFailsOnOneRankCostsNothingAndIsTriedAgain) {
   for (const bool opened_first : {true, false}) {
     SimulatedJob job(2);
     job.options.store.keep = 4;

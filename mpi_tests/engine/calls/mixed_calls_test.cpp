@@ -85,7 +85,7 @@ void expect_each_pair_refused(In phase, PipelineMode mode) {
   }
 }
 
-TEST(MixedCalls, R46_EachPairOfDifferentOnesIsBadStateOnAllRanks) {
+TEST(MixedCalls, EachPairOfDifferentOnesIsBadStateOnAllRanks) {
   for (const PipelineMode mode : {PipelineMode::inline_, PipelineMode::background}) {
     for (const In phase : {In::idle, In::writing, In::reading}) {
       SCOPED_TRACE(testing::Message() << "phase " << static_cast<int>(phase) << ", mode " << static_cast<int>(mode));

@@ -286,7 +286,7 @@ Failure commit_throws(const std::function<void(FaultyDisk&, const std::string& d
   return thrown.same().value_or(Failure{});
 }
 
-TEST(RoutedNames, R35_ADirectoryThatCannotBeTakenInFailsTheCommitOnAllRanks) {
+TEST(RoutedNames, ADirectoryThatCannotBeTakenInFailsTheCommitOnAllRanks) {
   const Failure large = commit_throws(
       [](FaultyDisk& disk, const std::string& directory) { disk.write_all(directory + "more", content_of(0, 991)); });
   EXPECT_EQ(large.code, ErrorCode::invalid_argument);
@@ -313,7 +313,7 @@ TEST(RoutedNames, R35_ADirectoryThatCannotBeTakenInFailsTheCommitOnAllRanks) {
   EXPECT_THAT(bad_block.path, EndsWith("/dump/good"));
 }
 
-TEST(RoutedNames, R35_AnExtractionThatFailsOnOneRankFailsTheCloseOnAll) {
+TEST(RoutedNames, AnExtractionThatFailsOnOneRankFailsTheCloseOnAll) {
   SimulatedJob job(2);
   OnEachRank thrown(2);
   expect_returned(job.start([&](RankScope& scope) {
@@ -339,7 +339,7 @@ TEST(RoutedNames, R35_AnExtractionThatFailsOnOneRankFailsTheCloseOnAll) {
   EXPECT_EQ(thrown.same()->rank, 1);
 }
 
-TEST(RoutedNames, R30_DirectoriesOfADeadStartAreSweptWhateverIsInThem) {
+TEST(RoutedNames, DirectoriesOfADeadStartAreSweptWhateverIsInThem) {
   SimulatedJob job(2);
   std::vector<std::string> paths(2);
   expect_returned(job.start([&](RankScope& scope) {

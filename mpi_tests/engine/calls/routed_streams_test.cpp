@@ -90,7 +90,7 @@ TEST(RoutedStreams, LargeFilesAreStreamedInBothDirections) {
 }
 
 /// A writer that was not closed, e.g. of another thread: what it had at that moment is no file of the application's.
-TEST(RoutedStreams, R35_AFileThatChangesWhileItIsTakenInIsRefused) {
+TEST(RoutedStreams, AFileThatChangesWhileItIsTakenInIsRefused) {
   for (const std::size_t becomes : {std::size_t{100}, std::size_t{9'000'000}}) {
     SimulatedJob job(2);
     std::atomic<std::uint64_t> largest = 0;

@@ -18,7 +18,7 @@ class Routes : public testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(Routes, R2_FilesOfEachRankComeBackToItAndLeaveNothingBehind) {
+TEST_P(Routes, FilesOfEachRankComeBackToItAndLeaveNothingBehind) {
   SimulatedJob job(3, disk());
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -155,7 +155,7 @@ Failure commit_throws(const std::function<void(SimulatedJob&, const std::string&
   return failure.value_or(Failure{});
 }
 
-TEST(Routes, R35_AFileThatCannotBeTakenInFailsTheCommitOnAllRanks) {
+TEST(Routes, AFileThatCannotBeTakenInFailsTheCommitOnAllRanks) {
   const Failure missing = commit_throws([](SimulatedJob&, const std::string&) {});
   EXPECT_EQ(missing.code, ErrorCode::not_found);
   EXPECT_THAT(missing.message, HasSubstr("'file'"));
@@ -200,7 +200,7 @@ TEST(Routes, R35_AFileThatCannotBeTakenInFailsTheCommitOnAllRanks) {
   EXPECT_THAT(bad_block.path, HasSubstr("/file"));
 }
 
-TEST(Routes, R33_AFileThatTheStoreHasNoRoomForSaysNeededAndFree) {
+TEST(Routes, AFileThatTheStoreHasNoRoomForSaysNeededAndFree) {
   SimulatedJob job(2);
   job.options.store.quota_bytes = 2 << 20U;
   OnEachRank thrown(2);
@@ -295,7 +295,7 @@ TEST(Routes, AFileIsNoMemoryAndMemoryIsNoFile) {
   EXPECT_EQ(unknown.same()->code, ErrorCode::not_found);
 }
 
-TEST(Routes, R27_AbandonFinalizeAndCloseRemoveTheirFiles) {
+TEST(Routes, AbandonFinalizeAndCloseRemoveTheirFiles) {
   SimulatedJob job(2);
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -321,7 +321,7 @@ TEST(Routes, R27_AbandonFinalizeAndCloseRemoveTheirFiles) {
   EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
 }
 
-TEST(Routes, R30_WhatACrashedStartLeftIsSweptByTheNext) {
+TEST(Routes, WhatACrashedStartLeftIsSweptByTheNext) {
   SimulatedJob job(2);
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -346,7 +346,7 @@ TEST(Routes, R30_WhatACrashedStartLeftIsSweptByTheNext) {
   }));
 }
 
-TEST(Routes, R30_EverythingThatIsMadeLiesBelowTheRunsDirectories) {
+TEST(Routes, EverythingThatIsMadeLiesBelowTheRunsDirectories) {
   SimulatedJob job(2);
   const auto before = job.disk.snapshot();
   expect_returned(job.start([&](RankScope& scope) {

@@ -74,7 +74,7 @@ class StateTest : public testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(StateTest, R1_R2_R3_R13_ScalarsArraysShardsAndEmptyOnesComeBackToTheirRankAfterARestart) {
+TEST_P(StateTest, ScalarsArraysShardsAndEmptyOnesComeBackToTheirRankAfterARestart) {
   for (const int ranks : {1, 2, 4}) {
     SimulatedJob job(ranks, disk());
     const auto body = [](RankScope& scope, bool first_start) {
@@ -163,7 +163,7 @@ TEST_P(StateTest, RestoreTakesNoBlockForAnother) {
                                                   "the block at 10 of a global array of shape 20"));
 }
 
-TEST_P(StateTest, R12_R45_StructureIsToldBeforeLoading) {
+TEST_P(StateTest, StructureIsToldBeforeLoading) {
   SimulatedJob job(2, disk());
   expect_returned(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -220,7 +220,7 @@ TEST_P(StateTest, AllTypesInAllNumbersOfDimensions) {
   }));
 }
 
-TEST_P(StateTest, R8_ThousandsOfSmallRegionsAreOneFileAndCostWhatTheirBytesCost) {
+TEST_P(StateTest, ThousandsOfSmallRegionsAreOneFileAndCostWhatTheirBytesCost) {
   SimulatedJob job(1, disk());
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -292,7 +292,7 @@ TEST_P(StateTest, StructuresThatChangeBetweenCheckpointsComeOutRight) {
   }));
 }
 
-TEST_P(StateTest, R45_SaveAndLoadFromFourThreadsAtOnce) {
+TEST_P(StateTest, SaveAndLoadFromFourThreadsAtOnce) {
   SimulatedJob job(2, disk());
   expect_returned(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -329,7 +329,7 @@ TEST_P(StateTest, R45_SaveAndLoadFromFourThreadsAtOnce) {
   }));
 }
 
-TEST_P(StateTest, R23_TheTagAndTheStepInItAgreeOverManyRestarts) {
+TEST_P(StateTest, TheTagAndTheStepInItAgreeOverManyRestarts) {
   SimulatedJob job(2, disk());
   std::uint64_t reached = 0;
   for (int start = 0; start < 6; ++start) {

@@ -73,7 +73,7 @@ TEST(Look, OfWhatDoesNotCountOnlyHeadersAreRead) {
   }
 }
 
-TEST(Look, R31_R32_OfTwoThatAreDamagedOneAfterTheOtherBothArePassedOver) {
+TEST(Look, OfTwoThatAreDamagedOneAfterTheOtherBothAreSkipped) {
   Job job(4, Scheme::single, 2);
   commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
   job.damage_data(0, "c");
@@ -86,7 +86,7 @@ TEST(Look, R31_R32_OfTwoThatAreDamagedOneAfterTheOtherBothArePassedOver) {
   EXPECT_FALSE(job.logged("could not be recovered"));
 }
 
-TEST(Look, R31_WithParityBothAreRebuilt) {
+TEST(Look, WithParityBothAreRebuilt) {
   Job job(4, Scheme::xor_, 2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   const auto committed = job.disk.snapshot();
@@ -102,7 +102,7 @@ TEST(Look, R31_WithParityBothAreRebuilt) {
   EXPECT_FALSE(job.logged("could not be recovered"));
 }
 
-TEST(Look, R31_WhatStaysBesideTheOpenedIsReadWholeToo) {
+TEST(Look, WhatStaysBesideTheOpenedIsReadWholeToo) {
   Job job(2, Scheme::single, 2);
   commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
   job.damage_data(1, "b");
@@ -208,7 +208,7 @@ TEST(Look, ACheckpointWithoutAnOpenOverwritesNothingThatADamagedOneLeavesNewest)
 }
 
 /// What was left to a rebuild that does not take place after all is read before the commit is opened.
-TEST(Look, R31_WhatWasLeftToARebuildThatIsGivenUpIsReadAfterAll) {
+TEST(Look, WhatWasLeftToARebuildThatIsGivenUpIsReadAfterAll) {
   Job job(4, Scheme::xor_, 1);
   job.options.redundancy.set_size = 4;
   job.options.persistent.every = 1;
@@ -252,7 +252,7 @@ TEST(Look, AFileThatAnotherOneTookTheNameOfIsUsedLikeAnyOther) {
 
 /// A rebuild that is tried before survivors were read must not take the file of the retired commit: it may find them
 /// damaged. "b" is lost then, and "a" is what is opened, of which all containers are in place.
-TEST(Look, R31_R32_ARebuildThatFailsDoesNotCostTheOlderCommit) {
+TEST(Look, ARebuildThatFailsDoesNotCostTheOlderCommit) {
   Job job(4, Scheme::xor_, 1);
   job.options.redundancy.every = 2;
   expect_returned(job.start([&](RankScope& scope) {

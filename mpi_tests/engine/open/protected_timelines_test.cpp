@@ -38,7 +38,7 @@ struct Fork : TwoTimelines {
   }
 };
 
-TEST(ProtectedTimelines, R31_R32_EveryMixOfNodesWithAndWithoutALossGivesOneTimelineOrTheirBase) {
+TEST(ProtectedTimelines, EveryMixOfNodesWithAndWithoutALossGivesOneTimelineOrTheirBase) {
   constexpr int kNodes = 4;
   for (const Scheme scheme : {Scheme::xor_, Scheme::partner}) {
     Fork fork(kNodes, scheme, 8);

@@ -61,7 +61,7 @@ class EveryHarm : public testing::TestWithParam<Harm> {};
 INSTANTIATE_TEST_SUITE_P(StepBack, EveryHarm, testing::ValuesIn(kHarms),
                          [](const auto& harm) { return compose("{}", static_cast<int>(harm.param)); });
 
-TEST_P(EveryHarm, R31_R32_OfTheNewestContainerOfOneRankBringsTheOneBeforeOnAllRanks) {
+TEST_P(EveryHarm, OfTheNewestContainerOfOneRankBringsTheOneBeforeOnAllRanks) {
   SimulatedJob job(4);
   job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
   job.options.store.keep = 2;
@@ -109,7 +109,7 @@ TEST(StepBack, ATagThatNoCommitHasIsNothingAndTheLogSaysSo) {
   EXPECT_TRUE(job.logged("no checkpoint matches 'stp-30', so nothing was opened; the newest is step-30"));
 }
 
-TEST(StepBack, R19_R32_AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
+TEST(StepBack, AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
   for (const int ranks : {1, 2, 8}) {
     SimulatedJob job(ranks);
     job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
@@ -155,7 +155,7 @@ TEST(StepBack, AContainerThatWentWhileTheJobRanIsNotInItsDirectory) {
   }));
 }
 
-TEST(StepBack, R27_R31_DamageFoundInLoadIsCorruptInCloseAndExcluded) {
+TEST(StepBack, DamageFoundInLoadIsCorruptInCloseAndExcluded) {
   for (const int ranks : {1, 3}) {
     SimulatedJob job(ranks);
     job.options.store.keep = 2;
@@ -187,7 +187,7 @@ TEST(StepBack, R27_R31_DamageFoundInLoadIsCorruptInCloseAndExcluded) {
   }
 }
 
-TEST(StepBack, R27_FinalizeTellsOfDamageFoundInLoadAsCloseDoes) {
+TEST(StepBack, FinalizeTellsOfDamageFoundInLoadAsCloseDoes) {
   SimulatedJob job(2);
   commit_steps(job, {{"a", 1}});
   job.options.open.verify = Verify::headers;
@@ -202,7 +202,7 @@ TEST(StepBack, R27_FinalizeTellsOfDamageFoundInLoadAsCloseDoes) {
   EXPECT_EQ(expect_all_threw(outcomes, ErrorCode::corrupt).rank, 0);
 }
 
-TEST(StepBack, R27_ACommitAfterDamageFoundInLoadGoesOnFromTheCommitBefore) {
+TEST(StepBack, ACommitAfterDamageFoundInLoadGoesOnFromTheCommitBefore) {
   SimulatedJob job(2);
   job.options.store.keep = 2;
   job.options.open.verify = Verify::headers;
@@ -217,7 +217,7 @@ TEST(StepBack, R27_ACommitAfterDamageFoundInLoadGoesOnFromTheCommitBefore) {
   EXPECT_EQ(reopen(job).tag, "c");
 }
 
-TEST(StepBack, R32_RestoreGoesOnByItself) {
+TEST(StepBack, RestoreStepsBackByItself) {
   SimulatedJob job(2);
   job.options.store.keep = 2;
   job.options.open.verify = Verify::headers;
@@ -236,7 +236,7 @@ TEST(StepBack, R32_RestoreGoesOnByItself) {
   }));
 }
 
-TEST(StepBack, R19_AllDamagedInLoadIsUnrecoverable) {
+TEST(StepBack, AllDamagedInLoadIsUnrecoverable) {
   SimulatedJob job(2);
   job.options.open.verify = Verify::headers;
   commit_steps(job, {{"a", 1}});
@@ -269,7 +269,7 @@ TEST(StepBack, ADamagedContainerBesideAGoodCopyIsNoLoss) {
   }
 }
 
-TEST(StepBack, R26_OpenGivesTheTagAndTheStateOfWhatItSteppedBackTo) {
+TEST(StepBack, OpenGivesTheTagAndTheStateOfWhatItSteppedBackTo) {
   SimulatedJob job(2);
   job.options.store.keep = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}});

@@ -31,7 +31,7 @@ TEST(Timelines, ForksShareTagAndGenerationAndDifferInTheCommitId) {
   EXPECT_NE(of_first.commit.id, of_second.commit.id);
 }
 
-TEST(Timelines, R19_HalvesOfTwoTimelinesAreNeverCombined) {
+TEST(Timelines, HalvesOfTwoTimelinesAreNeverCombined) {
   for (const int node : {0, 1}) {
     Fork fork(4);
     fork.job.disk.restore(fork.first, node_directory(node));  // the other node has the second timeline

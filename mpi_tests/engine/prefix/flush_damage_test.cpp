@@ -33,7 +33,7 @@ class FlushDamage : public FlushFixture {
   PersistentJob job;
 };
 
-TEST_F(FlushDamage, R32_AContainerThatIsNotWhatWasFlushedIsPassedOver) {
+TEST_F(FlushDamage, AContainerThatIsNotWhatWasFlushedIsSkipped) {
   const std::string path = container_of(job, "b", 1);
   const auto before = job.disk.snapshot();
   job.disk.remove_all(path);
@@ -69,7 +69,7 @@ TEST_F(FlushDamage, ContainersOfOtherRanksTagsAndRunsAreNotTaken) {
   expect_steps_back("of another run", {"it is the container of rank 1 of z"});
 }
 
-TEST_F(FlushDamage, R32_ADamagedManifestIsPassedOver) {
+TEST_F(FlushDamage, ADamagedManifestIsSkipped) {
   const std::string path = manifest_of(job, "b");
   const auto before = job.disk.snapshot();
   for (const std::uint64_t offset : {std::uint64_t{70}, std::uint64_t{4095}}) {
@@ -87,7 +87,7 @@ TEST_F(FlushDamage, R32_ADamagedManifestIsPassedOver) {
   EXPECT_EQ(reopen(job).tag, "a") << "without a manifest it is no commit";
 }
 
-TEST_F(FlushDamage, R9_AManifestOfANewerFormatIsRefusedByName) {
+TEST_F(FlushDamage, AManifestOfANewerFormatIsRefusedByName) {
   const std::string path = manifest_of(job, "b");
   auto bytes = job.disk.read_all(path);
   const std::uint32_t newer = 99;
@@ -176,7 +176,7 @@ TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
 
 /// A flush on demand in which one operation of one rank fails, each in turn: the same failure on all ranks, the commit
 /// as it was, and the next try succeeds.
-TEST_F(FlushDamage, R35_AnyOperationOfAFlushMayFail) {
+TEST_F(FlushDamage, AnyOperationOfAFlushMayFail) {
   job.options.persistent.every = 0;
   const auto before = job.disk.snapshot();
   std::uint64_t failed = 0;
@@ -216,7 +216,7 @@ TEST_F(FlushDamage, R35_AnyOperationOfAFlushMayFail) {
 }
 
 /// What was found damaged is none of those that persistent.keep asks for: the good one before it stays.
-TEST_F(FlushDamage, R14_ADamagedCommitPushesNoGoodOneOut) {
+TEST_F(FlushDamage, ADamagedCommitPushesNoGoodOneOut) {
   job.options.persistent.keep = 2;
   job.disk.flip_bit(container_of(job, "b", 1), 5000);
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}}).step, 1);
@@ -225,7 +225,7 @@ TEST_F(FlushDamage, R14_ADamagedCommitPushesNoGoodOneOut) {
   EXPECT_EQ(std::ranges::count(kept, "a"), 1);
 }
 
-TEST_F(FlushDamage, R14_ARemovalThatFailsCostsNoFlushAndIsTriedAgain) {
+TEST_F(FlushDamage, ARemovalThatFailsCostsNoFlushAndIsTriedAgain) {
   job.options.persistent.every = 0;
   job.options.persistent.keep = 1;
   const auto before = job.disk.snapshot();

@@ -17,7 +17,7 @@ namespace {
 
 class FlushTest : public FlushFixture {};
 
-TEST_F(FlushTest, R32_AllStoresLostComesBackFromThePrefix) {
+TEST_F(FlushTest, AllStoresLostComesBackFromThePrefix) {
   PersistentJob job(4);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   job.disk.remove_all("/nodes");
@@ -77,7 +77,7 @@ TEST_F(FlushTest, TheNewestWinsWhereverItIs) {
   EXPECT_TRUE(job.logged("skipped c"));
 }
 
-TEST_F(FlushTest, R28_LatestNamesTheNewestDirectoryAndCanBeTurnedOff) {
+TEST_F(FlushTest, LatestNamesTheNewestDirectoryAndCanBeTurnedOff) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   EXPECT_EQ(text_of(job, "/prefix/latest"), directories(job).front() + "\n");
@@ -144,7 +144,7 @@ TEST_F(FlushTest, SelectionsReachThePrefix) {
   EXPECT_EQ(reopen(job).step, 2) << "newer ones were discarded";
 }
 
-TEST_F(FlushTest, R14_KeepsAsManyAsAskedAndWhatIsPinned) {
+TEST_F(FlushTest, KeepsAsManyAsAskedAndWhatIsPinned) {
   PersistentJob job(2);
   job.options.persistent.keep = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}});
@@ -162,7 +162,7 @@ TEST_F(FlushTest, R14_KeepsAsManyAsAskedAndWhatIsPinned) {
   EXPECT_EQ(tags(job), (std::vector<Tag>{"s6", "s5"}));
 }
 
-TEST_F(FlushTest, R14_WhatIsOpenStaysBesideNewerOnes) {
+TEST_F(FlushTest, WhatIsOpenStaysBesideNewerOnes) {
   PersistentJob job(2);
   job.options.persistent.every = 0;
   job.options.persistent.keep = 1;

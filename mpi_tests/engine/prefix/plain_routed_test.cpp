@@ -239,7 +239,7 @@ TEST_F(PlainRouted, ALinkInTheirPlaceIsNotFollowedAndFailsTheFlushAlone) {
 }
 
 /// EIO at each operation of one rank: the flush fails or what it says is true, and the next one does it all.
-TEST_F(PlainRouted, R35_AnErrorAtAnyOperationFailsTheFlushAloneAndLeavesNothing) {
+TEST_F(PlainRouted, AnErrorAtAnyOperationFailsTheFlushAloneAndLeavesNothing) {
   Job job;
   const auto empty = job.disk.snapshot();
   expect_returned(run(job, {"a"}));
@@ -271,7 +271,7 @@ TEST_F(PlainRouted, R35_AnErrorAtAnyOperationFailsTheFlushAloneAndLeavesNothing)
 
 /// Every mutating operation is a point at which one rank, or all, die; also with the power, when what was not synced is
 /// lost or not by seed.
-TEST_F(PlainRouted, R32_EveryOperation) {
+TEST_F(PlainRouted, ADeathAtEveryOperationLeavesTheWholeCommitOrNone) {
   for (const Crash crash : {Crash::process, Crash::power}) {
     Job job(2, crash == Crash::power ? SimulatedJob::block_disk() : SimulatedJob::memory_disk());
     job.options.persistent.keep = 1;

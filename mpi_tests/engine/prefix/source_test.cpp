@@ -37,7 +37,7 @@ class SourceTest : public FlushFixture {
   PersistentJob job;
 };
 
-TEST_F(SourceTest, R29_ANewRunBeginsWithAnotherRunsTag) {
+TEST_F(SourceTest, ANewRunBeginsWithAnotherRunsTag) {
   const auto before = job.disk.snapshot();
   const Opened opened = reopen(job, Source{"/prefix", "first", "a"}, Newer::keep, {{"c", 3}});
   EXPECT_FALSE(opened.failure);
@@ -141,7 +141,7 @@ TEST_F(SourceTest, WhereNothingWasFlushedItIsNotFound) {
   EXPECT_TRUE(opened.failure && opened.failure->code == ErrorCode::not_found);
 }
 
-TEST_F(SourceTest, R32_ADamagedOneIsPassedOverForAnOlderOne) {
+TEST_F(SourceTest, ADamagedOneIsSkippedForAnOlderOne) {
   job.disk.flip_bit(container_of(job, "b", 2), 100);
   const Opened opened = reopen(job, Source{"/prefix", "first", "latest"});
   EXPECT_EQ(opened.tag, "a");

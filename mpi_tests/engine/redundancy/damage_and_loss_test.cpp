@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Loss, Damage,
                                           static_cast<int>(std::get<1>(one.param)));
                          });
 
-TEST_P(Damage, R31_OfTheNewestContainerIsRebuiltAndProtectedAgain) {
+TEST_P(Damage, OfTheNewestContainerIsRebuiltAndProtectedAgain) {
   const auto [scheme, how] = GetParam();
   Job job(scheme);
   const auto committed = job.disk.snapshot();
@@ -83,7 +83,7 @@ TEST_P(Damage, R31_OfTheNewestContainerIsRebuiltAndProtectedAgain) {
   }
 }
 
-TEST_P(Damage, R31_R32_WithALostNodeIsRebuiltInAnotherSetAndStepsBackInTheSame) {
+TEST_P(Damage, WithALostNodeIsRebuiltInAnotherSetAndStepsBackInTheSame) {
   const auto [scheme, how] = GetParam();
   Job job(scheme);
   const auto committed = job.disk.snapshot();
@@ -103,7 +103,7 @@ class DamageByScheme : public testing::TestWithParam<Scheme> {};
 INSTANTIATE_TEST_SUITE_P(DamageAndLoss, DamageByScheme, testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
-TEST_P(DamageByScheme, R31_OneContainerAndAnotherMembersParity) {
+TEST_P(DamageByScheme, OneContainerAndAnotherMembersParityAreRebuilt) {
   Job job(GetParam());
   const auto committed = job.disk.snapshot();
   for (int with_parity = 0; with_parity < kRanks; ++with_parity) {
@@ -120,7 +120,7 @@ TEST_P(DamageByScheme, R31_OneContainerAndAnotherMembersParity) {
   }
 }
 
-TEST_P(DamageByScheme, R31_DamagedParityOrDescriptorsAreMadeAgain) {
+TEST_P(DamageByScheme, DamagedParityOrDescriptorsAreRebuilt) {
   for (const SetFileKind kind : {SetFileKind::parity, SetFileKind::descriptor}) {
     for (const std::uint64_t offset : {64U, 4095U, 5000U}) {
       if (kind == SetFileKind::descriptor && offset > 4095) continue;
@@ -136,7 +136,7 @@ TEST_P(DamageByScheme, R31_DamagedParityOrDescriptorsAreMadeAgain) {
   }
 }
 
-TEST_P(DamageByScheme, R31_ParityFlippedBesideALostNodeIsNotUsed) {
+TEST_P(DamageByScheme, ParityFlippedBesideALostNodeIsNotUsed) {
   for (int with_parity = 1; with_parity < kRanks; ++with_parity) {
     SCOPED_TRACE(with_parity);
     Job job(GetParam());
@@ -186,7 +186,7 @@ TEST_P(DamageByScheme, ACommitWithoutParityOpensWhileAllContainersAreThere) {
   expect_step(reopen(job), 2);
 }
 
-TEST(DamageAndLoss, R32_AWhollyLostSetIsUnrecoverableAndHarmsNothing) {
+TEST(DamageAndLoss, AWhollyLostSetIsUnrecoverableAndHarmsNothing) {
   Job job;
   const auto committed = job.disk.snapshot();
   for (const int node : {0, 2, 4, 6}) job.disk.remove_all(store_of(node));
@@ -264,7 +264,7 @@ TEST(DamageAndLoss, OneWholeProtectionBesideHalfOfAnotherIsEnough) {
 
 /// All of the first beside a piece of the second, and a third that a crash cuts short wherever it may: until that is
 /// whole, the first is what stays.
-TEST(DamageAndLoss, R32_AWholeProtectionIsNotGivenUpForAPieceOfANewerOne) {
+TEST(DamageAndLoss, AWholeProtectionIsNotGivenUpForAPieceOfANewerOne) {
   TwoProtections two(true);
   SimulatedJob& job = two.job;
   job.disk.restore(two.first);
@@ -297,7 +297,7 @@ TEST(DamageAndLoss, R32_AWholeProtectionIsNotGivenUpForAPieceOfANewerOne) {
   }
 }
 
-TEST_P(DamageByScheme, R31_HeadersAloneNeverLetAWrongByteThrough) {
+TEST_P(DamageByScheme, HeadersAloneNeverLetAWrongByteThrough) {
   for (int survivor = 1; survivor < kRanks; ++survivor) {
     SCOPED_TRACE(survivor);
     Job job(GetParam(), Verify::headers);
@@ -322,7 +322,7 @@ TEST_P(DamageByScheme, R31_HeadersAloneNeverLetAWrongByteThrough) {
   }
 }
 
-TEST_P(DamageByScheme, R31_ABitThatOnlyTheRebuildSeesFlippedCountsAsLost) {
+TEST_P(DamageByScheme, ABitThatOnlyTheRebuildSeesFlippedCountsAsLost) {
   for (int survivor = 1; survivor < kRanks; ++survivor) {
     if (!in_one_set(GetParam(), 0, survivor)) continue;
     for (const std::uint64_t part : {0U, 1U, 2U}) {
@@ -339,7 +339,7 @@ TEST_P(DamageByScheme, R31_ABitThatOnlyTheRebuildSeesFlippedCountsAsLost) {
 }
 
 /// One lost node leaves parity that the rebuild has no need to read: it is checked all the same.
-TEST(DamageAndLoss, R31_ParityThatARebuildDoesNotNeedIsMendedToo) {
+TEST(DamageAndLoss, ParityThatARebuildDoesNotNeedIsMendedToo) {
   for (int with_parity = 2; with_parity < kRanks; with_parity += 2) {
     for (const std::uint64_t segment : {0U, 1U}) {
       SCOPED_TRACE(compose("parity {}, segment {}", with_parity, segment));

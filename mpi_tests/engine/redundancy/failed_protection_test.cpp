@@ -202,7 +202,7 @@ TEST_P(FailureByScheme, AnErrorInTheProtectionOfACommitIsToldInOneLine) {
   EXPECT_GT(told, 0);
 }
 
-TEST_P(FailureByScheme, R31_ABitThatFlippedSinceTheCommitIsNotProtectedAsGood) {
+TEST_P(FailureByScheme, ABitThatFlippedSinceTheCommitIsNotProtectedAsGood) {
   for (const bool in_data : {true, false}) {
     Job job(GetParam());
     job.options.redundancy.every = 0;

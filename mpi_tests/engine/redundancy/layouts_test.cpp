@@ -32,7 +32,7 @@ Failure expect_all_refused(SimulatedJob& job, ErrorCode code) {
   return expect_all_threw(job.start([](RankScope& scope) { (void)scope.make_engine(); }), code);
 }
 
-TEST(LayoutPolicy, R43_EightAndOneAndOneIsRefusedWithTheNumbersIfAskedFor) {
+TEST(LayoutPolicy, EightAndOneAndOneIsRefusedWithTheNumbersIfAskedFor) {
   for (const Scheme scheme : {Scheme::xor_, Scheme::partner}) {
     Job job({8, 1, 1}, scheme);
     const Failure failure = expect_all_refused(job, ErrorCode::invalid_argument);
@@ -46,7 +46,7 @@ TEST(LayoutPolicy, R43_EightAndOneAndOneIsRefusedWithTheNumbersIfAskedFor) {
   }
 }
 
-TEST(LayoutPolicy, R7_R43_AutomaticTakesTheBestThatTheLayoutPermitsAndSaysSoOnce) {
+TEST(LayoutPolicy, AutomaticTakesTheBestThatTheLayoutPermitsAndSaysSoOnce) {
   struct Case {
     std::vector<int> ranks_on;
     Scheme scheme;
@@ -82,7 +82,7 @@ TEST(LayoutPolicy, R7_R43_AutomaticTakesTheBestThatTheLayoutPermitsAndSaysSoOnce
   }
 }
 
-TEST(LayoutPolicy, R43_SetsHaveTheSizeAskedForWhereTheLayoutPermits) {
+TEST(LayoutPolicy, SetsHaveTheSizeAskedForWhereTheLayoutPermits) {
   struct Case {
     std::vector<int> ranks_on;
     std::uint32_t set_size;
@@ -120,7 +120,7 @@ std::size_t count_files(const SimulatedJob& job, const std::string& node, const 
       std::ranges::count_if(files, [&](const auto& file) { return file.starts_with(prefix); }));
 }
 
-TEST(LayoutPolicy, R43_EveryNthCommitIsProtectedAndStaysBesideTheNewest) {
+TEST(LayoutPolicy, EveryNthCommitIsProtectedAndStaysBesideTheNewest) {
   for (const std::uint64_t every : {1U, 2U, 3U}) {
     for (const std::uint32_t keep : {1U, 2U}) {
       Job job({1, 1, 1, 1});

@@ -117,7 +117,7 @@ void expect_named(const Failure& failure, const Oracle& oracle, const Nodes& los
 
 class NodeLoss : public testing::TestWithParam<Case> {};
 
-TEST_P(NodeLoss, R31_R32_EverySubsetOfNodesIsRecoveredExactlyWithinTheTolerance) {
+TEST_P(NodeLoss, EverySubsetOfNodesIsRecoveredExactlyWithinTheTolerance) {
   const Case& param = GetParam();
   SimulatedJob job(param.nodes * static_cast<int>(param.ranks_per_node));
   set_up(job, param);
@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(NodeLoss, NodeAfterNode,
                                          Case{Scheme::rs, 4, 1, 8, 2}, Case{Scheme::rs, 5, 2, 5, 3}),
                          name_of);
 
-TEST_P(NodeAfterNode, R31_R32_EachInTurnIsRebuiltWithoutANewCommit) {
+TEST_P(NodeAfterNode, NodesLostInTurnAreEachRebuiltWithoutANewCommit) {
   const Case& param = GetParam();
   SimulatedJob job(param.nodes * static_cast<int>(param.ranks_per_node));
   set_up(job, param);
@@ -211,7 +211,7 @@ TEST_P(NodeAfterNode, R31_R32_EachInTurnIsRebuiltWithoutANewCommit) {
   }
 }
 
-TEST_P(NodeAfterNode, R32_AnUnprotectedNewestGivesWayToTheProtectedOneBefore) {
+TEST_P(NodeAfterNode, AnUnprotectedNewestGivesWayToTheProtectedOneBefore) {
   const Case& param = GetParam();
   SimulatedJob job(param.nodes * static_cast<int>(param.ranks_per_node));
   set_up(job, param);
@@ -230,7 +230,7 @@ TEST_P(NodeAfterNode, R32_AnUnprotectedNewestGivesWayToTheProtectedOneBefore) {
   }
 }
 
-TEST_P(NodeAfterNode, R32_WhatCannotBeHadNowCanBeHadWhenANodeIsBack) {
+TEST_P(NodeAfterNode, AnUnrecoverableCommitIsRecoveredWhenANodeIsBack) {
   const Case& param = GetParam();
   const int ranks = param.nodes * static_cast<int>(param.ranks_per_node);
   for (const bool tries_to_go_on : {false, true}) {

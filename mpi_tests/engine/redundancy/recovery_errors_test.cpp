@@ -91,7 +91,7 @@ TEST_P(RecoveryErrors, EveryOperationThatFailsOnceIsTriedAgainOrToldOnAllRanks) 
   }
 }
 
-TEST_P(RecoveryErrors, R31_EveryReadThatFailsOnceIsALossAndDestroysNothing) {
+TEST_P(RecoveryErrors, EveryReadThatFailsOnceIsALossAndDestroysNothing) {
   constexpr int kVictim = 1;
   const std::uint64_t reads = count_reads(kVictim);
   ASSERT_GT(reads, 10U);
@@ -166,13 +166,13 @@ class RebuiltByALie : public testing::Test {
   SimulatedJob job;
 };
 
-TEST_F(RebuiltByALie, R31_IsTakenIfItIsTheTruth) {
+TEST_F(RebuiltByALie, AContainerIsTakenIfItIsTheRightOne) {
   const Opened opened = reopen_with([](std::span<std::byte> container) { change_head(container, [](auto&) {}); });
   EXPECT_EQ(opened.step, 2);
   EXPECT_EQ(opened.info.source, RecoverySource::rebuilt);
 }
 
-TEST_F(RebuiltByALie, R31_ItsBytesAreThoseOfTheRecordedChecksum) {
+TEST_F(RebuiltByALie, AContainerWithAnotherChecksumIsRefused) {
   const Opened opened =
       reopen_with([](std::span<std::byte> container) { container[container.size() / 2] ^= std::byte{1}; });
   EXPECT_EQ(opened.step, 1);
@@ -180,7 +180,7 @@ TEST_F(RebuiltByALie, R31_ItsBytesAreThoseOfTheRecordedChecksum) {
 }
 
 /// The checksum of a container says nothing of its first bytes, which end with their own.
-TEST_F(RebuiltByALie, R31_R32_ItIsTheContainerOfJustThisRankAndCommit) {
+TEST_F(RebuiltByALie, AContainerOfAnotherRankOrCommitIsRefused) {
   const std::vector<std::function<void(format::Superblock&)>> changes = {
       [](auto& superblock) { superblock.commit.run_id.bytes[0] ^= 1; },
       [](auto& superblock) { superblock.commit.id.bytes[0] ^= 1; },

@@ -78,7 +78,7 @@ std::vector<Names> permutations(const Names& nodes, std::mt19937_64& random) {
   return result;
 }
 
-TEST_P(Permuted, R34_R43_RanksOverNodesFindTheirContainersAndAreProtectedAgain) {
+TEST_P(Permuted, RanksOverNodesFindTheirContainersAndAreProtectedAgain) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const auto& layout : {std::vector{1, 1, 1, 1}, {2, 2, 2, 2}, {2, 2, 1, 1}, {1, 1}}) {
@@ -97,7 +97,7 @@ TEST_P(Permuted, R34_R43_RanksOverNodesFindTheirContainersAndAreProtectedAgain) 
   }
 }
 
-TEST_P(Permuted, R43_AndANodeLost) {
+TEST_P(Permuted, RanksOverNodesAreRebuiltWhenANodeIsLostToo) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const auto& layout : {std::vector{1, 1, 1, 1}, {2, 2, 2, 2}, {1, 1, 1, 1, 1}}) {
@@ -160,7 +160,7 @@ TEST_P(Permuted, AContainerPresentTwiceCountsOnce) {
   }
 }
 
-TEST_P(Permuted, R31_DamageInASourceIsALossBeforeAndDuringTheMove) {
+TEST_P(Permuted, DamageInASourceIsALossBeforeAndDuringTheMove) {
   const Names before = on_nodes({1, 1, 1, 1});
   const Names now(before.rbegin(), before.rend());
   for (const Verify verify : {Verify::all, Verify::headers}) {
@@ -182,7 +182,7 @@ TEST_P(Permuted, R31_DamageInASourceIsALossBeforeAndDuringTheMove) {
   }
 }
 
-TEST(Relocation, R34_R43_UnequalNodesChangePlaces) {
+TEST(Relocation, RanksOfUnequalNodesFindTheirContainersWhenTheyChangePlaces) {
   struct LayoutPolicy {
     Scheme scheme;
     std::vector<int> before, now;
@@ -207,7 +207,7 @@ TEST(Relocation, R34_R43_UnequalNodesChangePlaces) {
   }
 }
 
-TEST(Relocation, R43_WithoutProtectionContainersMoveAllTheSame) {
+TEST(Relocation, WithoutProtectionContainersMoveAllTheSame) {
   Job job(on_nodes({5, 3}), Scheme::automatic);  // 5 of 8 in one place cannot be protected
   const Names now = on_nodes({4, 4});
   place(job, now);

@@ -79,7 +79,7 @@ class TightNode : public testing::Test {
   SimulatedJob job{kRanks};
 };
 
-TEST_F(TightNode, R33_FourRanksThatDoNotFitAreRefusedOnAllAndASmallerCheckpointWorks) {
+TEST_F(TightNode, FourRanksThatDoNotFitAreRefusedOnAllAndASmallerCheckpointWorks) {
   limit(0, 600 * kKiB);
   OnEachRank met(kRanks);
   expect_returned(job.start([&](RankScope& scope) {
@@ -94,7 +94,7 @@ TEST_F(TightNode, R33_FourRanksThatDoNotFitAreRefusedOnAllAndASmallerCheckpointW
   EXPECT_LE(most_used(0), 600 * kKiB) << "the kernel would have killed a rank";
 }
 
-TEST_F(TightNode, R33_WhatTheNextCheckpointNeedsIsAddedUpBeforeAnyRankTakesIt) {
+TEST_F(TightNode, WhatTheNextCheckpointNeedsIsAddedUpBeforeAnyRankTakesIt) {
   limit(0, 1500 * kKiB);  // five containers of 280 KiB
   OnEachRank met(kRanks);
   std::uint64_t used = 0;
@@ -116,7 +116,7 @@ TEST_F(TightNode, R33_WhatTheNextCheckpointNeedsIsAddedUpBeforeAnyRankTakesIt) {
 }
 
 /// Each variable of a state would fit alone, and those of one rank, too.
-TEST_F(TightNode, R33_WhatTheFirstCheckpointOfAStateNeedsIsAddedUpBeforeAnyRankTakesIt) {
+TEST_F(TightNode, WhatTheFirstCheckpointOfAStateNeedsIsAddedUpBeforeAnyRankTakesIt) {
   limit(0, 600 * kKiB);
   OnEachRank met(kRanks);
   std::uint64_t used = 0;
@@ -199,7 +199,7 @@ TEST_F(TightNode, WithoutAStateTheLastCheckpointIsExpectedAgainAndASmallerOneIsP
 }
 
 /// One rank's vector grew; what the others know of the checkpoint before fits.
-TEST_F(TightNode, R33_AStateThatGrewOnOneRankIsAddedUpBeforeAnyRankTakesIt) {
+TEST_F(TightNode, AStateThatGrewOnOneRankIsAddedUpBeforeAnyRankTakesIt) {
   limit(0, 900 * kKiB);
   OnEachRank met(kRanks);
   std::uint64_t used = 0;
@@ -216,7 +216,7 @@ TEST_F(TightNode, R33_AStateThatGrewOnOneRankIsAddedUpBeforeAnyRankTakesIt) {
   EXPECT_LT(used, 600 * kKiB) << "two containers of 56 KiB of each rank, and nothing of the third";
 }
 
-TEST_F(TightNode, R33_ParityThatDoesNotFitIsNotBegun) {
+TEST_F(TightNode, ParityThatDoesNotFitIsNotBegun) {
   job.options.topology.ranks_per_node = 2;
   job.options.redundancy.scheme = Scheme::partner;
   limit(0, 900 * kKiB);  // three files of 256 KiB
@@ -231,7 +231,7 @@ TEST_F(TightNode, R33_ParityThatDoesNotFitIsNotBegun) {
   EXPECT_LE(most_used(0), 900 * kKiB);
 }
 
-TEST_F(TightNode, R33_WhatIsFetchedForAllRanksOfANodeIsAddedUp) {
+TEST_F(TightNode, WhatIsFetchedForAllRanksOfANodeIsAddedUp) {
   job.options.persistent.every = 1;
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -243,7 +243,7 @@ TEST_F(TightNode, R33_WhatIsFetchedForAllRanksOfANodeIsAddedUp) {
   expect_opened_only_with(2000 * kKiB, "the 4 ranks on this node need 1.1 MiB more");
 }
 
-TEST_F(TightNode, R33_WhatIsRebuiltForAllRanksOfANodeIsAddedUp) {
+TEST_F(TightNode, WhatIsRebuiltForAllRanksOfANodeIsAddedUp) {
   job.options.topology.ranks_per_node = 2;
   job.options.redundancy.scheme = Scheme::partner;
   expect_returned(job.start([&](RankScope& scope) {

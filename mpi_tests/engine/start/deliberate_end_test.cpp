@@ -43,7 +43,7 @@ struct RemovingJob : SimulatedJob {
   }
 };
 
-TEST(DeliberateEnd, R19_AfterARemovalThatWasAskedForTheNextStartBeginsFromZero) {
+TEST(DeliberateEnd, AfterARemovalThatWasAskedForTheNextStartBeginsFromZero) {
   for (const int ranks : {1, 2, 4, 8}) {
     RemovingJob job(ranks);
     job.options.redundancy.every = 0;  // a partner's copy would do
@@ -119,7 +119,7 @@ std::uint64_t die_everywhere(RemovingJob& job, const Steps& then) {
   return points;
 }
 
-TEST(DeliberateEnd, R19_ADeathAnywhereInItNeverLetsAStartBeginFromZeroBesideContainers) {
+TEST(DeliberateEnd, ADeathAnywhereInItNeverLetsAStartBeginFromZeroBesideContainers) {
   std::uint64_t points = 0;
   for (const bool durable : {false, true}) {
     for (const bool together : {false, true}) {
@@ -226,7 +226,7 @@ TEST(DeliberateEnd, AnotherStartThatCameInBetweenKeepsItsRecord) {
   EXPECT_TRUE(exists(job, kNote));
 }
 
-TEST(DeliberateEnd, R19_WhatWasLostBeforeIsNotForgotten) {
+TEST(DeliberateEnd, WhatWasLostBeforeIsNotForgotten) {
   RemovingJob job(2);
   commit_steps(job, {{"a", 1}});
   const std::string lost = container_of(job.disk, 1, "a");

@@ -170,7 +170,7 @@ TEST(Identity, TheParentIsWhatWasOpenedOrCommittedBefore) {
   EXPECT_EQ(superblock_of(job.disk, 0, "d").commit.parent_id, a.commit.id);
 }
 
-TEST(Identity, R26_ARepeatedTagIsANewGenerationAndOpenTakesTheNewestOfThatName) {
+TEST(Identity, ARepeatedTagIsANewGenerationAndOpenTakesTheNewestOfThatName) {
   SimulatedJob job(2);
   job.options.store.keep = 4;
   commit_steps(job, {{"best", 1}, {"x", 2}, {"best", 3}, {"y", 4}});
@@ -221,7 +221,7 @@ TEST(Identity, ALostRecordIsMadeAgainFromAnyStoreThatIsLeft) {
   EXPECT_TRUE(says(text_of(job.disk, run_directory_of(job.disk, "node0") + "/run"), {to_string(id)}));
 }
 
-TEST(Identity, R19_LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZero) {
+TEST(Identity, LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZero) {
   for (const int ranks : {1, 2, 4}) {
     SimulatedJob job(ranks);
     commit_steps(job, {{"a", 1}});
@@ -240,7 +240,7 @@ TEST(Identity, R19_LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZ
   }
 }
 
-TEST(Identity, R19_OneLostStoreIsUnrecoverableAndNamesRankAndDirectory) {
+TEST(Identity, OneLostStoreIsUnrecoverableAndNamesRankAndDirectory) {
   SimulatedJob job(4);
   job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
   commit_steps(job, {{"a", 1}});
@@ -252,7 +252,7 @@ TEST(Identity, R19_OneLostStoreIsUnrecoverableAndNamesRankAndDirectory) {
       << opened.failure->message;
 }
 
-TEST(Identity, R19_ARecordWithoutCommitsAndEmptyStoresIsNothing) {
+TEST(Identity, ARecordWithoutCommitsAndEmptyStoresIsNothing) {
   SimulatedJob job(4);
   for (int start = 0; start < 2; ++start) {
     const Opened opened = reopen(job);
@@ -317,7 +317,7 @@ void commit_once_and_damage(SimulatedJob& job) {
   job.disk.flip_bit(container_of(job.disk, job.ranks - 1, "a"), 5000);
 }
 
-TEST(Identity, R19_ADamagedFirstCommitIsUnrecoverableAlsoWithoutThePrefixRecords) {
+TEST(Identity, ADamagedFirstCommitIsUnrecoverableAlsoWithoutThePrefixRecords) {
   for (const int ranks : {1, 3, 4}) {
     SimulatedJob job(ranks);
     job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
@@ -332,7 +332,7 @@ TEST(Identity, R19_ADamagedFirstCommitIsUnrecoverableAlsoWithoutThePrefixRecords
   }
 }
 
-TEST(Identity, R19_TheNoteOfAnyOneNodeIsEnough) {
+TEST(Identity, TheNoteOfAnyOneNodeIsEnough) {
   SimulatedJob job(6);
   commit_once_and_damage(job);
   remove_record(job);
@@ -377,7 +377,7 @@ TEST(Identity, TheNoteOfAnotherRunOrHalfANoteIsNone) {
   }
 }
 
-TEST(Identity, R19_WithinOneStartACommitThatCouldBeNotedNowhereStillCounts) {
+TEST(Identity, WithinOneStartACommitThatCouldBeNotedNowhereStillCounts) {
   SimulatedJob job(2);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

@@ -58,7 +58,7 @@ TEST(GlobalArrays, WhatFitsTogetherIsWell) {
             "");
 }
 
-TEST(GlobalArrays, R35_RanksMustAgreeAboutEveryPropertyOfAName) {
+TEST(GlobalArrays, RanksMustAgreeAboutEveryPropertyOfAName) {
   const auto with_rank_2 = [](const std::function<void(SharedRegion&)>& change, bool shard) {
     return wrong([&](int rank) {
       SharedRegion region = shard ? row("t", rank) : replica("t");
@@ -82,7 +82,7 @@ TEST(GlobalArrays, R35_RanksMustAgreeAboutEveryPropertyOfAName) {
               HasSubstr("with holes allowed"));
 }
 
-TEST(GlobalArrays, R35_ANameIsARegionOrAGroupOnAllRanks) {
+TEST(GlobalArrays, ANameThatIsARegionHereAndAGroupThereIsRefused) {
   for (const char* name : {"a", "a/b"}) {
     EXPECT_THAT(wrong([&](int rank) { return std::vector{replica(rank == 1 ? name : "a/b/c")}; }),
                 HasSubstr(compose("region '{}' of rank 1 is also a group", name)));
@@ -164,7 +164,7 @@ TEST(GlobalArrays, TheViewListsWhatEveryRankSavedUnlessThatIsTooMuch) {
 }
 
 /// What a rank has of its own under a name that is shared on another would never come back as either.
-TEST(GlobalArrays, R35_ARanksOwnRegionHasNoNameThatOthersShare) {
+TEST(GlobalArrays, ARanksOwnRegionHasNoNameThatOthersShare) {
   for (const Placement& placement : {Placement(Replicated{}), Placement(Shard{Shape{2}, Shape{0}})}) {
     for (const int odd : {0, 1, 2}) {
       std::string message;
@@ -186,7 +186,7 @@ TEST(GlobalArrays, R35_ARanksOwnRegionHasNoNameThatOthersShare) {
   }
 }
 
-TEST(GlobalArrays, R41_RegionsOfARanksOwnAreToldToOthersOnlyWhereTheirNamesMayBeShared) {
+TEST(GlobalArrays, RegionsOfARanksOwnAreToldToOthersOnlyWhereTheirNamesMayBeShared) {
   std::vector<format::StoredRegion> regions = {placed("t", Replicated{})};
   const NameBits names = shared_names(regions);
   for (int i = 0; i < 1000; ++i) regions.push_back(placed(compose("own-{}", i)));
@@ -213,7 +213,7 @@ class CutShort final : public testing::ForwardingCommunicator {
   }
 };
 
-TEST(GlobalArrays, R35_WhatCannotBeReadFromAnotherRankIsAFailureAndNotLeftOut) {
+TEST(GlobalArrays, WhatCannotBeReadFromAnotherRankIsAFailureAndNotLeftOut) {
   testing::InProcessWorld world(kRanks);
   const auto outcomes = world.run_connected([](Communicator& communicator) {
     CutShort cut_short(communicator);

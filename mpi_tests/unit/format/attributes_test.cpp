@@ -35,7 +35,7 @@ Attributes again(const Attributes& attributes) {
   return decode_attributes(encode(attributes) + "   ", "file");
 }
 
-TEST(FormatAttributes, R12_ComeBackAsTheyWere) {
+TEST(FormatAttributes, AreReadAsTheyWereWritten) {
   constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   const Attributes attributes{

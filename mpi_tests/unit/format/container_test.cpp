@@ -22,7 +22,7 @@ TEST(FormatContainer, AllTypesAndNumbersOfDimensionsComeBack) {
   EXPECT_EQ(problem(target.file, samples), "");
 }
 
-TEST(FormatContainer, R12_StructureIsStoredWithTheData) {
+TEST(FormatContainer, StructureIsStoredWithTheData) {
   const auto samples = mixed_samples();
   MemoryTarget target;
   write(target, samples);

@@ -20,7 +20,7 @@ T fill_as(DataType dtype) {
   return value;
 }
 
-TEST(FillValue, R31_EveryTypeHasOneOfItsSizeThatIsNotZero) {
+TEST(FillValue, EveryTypeHasOneOfItsSizeThatIsNotZero) {
   for (std::uint8_t type = 1; type <= static_cast<std::uint8_t>(kLastDataType); ++type) {
     const auto bytes = fill_value(static_cast<DataType>(type));
     EXPECT_EQ(bytes.size(), size_bytes(static_cast<DataType>(type)));
@@ -28,7 +28,7 @@ TEST(FillValue, R31_EveryTypeHasOneOfItsSizeThatIsNotZero) {
   }
 }
 
-TEST(FillValue, R31_NumbersStandOut) {
+TEST(FillValue, NumbersAreUnlikelyOnes) {
   EXPECT_EQ(fill_as<std::int8_t>(DataType::int8), std::numeric_limits<std::int8_t>::min());
   EXPECT_EQ(fill_as<std::int16_t>(DataType::int16), std::numeric_limits<std::int16_t>::min());
   EXPECT_EQ(fill_as<std::int32_t>(DataType::int32), std::numeric_limits<std::int32_t>::min());
@@ -49,7 +49,7 @@ TEST(FillValue, R31_NumbersStandOut) {
   EXPECT_EQ(fill_as<std::uint8_t>(DataType::opaque), 0xFF);
 }
 
-TEST(FillValue, R31_AStructHasThatOfEachMemberAndZerosBetween) {
+TEST(FillValue, AStructHasThatOfEachMemberAndZerosBetween) {
   const auto bytes = fill_value("id:int16@0;x:float32[2]@4", 16);
   const std::vector<unsigned> expected{0, 0x80, 0, 0, 0, 0, 0xC0, 0x7F, 0, 0, 0xC0, 0x7F, 0, 0, 0, 0};
   ASSERT_EQ(bytes.size(), expected.size());

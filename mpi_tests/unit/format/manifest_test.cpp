@@ -40,7 +40,7 @@ std::string refusal_with(std::size_t place, const T& value, ErrorCode code = Err
   return refusal(file, code);
 }
 
-TEST(FormatManifest, R12_ComesBackAsItWas) {
+TEST(FormatManifest, IsReadAsItWasWritten) {
   for (const std::uint32_t ranks : {1U, 2U, 100U}) {
     MemoryFile file = manifest_of(ranks);
     const ManifestReader reader = reader_of(file);
@@ -73,7 +73,7 @@ TEST(FormatManifest, WithoutAttributesOrViewThereIsLess) {
   EXPECT_TRUE(reader_of(file).verify().empty());
 }
 
-TEST(FormatManifest, R31_EveryFlippedBitOfTheHeadIsRefused) {
+TEST(FormatManifest, EveryFlippedBitOfTheHeadIsRefused) {
   MemoryFile file = manifest_of(2);
   for (std::size_t bit = 0; bit < kSuperblockBytes * 8; ++bit) {
     file.content[bit / 8] ^= std::byte{1} << (bit % 8);
@@ -83,7 +83,7 @@ TEST(FormatManifest, R31_EveryFlippedBitOfTheHeadIsRefused) {
   EXPECT_EQ(refusal(file), "");
 }
 
-TEST(FormatManifest, R31_EveryFlippedByteIsFoundByVerify) {
+TEST(FormatManifest, EveryFlippedByteIsFoundByVerify) {
   MemoryFile file = manifest_of(2);
   const ManifestReader reader = reader_of(file);
   for (std::size_t place = 0; place < file.size(); ++place) {
@@ -194,7 +194,7 @@ TEST(FormatManifest, WhatIsNoneOrUnfinishedIsRefused) {
   EXPECT_THAT(refusal_with(manifest_at::kVersion, std::uint32_t{0}, ErrorCode::mismatch), HasSubstr("older"));
 }
 
-TEST(FormatManifest, R9_ANewerVersionIsRefusedByName) {
+TEST(FormatManifest, ANewerVersionIsRefusedByName) {
   EXPECT_THAT(refusal_with(manifest_at::kVersion, kManifestVersion + 1, ErrorCode::mismatch),
               AllOf(HasSubstr("version 2"), HasSubstr("newer Kedge")));
 }

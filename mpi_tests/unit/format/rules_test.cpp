@@ -221,7 +221,7 @@ TEST_F(HostileIndex, NestsAndPromisesInVain) {
 }
 
 // As a Kedge finds it that is older than the data type.
-TEST_F(HostileIndex, R9_AnUnknownDataTypeIsRefusedByItsNumber) {
+TEST_F(HostileIndex, AnUnknownDataTypeIsRefusedByItsNumber) {
   constexpr std::size_t kAt = 2 + 5 + 1 + 2;  // after the heads of index, regions and region, and the name "a"
   ASSERT_EQ(index[kAt], static_cast<std::byte>(DataType::uint8));
   constexpr unsigned kLast = static_cast<unsigned>(kLastDataType);

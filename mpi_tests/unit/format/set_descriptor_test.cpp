@@ -113,7 +113,7 @@ TEST(SetDescriptor, HoldsNoMoreMembersThanItHasPlaceFor) {
   }
 }
 
-TEST(SetDescriptor, R31_EveryFlippedBitIsRefused) {
+TEST(SetDescriptor, EveryFlippedBitIsRefused) {
   for (const SetDescriptor& descriptor : {parity_of_three(), descriptor_of_pair()}) {
     SetDescriptorBytes bytes = encode(descriptor);
     for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {

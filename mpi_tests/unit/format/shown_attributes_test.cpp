@@ -19,7 +19,7 @@ std::vector<std::string> keys_of(const std::vector<Hdf5Attribute>& shown) {
   return keys;
 }
 
-TEST(ShownAttributes, R12_EveryKindHasItsFormAndTextHasRoom) {
+TEST(ShownAttributes, EveryKindHasItsFormAndTextHasRoom) {
   const auto shown = shown_attributes({{"array", std::vector<std::int64_t>{1, 2, 3}},
                                        {"empty", std::vector<double>{}},
                                        {"number", 0.5},
@@ -84,7 +84,7 @@ TEST(ShownAttributes, AnotherFormAsksForANewLayout) {
   EXPECT_FALSE(takes(*make_manifest_layout(nullptr, files, {}), attributes));
 }
 
-TEST(ShownAttributes, R31_ValuesAreOverwrittenAndGuarded) {
+TEST(ShownAttributes, ValuesAreOverwrittenAndGuarded) {
   const auto files = files_of(2);
   const Attributes first{{"code", std::string("aaaa")}, {"time", 0.5}};
   const auto layout = make_manifest_layout(nullptr, files, first);

@@ -117,7 +117,7 @@ class Direct : public testing::Test {
 
 constexpr std::size_t kPiece = DirectWriter::kPieceBytes;
 
-TEST_F(Direct, R8_EveryByteArrivesWhateverTheKernelTakes) {
+TEST_F(Direct, EveryByteArrivesWhateverTheKernelTakes) {
   const auto bytes = noise(21 * kPiece + std::size_t{3} * 4096);
   const std::map<std::string, std::map<int, int>> cases = {
       {"all of it", {}},
@@ -217,7 +217,7 @@ TEST_F(Direct, WithoutAQueueNothingIsWrittenAndTheReasonIsKnown) {
 
 // --- the real file system
 
-TEST_F(Direct, R8_FilesWrittenDirectlyHoldTheSameBytesAtEveryAlignment) {
+TEST_F(Direct, FilesWrittenDirectlyHoldTheSameBytesAtEveryAlignment) {
   const auto system = posix_file_system();
   const auto bytes = noise((std::size_t{9} << 20U) + 12'345);
   const auto file = system->create(path("real"));

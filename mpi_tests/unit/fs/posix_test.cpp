@@ -318,7 +318,7 @@ class Cgroups : public Posix {
   }
 };
 
-TEST_F(Cgroups, R33_Version2TakesTheTightestOnTheWayUp) {
+TEST_F(Cgroups, Version2TakesTheTightestOnTheWayUp) {
   put("job/step/memory.max", "max\n");
   put("job/step/memory.current", "10\n");
   put("job/memory.max", "1000000\n");
@@ -334,7 +334,7 @@ TEST_F(Cgroups, R33_Version2TakesTheTightestOnTheWayUp) {
   EXPECT_EQ(space_limits[0].id, cgroup_limits("0::/job\n", directory_).at(0).id) << "the same limit, from another step";
 }
 
-TEST_F(Cgroups, R33_PagesThatTheKernelWouldDropAreFreeAndUnwrittenOnesAreNot) {
+TEST_F(Cgroups, PagesThatTheKernelWouldDropAreFreeAndUnwrittenOnesAreNot) {
   put("job/memory.max", "1000000\n");
   put("job/memory.current", "1000000\n");
   const auto room = [&](const std::string& stat) {
@@ -348,7 +348,7 @@ TEST_F(Cgroups, R33_PagesThatTheKernelWouldDropAreFreeAndUnwrittenOnesAreNot) {
   EXPECT_EQ(room("inactive_file 100\nfile_dirty 200\n"), 0U) << "the numbers are not of one moment";
 }
 
-TEST_F(Cgroups, R33_WhereProcessesAreSlowedDownIsALimitToo) {
+TEST_F(Cgroups, WhereProcessesAreSlowedDownIsALimitToo) {
   put("job/memory.max", "1000000\n");
   put("job/memory.high", "500000\n");
   put("job/memory.current", "372000\n");
@@ -358,7 +358,7 @@ TEST_F(Cgroups, R33_WhereProcessesAreSlowedDownIsALimitToo) {
   EXPECT_THAT(space_limits[0].limit, HasSubstr("job/memory.high"));
 }
 
-TEST_F(Cgroups, R33_Version1IsReadToo) {
+TEST_F(Cgroups, Version1IsReadToo) {
   put("memory/job/memory.limit_in_bytes", "1000000\n");
   put("memory/job/memory.usage_in_bytes", "1200000\n");
   put("memory/job/memory.stat",
@@ -370,7 +370,7 @@ TEST_F(Cgroups, R33_Version1IsReadToo) {
   EXPECT_TRUE(cgroup_limits("3:cpu:/job\n", directory_).empty());
 }
 
-TEST_F(Cgroups, R33_Version1SaysWhatLimitsGroupsThatCannotBeSeen) {
+TEST_F(Cgroups, Version1SaysWhatLimitsGroupsThatCannotBeSeen) {
   put("memory/memory.limit_in_bytes", "9223372036854771712\n");
   put("memory/memory.usage_in_bytes", "872000\n");
   put("memory/memory.stat", "hierarchical_memory_limit 1000000\n");

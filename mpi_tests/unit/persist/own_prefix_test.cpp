@@ -94,7 +94,7 @@ TEST_F(OwnPrefix, APublishLeavesACatalogLatestAndNoWorkWhateverAnEarlierOneLeft)
   EXPECT_THAT(persist::UnfinishedTags(mine->start).list(), IsEmpty());
 }
 
-TEST_F(OwnPrefix, R32_WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
+TEST_F(OwnPrefix, WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
   const SampleCommit commit = sample_commit(1);
   for (const bool latest : {true, false}) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -110,7 +110,7 @@ TEST_F(OwnPrefix, R32_WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
   }
 }
 
-TEST_F(OwnPrefix, R32_APowerLossAnywhereInAPublishLeavesTheWholeCommitOrNone) {
+TEST_F(OwnPrefix, APowerLossAnywhereInAPublishLeavesTheWholeCommitOrNone) {
   const SampleCommit commit = sample_commit(1);
   bool died = true;
   for (std::uint64_t stop = 1; died; ++stop) {
@@ -128,7 +128,7 @@ TEST_F(OwnPrefix, R32_APowerLossAnywhereInAPublishLeavesTheWholeCommitOrNone) {
 }
 
 /// Whoever says that it is complete may be the second to try: the first may have failed before its name was durable.
-TEST_F(OwnPrefix, R32_WhatIsCalledCompleteOutlivesAPowerLoss) {
+TEST_F(OwnPrefix, WhatIsCalledCompleteOutlivesAPowerLoss) {
   const SampleCommit commit = sample_commit(1);
   int complete = 0;
   for (std::uint64_t n = 1; n <= 40; ++n) {
@@ -244,7 +244,7 @@ TEST_F(OwnPrefix, ARemovalTouchesNothingOfOthersAndNoFileInADirectorysPlace) {
   EXPECT_TRUE(exists("/d/elsewhere/checkpoint.h5"));
 }
 
-TEST_F(OwnPrefix, R32_APowerLossAnywhereInARemovalLeavesTheWholeCommitOrNone) {
+TEST_F(OwnPrefix, APowerLossAnywhereInARemovalLeavesTheWholeCommitOrNone) {
   const SampleCommit commit = sample_commit(1);
   bool died = true;
   for (std::uint64_t stop = 1; died; ++stop) {

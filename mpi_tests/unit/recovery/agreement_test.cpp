@@ -109,7 +109,7 @@ TEST(Agreement, NothingHeldIsNoCandidate) {
   }
 }
 
-TEST(Agreement, R32_AWholeCommitIsRecoverableAndAllItsFactsAreTold) {
+TEST(Agreement, AWholeCommitIsRecoverableAndAllItsFactsAreTold) {
   for (const std::uint32_t processes : {1U, 2U, 3U, 5U, 8U}) {
     const Agreement found = agree_on_commits(whole(processes, 70, 3));
     ASSERT_EQ(found.candidates.size(), 1U);
@@ -215,7 +215,7 @@ TEST(Agreement, ADamagedContainerBesideAGoodCopyIsNoLoss) {
   EXPECT_TRUE(agree_on_commits(holdings).candidates.at(0).recoverable);
 }
 
-TEST(Agreement, R46_AnotherRankCountIsRefusedWithBothNumbers) {
+TEST(Agreement, AnotherRankCountIsRefusedWithBothNumbers) {
   for (const std::uint32_t processes : {1U, 2U, 5U, 8U}) {
     ByProcess holdings(processes);
     for (std::uint32_t rank = 0; rank < 3; ++rank) holdings[rank % processes].push_back(container(4, 1, rank, 3));
@@ -300,7 +300,7 @@ TEST(Agreement, WhatASetCanRebuildIsNotCalledMissing) {
   EXPECT_TRUE(reason.starts_with("the container of rank 2 is missing")) << reason;
 }
 
-TEST(Agreement, R32_RandomHoldingsAreJudgedAsByTheOracle) {
+TEST(Agreement, RandomHoldingsAreJudgedAsByTheOracle) {
   const std::uint64_t seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   RecordProperty("seed", compose("{}", seed));

@@ -334,7 +334,7 @@ void expect_sets_ready(const World& world, const std::vector<Orders>& orders) {
   }
 }
 
-TEST(Homes, R31_ASetFileThatContradictsTheFirstOfItsSetIsNoHelp) {
+TEST(Homes, ASetFileThatContradictsTheFirstOfItsSetIsNoHelp) {
   const Set set{Scheme::xor_, 1, id_of(1000), 0, {0, 1, 2}};
   const Commit commit{id_of(100), 1, 3, {set}};
   World world{3, {commit}, std::vector<std::set<File>>(3)};
@@ -360,7 +360,7 @@ TEST(Homes, R31_ASetFileThatContradictsTheFirstOfItsSetIsNoHelp) {
   EXPECT_FALSE(is_recoverable([](format::SetDescriptor& other) { other.scheme = Scheme::partner; }));
 }
 
-TEST(Homes, R31_R32_RandomLossesOfContainersParityAndDescriptorsAreJudgedAndOrderedAsByTheOracle) {
+TEST(Homes, RandomLossesOfContainersParityAndDescriptorsAreJudgedAndOrderedAsByTheOracle) {
   const std::uint64_t seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   RecordProperty("seed", compose("{}", seed));

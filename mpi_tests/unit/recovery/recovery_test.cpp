@@ -163,7 +163,7 @@ TEST_F(RecoveryLoop, NothingIsLeftBehindThatCouldNotBeRecordedAsDiscarded) {
 }
 
 /// The checksum in the manifest says nothing of the superblock, and that was looked at before the copy was made.
-TEST_F(RecoveryLoop, R31_WhatIsFetchedIsTheContainerOfJustThisRankAndCommit) {
+TEST_F(RecoveryLoop, WhatIsFetchedIsTheContainerOfJustThisRankAndCommit) {
   const CommitHead head = commit(2, 11, "b");
   put(commit(1, 10, "a"));
   publish(head);
@@ -188,7 +188,7 @@ TEST_F(RecoveryLoop, R31_WhatIsFetchedIsTheContainerOfJustThisRankAndCommit) {
   EXPECT_EQ(opened->totals.bytes, tiers[0].containers[0].size() + tiers[1].containers[1].size());
 }
 
-TEST_F(RecoveryLoop, R19_WhatIsLostIsUnrecoverableInWordsAndOnlyAllOfItMakesTheRunLost) {
+TEST_F(RecoveryLoop, WhatIsLostIsUnrecoverableInWordsAndOnlyAllOfItMakesTheRunLost) {
   put(commit(1, 10, "a"), {0});
   publish(commit(2, 11, "b"));
   EXPECT_FALSE(open(Tag{"c"}));
@@ -255,7 +255,7 @@ class LyingSender final : public testing::ForwardingCommunicator {
 };
 
 /// As after every transfer: whole is not enough, and the checksum of a container says nothing of its first bytes.
-TEST_F(RecoveryTest, R31_WhatArrivesWhenAFileMovesIsTheFileOfJustThisRankAndCommit) {
+TEST_F(RecoveryTest, WhatArrivesWhenAFileMovesIsTheFileOfJustThisRankAndCommit) {
   const CommitHead head = commit(1, 10, "a");
   CommitHead later = head;
   ++later.generation;

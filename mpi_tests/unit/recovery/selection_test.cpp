@@ -32,7 +32,7 @@ Survey survey_of(std::vector<Candidate> candidates, std::string unreadable = {})
 const Survey kHistory = survey_of({candidate(9, "best", false), candidate(8, "c", true), candidate(7, "best", true),
                                    candidate(6, "b", false), candidate(5, "best", true), candidate(4, "a", true)});
 
-TEST(Selection, R19_AContainerWithAParentOrOfAnotherRankCountTellsOfCommitsWithoutTheRecord) {
+TEST(Selection, AContainerWithAParentOrOfAnotherRankCountTellsOfCommitsWithoutTheRecord) {
   const auto first = candidate(1, "a", false);
   EXPECT_THAT(choose(survey_of({first}), latest, !kCommitsExist).lost, IsEmpty()) << "a first checkpoint cut short";
   auto later = first;
@@ -43,7 +43,7 @@ TEST(Selection, R19_AContainerWithAParentOrOfAnotherRankCountTellsOfCommitsWitho
   EXPECT_THAT(choose(survey_of({of_more_ranks}), latest, !kCommitsExist).lost, HasSubstr("it is lost"));
 }
 
-TEST(Selection, R26_LatestIsTheNewestRecoverableAndTellsWhatItPassedOver) {
+TEST(Selection, LatestIsTheNewestRecoverableAndNamesWhatItSkipped) {
   const Choice choice = choose(kHistory, latest, kCommitsExist);
   EXPECT_EQ(choice.chosen, 1U);
   EXPECT_THAT(choice.skipped, ElementsAre(0U));
@@ -75,26 +75,26 @@ TEST(Selection, NamesThatNobodyUsedAreNothingAndNoError) {
   }
 }
 
-TEST(Selection, R19_WithoutCommitsAndCandidatesThereIsNothing) {
+TEST(Selection, WithoutCommitsAndCandidatesThereIsNothing) {
   const Choice choice = choose(survey_of({}), latest, false);
   EXPECT_FALSE(choice.chosen);
   EXPECT_THAT(choice.lost, IsEmpty());
 }
 
-TEST(Selection, R19_PiecesOfAFirstCheckpointThatNeverReturnedAreNothing) {
+TEST(Selection, PiecesOfAFirstCheckpointThatNeverReturnedAreNothing) {
   const Choice choice = choose(survey_of({candidate(1, "a", false)}, "a torn file"), latest, false);
   EXPECT_FALSE(choice.chosen);
   EXPECT_THAT(choice.skipped, ElementsAre(0U));
   EXPECT_THAT(choice.lost, IsEmpty());
 }
 
-TEST(Selection, R19_CommitsThatExistedAndLeftNothingAreLost) {
+TEST(Selection, CommitsThatExistedAndLeftNothingAreLost) {
   const Choice choice = choose(survey_of({}), latest, kCommitsExist);
   EXPECT_THAT(choice.lost, HasSubstr("no container of them is on the prefix"));
   EXPECT_FALSE(choice.other_ranks) << "nobody knows how many ranks saved them";
 }
 
-TEST(Selection, R19_EveryLostCandidateIsListedWithItsReason) {
+TEST(Selection, EveryLostCandidateIsListedWithItsReason) {
   const Choice choice = choose(survey_of({candidate(3, "c", false, "why c"), candidate(2, "b", false, "why b"),
                                           candidate(1, "a", false, "why a")},
                                          "a torn file"),

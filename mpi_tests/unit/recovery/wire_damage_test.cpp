@@ -257,13 +257,11 @@ void expect_refused_or_harmless(int exchanges, int refused_min, Run&& run_with) 
   EXPECT_GT(refused, refused_min);
 }
 
-TEST(WireDamage, R31_ARecordOnTheWayToAHomeIsRefusedOrHarmless) {
+TEST(WireDamage, ARecordOnTheWayToAHomeIsRefusedOrHarmless) {
   expect_refused_or_harmless(kExchangesOfHomes, 50, homes_of);
 }
 
-TEST(WireDamage, R31_AnOrderOnItsWayIsRefusedOrHarmless) {
-  expect_refused_or_harmless(kExchangesOfOrders, 20, orders_of);
-}
+TEST(WireDamage, AnOrderOnItsWayIsRefusedOrHarmless) { expect_refused_or_harmless(kExchangesOfOrders, 20, orders_of); }
 
 }  // namespace
 }  // namespace kedge::recovery::wire_damage_test

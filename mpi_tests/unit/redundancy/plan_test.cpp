@@ -78,7 +78,7 @@ std::multiset<std::uint64_t> check_sets(const Plan& plan, const std::vector<std:
   return sizes;
 }
 
-TEST(Plan, R43_EveryLayoutOfUpTo14RanksIsFeasibleExactlyWhenNoDomainHoldsMoreThanHalf) {
+TEST(Plan, EveryLayoutOfUpTo14RanksIsFeasibleExactlyWhenNoDomainHoldsMoreThanHalf) {
   each_layout(14, [](const auto& sizes) {
     SCOPED_TRACE(text_of(sizes));
     const auto domains = domain_by_place(sizes);
@@ -105,7 +105,7 @@ TEST(Plan, R43_EveryLayoutOfUpTo14RanksIsFeasibleExactlyWhenNoDomainHoldsMoreTha
   });
 }
 
-TEST(Plan, R43_ReedSolomonWantsNoDomainAboveItsShareAndSetsAboveItsParity) {
+TEST(Plan, ReedSolomonWantsNoDomainAboveItsShareAndSetsAboveItsParity) {
   each_layout(12, [](const auto& sizes) {
     SCOPED_TRACE(text_of(sizes));
     const auto domains = domain_by_place(sizes);
@@ -130,7 +130,7 @@ TEST(Plan, R43_ReedSolomonWantsNoDomainAboveItsShareAndSetsAboveItsParity) {
   });
 }
 
-TEST(Plan, R43_TooSmallASetForItsParityIsRefusedWithTheNumbers) {
+TEST(Plan, TooSmallASetForItsParityIsRefusedWithTheNumbers) {
   try {
     const Plan plan(runs_of({1, 1, 1, 1}), {Scheme::rs, 3}, 3);
     ADD_FAILURE() << "nothing was thrown";
@@ -146,7 +146,7 @@ TEST(Plan, R43_TooSmallASetForItsParityIsRefusedWithTheNumbers) {
           "rs with parity 2 cannot protect 4 ranks of which 2 are in one failure domain, where at most 1 can be"));
 }
 
-TEST(Plan, R43_OneLargeNodeBesideTwoSmallOnesIsRefusedWithTheNumbers) {
+TEST(Plan, OneLargeNodeBesideTwoSmallOnesIsRefusedWithTheNumbers) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
     const auto why = check_feasible(runs_of({8, 1, 1}), scheme);
     ASSERT_TRUE(why.has_value());

@@ -100,7 +100,7 @@ class AdmissionTest : public testing::Test {
   Options::Store options;
 };
 
-TEST_F(AdmissionTest, R33_WhatFourProcessesTakeAtOnceNeverExceedsTheLimit) {
+TEST_F(AdmissionTest, WhatFourProcessesTakeAtOnceNeverExceedsTheLimit) {
   const auto failures = begin_at_once(kEach);
   EXPECT_LE(disk.most_used_bytes("/store"), kRoom) << "the kernel would have killed a process";
   EXPECT_EQ(admitted(failures), 2) << "two fit";
@@ -112,12 +112,12 @@ TEST_F(AdmissionTest, R33_WhatFourProcessesTakeAtOnceNeverExceedsTheLimit) {
   }
 }
 
-TEST_F(AdmissionTest, R33_WhatFitsIsGivenToAllThoughEachSeesTheOthers) {
+TEST_F(AdmissionTest, WhatFitsIsGivenToAllThoughEachSeesTheOthers) {
   const auto failures = begin_at_once(kRoom / kRanks / 4096 * 4096);
   EXPECT_EQ(admitted(failures), kRanks);
 }
 
-TEST_F(AdmissionTest, R33_TheQuotaIsForAllRanksOfANode) {
+TEST_F(AdmissionTest, TheQuotaIsForAllRanksOfANode) {
   options.quota_bytes = std::uint64_t{256} << 10U;
   const auto failures = begin_at_once(kEach, false);  // whom the quota refuses looks no further
   EXPECT_EQ(admitted(failures), 2);

@@ -38,7 +38,7 @@ TEST_P(Adopting, NothingWithoutBeingPutInCharge) {
   EXPECT_TRUE(exists("rank-5.0.h5"));
 }
 
-TEST_P(Adopting, R43_EveryFileIsToldOfByExactlyOneProcessOfTheNode) {
+TEST_P(Adopting, EveryFileIsToldOfByExactlyOneProcessOfTheNode) {
   const std::vector<int> left = {0, 1, 2, 3, 4, 5, 6, 7, 9, 40, 41};
   leave_files_of(left);
   for (const std::vector<int>& here : {std::vector<int>{2}, {0, 1}, {3, 6, 7}, {1, 4, 9, 60, 61}, {20, 30, 50}}) {
@@ -104,7 +104,7 @@ TEST_P(Adopting, TheyAreReadWhilePinnedAndNeverWrittenOrGivenUp) {
   for (const auto& [path, entry] : before) EXPECT_EQ(after.at(path).bytes, entry.bytes) << path;
 }
 
-TEST_P(Adopting, R32_RetiredOnesAreRemovedUnlessPinned) {
+TEST_P(Adopting, RetiredOnesAreRemovedUnlessPinned) {
   leave_files_of({5}, 1);
   leave_files_of({6}, 2);
   disk.write_all("/store/rank-7.0.h5", std::vector<std::byte>(8192));  // unsealed: its owner died while it wrote

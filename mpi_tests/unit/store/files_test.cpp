@@ -18,7 +18,7 @@ using testing::IsEmpty;
 INSTANTIATE_TEST_SUITE_P(Kinds, StoreFiles, testing::Bool(),
                          [](const auto& kind) { return kind.param ? "memory" : "block"; });
 
-TEST_P(StoreFiles, R32_EachKindUsesTwoFilesInTurn) {
+TEST_P(StoreFiles, EachKindUsesTwoFilesInTurn) {
   const auto own = open_store(3);
   for (std::uint8_t commit = 1; commit <= 5; ++commit) {
     std::set<FileKey> keep;
@@ -49,7 +49,7 @@ TEST_P(StoreFiles, AScanOfALaterStartFindsWhatWasSealed) {
   }
 }
 
-TEST_P(StoreFiles, R32_ProtectingAgainLeavesTheOldProtectionUntilItIsRetired) {
+TEST_P(StoreFiles, ProtectingAgainLeavesTheOldProtectionUntilItIsRetired) {
   const auto own = open_store(0);
   for (const FileKind kind : {FileKind::parity, FileKind::descriptor}) {
     put(*own, kind, 0, 1, 1);
@@ -117,7 +117,7 @@ TEST_P(StoreFiles, ADamagedFileIsNotKeptBesideTheOneMadeAgain) {
   }
 }
 
-TEST_P(StoreFiles, R32_APinnedFileIsNotReusedAndPinsAreCounted) {
+TEST_P(StoreFiles, APinnedFileIsNotReusedAndPinsAreCounted) {
   const auto own = open_store(0);
   const std::string path = put(*own, FileKind::parity, 0, 1).path();
   store::StoreFile& pinned = own->pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1));
@@ -153,7 +153,7 @@ struct Harm {
   const char* damage;
 };
 
-TEST_P(StoreFiles, R31_EveryHarmToParityIsFound) {
+TEST_P(StoreFiles, EveryHarmToParityIsFound) {
   const Harm harms[] = {
       {"a flipped bit", [](FaultyDisk& d, const std::string& path) { d.flip_bit(path, 4096 + 7777); }, "damaged"},
       {"the last byte", [](FaultyDisk& d, const std::string& path) { d.flip_bit(path, 4096 + 9999); }, "damaged"},
@@ -195,7 +195,7 @@ TEST_P(StoreFiles, WithHeadersAloneParityIsLookedAtByHeaderAndSize) {
   EXPECT_FALSE(open_store(0)->scan(run_id, Verify::headers).front().intact);
 }
 
-TEST_P(StoreFiles, R31_HarmToADescriptorIsFound) {
+TEST_P(StoreFiles, HarmToADescriptorIsFound) {
   const std::string path = put(*open_store(0), FileKind::descriptor, 0, 1).path();
   disk.truncate_from_outside(path, 8192);
   EXPECT_THAT(open_store(0)->scan(run_id, Verify::headers).front().damage, HasSubstr("8192 bytes instead of 4096"));
@@ -215,7 +215,7 @@ TEST_P(StoreFiles, FilesOfAnotherRunAreDamageThatTellsWhichCommitTheyAreOf) {
   }
 }
 
-TEST_P(StoreFiles, R33_TheQuotaIsForAllKindsTogether) {
+TEST_P(StoreFiles, TheQuotaIsForAllKindsTogether) {
   const auto own = open_store(0);
   put(*own, FileKind::container, 0, 1);
   put(*own, FileKind::descriptor, 0, 1);
@@ -278,7 +278,7 @@ TEST_P(StoreFiles, WhatGrowsAsItIsWrittenIsTheSameFile) {
   for (const int rank : {0, 1}) grow_out_of_order(*open_store(rank), disk, GetParam(), rank == 1);
 }
 
-TEST_P(StoreFiles, R33_AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) {
+TEST_P(StoreFiles, AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) {
   const auto bytes = noise(300'000);
   struct Case {
     int rank;
@@ -308,7 +308,7 @@ TEST_P(StoreFiles, R33_AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFr
 }
 
 /// A start that died while it made a file may leave one with a size and no storage, which opening it has to take.
-TEST_P(StoreFiles, R33_AnIdleFileThatCannotBeOpenedForWantOfRoomGivesWayToANewOne) {
+TEST_P(StoreFiles, AnIdleFileThatCannotBeOpenedForWantOfRoomGivesWayToANewOne) {
   begin(*open_store(0), FileKind::parity, 0, 1).unseal();  // never sealed
   const auto own = open_store(0);
   static_cast<void>(own->scan(run_id, Verify::headers));

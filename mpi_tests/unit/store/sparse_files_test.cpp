@@ -78,7 +78,7 @@ class SparseFiles : public testing::TestWithParam<bool> {
   Id128 run_id = id_of(0x77);
 };
 
-TEST_P(SparseFiles, R33_OneWithoutAHeaderIsDamageAndGivesWay) {
+TEST_P(SparseFiles, OneWithoutAHeaderIsDamageAndGivesWay) {
   for (const char* name : {"rank-0.0.h5", "rank-0.7.h5", "rank-1.0.h5", "parity-0.0.kedge", "set-0.0.kedge"})
     make_huge(name);
   const auto own = open_store(0);
@@ -90,7 +90,7 @@ TEST_P(SparseFiles, R33_OneWithoutAHeaderIsDamageAndGivesWay) {
   EXPECT_EQ(std::ranges::count_if(found, [](const auto& held) { return held.intact; }), 1);
 }
 
-TEST_P(SparseFiles, R33_OneWithTheHeaderOfASmallerOneIsDamage) {
+TEST_P(SparseFiles, OneWithTheHeaderOfASmallerOneIsDamage) {
   put_container(*open_store(0));
   make_huge("rank-0.0.h5");
   const auto own = open_store(0);
@@ -102,14 +102,14 @@ TEST_P(SparseFiles, R33_OneWithTheHeaderOfASmallerOneIsDamage) {
   EXPECT_LT(stored_bytes(), 8U << 20U);
 }
 
-TEST_P(SparseFiles, R33_OneThatWouldFitIsNotFilledEither) {
+TEST_P(SparseFiles, OneThatWouldFitIsNotFilledEither) {
   make_huge("rank-0.0.h5", std::uint64_t{32} << 20U);
   const auto own = open_store(0);
   static_cast<void>(own->begin(FileKind::container, 0));
   EXPECT_LT(stored_bytes(), 8U << 20U);
 }
 
-TEST_P(SparseFiles, R33_OneThatReplacesASealedFileBetweenTwoLooksIsNotFilled) {
+TEST_P(SparseFiles, OneThatReplacesASealedFileBetweenTwoLooksIsNotFilled) {
   const auto own = open_store(0);
   put_container(*open_store(0));
   ASSERT_TRUE(own->scan(run_id, Verify::headers).front().intact);

@@ -176,7 +176,7 @@ TEST_P(Store, LeavesOnExitWhatItWasTold) {
   EXPECT_TRUE(container_files(job.disk, 1).empty());
 }
 
-TEST_P(Store, R33_SpaceIsCheckedBeforeAnythingIsWritten) {
+TEST_P(Store, SpaceIsCheckedBeforeAnythingIsWritten) {
   job.options.store.quota_bytes = std::uint64_t{200} << 10U;
   run([&](RankScope& scope, Engine& engine) {
     save_step(engine, scope.rank, 1);
@@ -193,7 +193,7 @@ TEST_P(Store, R33_SpaceIsCheckedBeforeAnythingIsWritten) {
   });
 }
 
-TEST_P(Store, R33_AReservationThatTheSystemRefusesSaysWhatIsNeededAndWhatIsFree) {
+TEST_P(Store, AReservationThatTheSystemRefusesSaysWhatIsNeededAndWhatIsFree) {
   int refused = 0;
   run([&](RankScope& scope, Engine& engine) {
     save_step(engine, scope.rank, 1);
@@ -267,7 +267,7 @@ TEST_P(Store, ALargeRegionIsNotCopiedIntoAFileThatWasCut) {
   });
 }
 
-TEST(StoreNodes, R43_UnequalNodesEachKeepTheirOwnRanks) {
+TEST(StoreNodes, UnequalNodesEachKeepTheirOwnRanks) {
   SimulatedJob job(5);
   job.options.topology.ranks_per_node = 3;  // 3 + 2
   for (int start = 0; start < 2; ++start) {

@@ -49,7 +49,7 @@ void expect_all_returned(const std::vector<RankOutcome>& outcomes) {
   }
 }
 
-TEST_F(Job, FindsItsCheckpointAfterADeath_R4) {
+TEST_F(Job, FindsItsCheckpointAfterADeath) {
   InProcessJob job(kRanks, options);
   EXPECT_EQ(job.events(), std::vector<std::uint64_t>(kRanks, 0));
   expect_all_returned(job.start([](Engine& engine, Communicator&) { restore_and_commit(engine, 0); }));
@@ -64,7 +64,7 @@ TEST_F(Job, FindsItsCheckpointAfterADeath_R4) {
   expect_all_returned(job.start([](Engine& engine, Communicator&) { restore_and_commit(engine, 1); }));
 }
 
-TEST_F(Job, StoresAreTellableApartByOptionsOfEachRank_R4) {
+TEST_F(Job, StoresAreTellableApartByOptionsOfEachRank) {
   InProcessJob job(kRanks, [this](int rank) {
     Options mine = options;
     mine.store.path = place / ("disk-of-" + std::to_string(rank));
@@ -78,7 +78,7 @@ TEST_F(Job, StoresAreTellableApartByOptionsOfEachRank_R4) {
   expect_all_returned(job.start([](Engine& engine, Communicator&) { restore_and_commit(engine, 1); }));
 }
 
-TEST_F(Job, ReportsWhatTheEngineRefuses_R4) {
+TEST_F(Job, ReportsWhatTheEngineRefuses) {
   options.store.path = place / "shared";  // by four failure domains
   InProcessJob job(kRanks, options);
   for (const auto& outcome : job.start([](Engine&, Communicator&) { ADD_FAILURE() << "it started"; })) {
@@ -87,7 +87,7 @@ TEST_F(Job, ReportsWhatTheEngineRefuses_R4) {
   }
 }
 
-TEST_F(Job, TheBodysMessagesAndTheEnginesDoNotMeet_R4) {
+TEST_F(Job, TheBodysMessagesAndTheEnginesDoNotMeet) {
   InProcessJob job(kRanks, options);
   expect_all_returned(job.start([](Engine& engine, Communicator& communicator) {
     const int next = (communicator.rank() + 1) % kRanks;

@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "collective/shared_directory.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "harness/throwing_communicator.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
+#include "mpi/shared_directory.hpp"
 
 namespace {
 

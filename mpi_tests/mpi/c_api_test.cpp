@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "collective/shared_directory.hpp"
 #include "kedge/kedge.h"
 #include "kedge/kedge_mpi.h"
+#include "mpi/shared_directory.hpp"
 
 namespace kedge::c_api_test {
 namespace {

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 FORTRAN = ROOT / "src/bindings/fortran"
 INTERFACE = "src/bindings/fortran/c_api.f90"
 # The first takes a communicator of C; callbacks have C's types: kedge_get_level tells what became of a commit.

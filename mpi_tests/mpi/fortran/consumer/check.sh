@@ -12,7 +12,7 @@ mkdir -p "$work"
 mv "$work/made" "$work/prefix"
 [[ -f $work/prefix/include/kedge/fortran/kedge.mod ]] || { echo "kedge.mod was not installed"; exit 1; }
 
-sed -n '/^```fortran$/,/^```$/p; /^```$/q' "$project/../../../share/doc/fortran.md" | sed '/^```/d' >"$work/count_to_ten.f90"
+sed -n '/^```fortran$/,/^```$/p; /^```$/q' "$project/../../../../share/doc/fortran.md" | sed '/^```/d' >"$work/count_to_ten.f90"
 grep -q "end program" "$work/count_to_ten.f90"
 
 configure() {  # configure DIRECTORY LANGUAGES

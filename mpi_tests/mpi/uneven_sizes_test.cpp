@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "collective/shared_directory.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
+#include "mpi/shared_directory.hpp"
 
 namespace kedge::uneven_sizes_test {
 namespace {
@@ -150,7 +150,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
   std::vector<std::uint64_t> memory_;
 };
 
-TEST_P(UnevenSizes, R8_R33_LostMembersAreMadeAgainAndFilesAreRefilledByOtherSizes) {
+TEST_P(UnevenSizes, LostMembersAreRebuiltAndFilesAreRefilledByOtherSizes) {
   for (int round = 0; round < 2; ++round) {
     {
       Engine engine(mpi(MPI_COMM_WORLD), options_);

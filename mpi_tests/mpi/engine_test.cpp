@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "collective/shared_directory.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
+#include "mpi/shared_directory.hpp"
 
 namespace kedge::engine_test {
 namespace {
@@ -95,7 +95,7 @@ class EngineOverMpi : public testing::TestWithParam<Kind> {
   Options options_;
 };
 
-TEST_P(EngineOverMpi, R1_R2_ManyEnginesInOneLaunchGoOnFromEachOther) {
+TEST_P(EngineOverMpi, ManyEnginesInOneLaunchGoOnFromEachOther) {
   for (std::uint64_t round = 0; round < 4; ++round) {
     Engine engine = make_engine();
     std::uint64_t step = 0;
@@ -195,7 +195,7 @@ TEST_P(EngineOverMpi, RoutedFilesComeBack) {
   engine.finalize();
 }
 
-TEST_P(EngineOverMpi, R35_WhatCannotBeTakenInFailsOnAllRanks) {
+TEST_P(EngineOverMpi, WhatCannotBeTakenInFailsOnAllRanks) {
   Engine engine = make_engine();
   std::int32_t value = 1;
   State state;
@@ -222,7 +222,7 @@ TEST_P(EngineOverMpi, R35_WhatCannotBeTakenInFailsOnAllRanks) {
             ErrorCode::invalid_argument);
 }
 
-TEST_P(EngineOverMpi, R35_ARankThatFailsInSaveFailsTheCommitOnAllAndTheNextWorks) {
+TEST_P(EngineOverMpi, ARankThatFailsInSaveFailsTheCommitOnAllAndTheNextWorks) {
   Engine engine = make_engine();
   std::vector<double> field(10'000, 1.5);
   State state;
@@ -240,7 +240,7 @@ TEST_P(EngineOverMpi, R35_ARankThatFailsInSaveFailsTheCommitOnAllAndTheNextWorks
   EXPECT_EQ(engine.restore(state), "next");
 }
 
-TEST_P(EngineOverMpi, R33_AQuotaThatOneRankExceedsIsNoSpaceOnAll) {
+TEST_P(EngineOverMpi, AQuotaThatOneRankExceedsIsNoSpaceOnAll) {
   options_.store.quota_bytes = 4 << 20U;
   Engine engine = make_engine();
   std::vector<double> small(100, 2.5);
@@ -258,7 +258,7 @@ TEST_P(EngineOverMpi, R33_AQuotaThatOneRankExceedsIsNoSpaceOnAll) {
   EXPECT_EQ(engine.restore(state), "next");
 }
 
-TEST_P(EngineOverMpi, R46_RanksThatDifferAreToldAndGoOn) {
+TEST_P(EngineOverMpi, RanksThatDifferAreToldAndGoOn) {
   if (ranks_ == 1) GTEST_SKIP() << "one rank cannot differ";
   Engine engine = make_engine();
   const auto calls = failure_on_all_ranks([&] {
@@ -281,7 +281,7 @@ TEST_P(EngineOverMpi, R46_RanksThatDifferAreToldAndGoOn) {
   EXPECT_EQ(engine.open(), "a");
 }
 
-TEST_P(EngineOverMpi, R38_TwoEnginesOverSubCommunicatorsAtOnce) {
+TEST_P(EngineOverMpi, TwoEnginesOverSubCommunicatorsAtOnce) {
   const int half = rank_ < (ranks_ + 1) / 2 ? 0 : 1;
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, half, -rank_, &part);  // in reverse order, so that ranks are others
