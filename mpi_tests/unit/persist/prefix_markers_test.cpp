@@ -34,7 +34,7 @@ TEST_F(PrefixMarkersTest, NotesOfTheRunThatWasHereBeforeDoNotCountAndGo) {
   EXPECT_TRUE(PrefixMarkers(mine).has_first_commit(id_of(4))) << "whose it is cannot be read: it may be this run's";
 }
 
-TEST_F(PrefixMarkersTest, R19_CommitsThatWereForgottenStayForgotten) {
+TEST_F(PrefixMarkersTest, CommitsThatWereForgottenStayForgotten) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     RunStart mine = begun();
     PrefixMarkers(mine).mark_first_commit(kRun, id_of(1));

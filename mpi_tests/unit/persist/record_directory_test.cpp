@@ -64,7 +64,7 @@ const std::vector<Write>& writes() {
   return all;
 }
 
-TEST_F(RecordDirectoryTest, R19_WhatWasWrittenOutlivesAPowerLossRightAfterTheCall) {
+TEST_F(RecordDirectoryTest, WhatWasWrittenOutlivesAPowerLossRightAfterTheCall) {
   for (const Write& one : writes()) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
       make_prefix();
@@ -78,7 +78,7 @@ TEST_F(RecordDirectoryTest, R19_WhatWasWrittenOutlivesAPowerLossRightAfterTheCal
 }
 
 /// What an earlier try left may not be on stable storage yet.
-TEST_F(RecordDirectoryTest, R19_WhatASecondTryWroteOutlivesAPowerLossToo) {
+TEST_F(RecordDirectoryTest, WhatASecondTryWroteOutlivesAPowerLossToo) {
   for (std::uint64_t n = 1; n <= 4; ++n) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
       make_prefix();
