@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/hash.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/utf8.hpp"
+#include "commits/selection.hpp"
 #include "engine/continuation.hpp"
 #include "engine/store_loss.hpp"
 #include "persist/posix_prefix_storage.hpp"
@@ -289,11 +291,8 @@ recovery::SourceRecovery EngineImpl::make_source_recovery() {
 }
 
 std::optional<Tag> EngineImpl::open(const Selection& selection, Newer newer, recovery::Reading reading) {
-  // The reserved word, for programs that pass a tag through from their users.
-  const auto* tag = std::get_if<Tag>(&selection);
-  const Selection meant = tag != nullptr && *tag == "latest" ? Selection(latest) : selection;
   if (setup_.options.open.verify == Verify::loaded) reading = recovery::Reading::in_load;
-  return call([&] { return reader_.open(meant, newer, reading); });
+  return call([&] { return reader_.open(commits::parsed(selection), newer, reading); });
 }
 
 bool EngineImpl::need_checkpoint() {
@@ -311,24 +310,25 @@ void EngineImpl::check_stores() {
 }
 
 void EngineImpl::wait(std::string_view tag, Level level) {
-  std::optional<Failure> local = lifecycle_.check_phase(Call::wait, {Phase::idle, Phase::reading});
-  if (!local) local = check_tag(tag);
+  std::optional<Failure> local = lifecycle_.check_phase(comm::Call::wait, {Phase::idle, Phase::reading});
+  if (!local) local = commits::check_tag(tag);
   if (!local) local = pipeline_.waits().wait_for(tag, level, Deadline::never()).failure;
-  begin_call(group_, Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
+  comm::begin_call(group_, comm::Call::wait, fnv1a(tag) ^ static_cast<std::uint64_t>(level), local);
   check_stores();
   pipeline_.require(tag, level);
 }
 
 bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most) {
-  std::optional<Failure> local = lifecycle_.check_phase(Call::wait_for, {Phase::idle, Phase::reading});
-  if (!local) local = check_tag(tag);
+  std::optional<Failure> local = lifecycle_.check_phase(comm::Call::wait_for, {Phase::idle, Phase::reading});
+  if (!local) local = commits::check_tag(tag);
   pipeline::Waited waited;
   if (!local) {
     waited = pipeline_.waits().wait_for(tag, level, Deadline::after(at_most));
     local = waited.failure;
   }
   const std::uint64_t gave_up = waited.in_time ? 0 : 1;
-  if (begin_call(group_, Call::wait_for, hash_of(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) != 0)
+  if (comm::begin_call(group_, comm::Call::wait_for, fnv1a(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) !=
+      0)
     return false;
   check_stores();
   pipeline_.require(tag, level);
@@ -336,10 +336,10 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
 }
 
 void EngineImpl::pin(std::string_view tag, bool pinned) {
-  std::optional<Failure> local = lifecycle_.check_phase(Call::pin, {Phase::idle, Phase::reading});
-  if (!local) local = check_tag(tag);
+  std::optional<Failure> local = lifecycle_.check_phase(comm::Call::pin, {Phase::idle, Phase::reading});
+  if (!local) local = commits::check_tag(tag);
   if (!local) local = pipeline_.waits().wait_until_idle(pipeline::Rest::ignored).failure;
-  begin_call(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
+  comm::begin_call(group_, comm::Call::pin, fnv1a(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.mark_prefix_changed();
   group_.together([&] {
     const Prefix& prefix = started_.prefix;

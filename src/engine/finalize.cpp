@@ -27,7 +27,7 @@ void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) 
   const std::optional<Failure> ended = pipeline_.waits().wait_until_idle().failure;
   release_device();  // the application may reset its GPU afterwards, also if this fails
   const auto patience = std::min(to_meet.value_or(group_.timeout()), group_.timeout());
-  begin_call(group_.with_timeout(patience), Call::finalize, 0, ended);
+  comm::begin_call(group_.with_timeout(patience), comm::Call::finalize, 0, ended);
   const std::optional<Failure> failure = end_phase();
   const std::optional<Failure> lost = pipeline_.snapshots().not_told();
   (void)pipeline_.finish();
@@ -39,7 +39,8 @@ bool EngineImpl::finalize_for(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
   const pipeline::Waited waited = pipeline_.waits().wait_until_idle(pipeline::Rest::given_up, deadline);
   if (!pipeline_.snapshots().is_sealing()) release_device();
-  const bool in_time = begin_call(group_, Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
+  const bool in_time =
+      comm::begin_call(group_, comm::Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::OwedFlushes::Finished;
   const std::optional<Failure> lost = in_time ? pipeline_.snapshots().not_told() : std::nullopt;

@@ -1,4 +1,5 @@
 #include "engine/job_end.hpp"
+#include "comm/calls.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,6 @@
 #include "base/text.hpp"
 #include "base/timestamp.hpp"
 #include "base/units.hpp"
-#include "engine/calls.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -132,7 +132,7 @@ bool JobEnd::need_checkpoint(bool is_scheduled) {
   was_asked_ = true;
   const std::uint64_t found = look();
   const std::uint64_t scheduled = group_.is_root() && is_scheduled && leaves_time() ? kScheduled : 0;
-  const std::uint64_t agreed = begin_call(group_, Call::need_checkpoint, 0, {}, std::max(found, scheduled));
+  const std::uint64_t agreed = comm::begin_call(group_, comm::Call::need_checkpoint, 0, {}, std::max(found, scheduled));
   if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::now);
   if (level_) return !is_saved_;
   if (agreed == kMeasure) measure();
@@ -142,7 +142,7 @@ bool JobEnd::need_checkpoint(bool is_scheduled) {
 bool JobEnd::should_exit() {
   std::uint64_t found = std::exchange(was_asked_, false) ? 0 : look();
   if (found == kMeasure) found = kDeadline;  // the checkpoint that follows this call is the last
-  const std::uint64_t agreed = begin_call(group_, Call::should_exit, 0, {}, found);
+  const std::uint64_t agreed = comm::begin_call(group_, comm::Call::should_exit, 0, {}, found);
   if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::next);
   return level_.has_value();
 }

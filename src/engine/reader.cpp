@@ -7,7 +7,8 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "engine/calls.hpp"
+#include "comm/calls.hpp"
+#include "commits/selection.hpp"
 #include "engine/check_load_target.hpp"
 #include "engine/describe_opened.hpp"
 #include "engine/device_memory.hpp"
@@ -30,14 +31,12 @@ bool is_lost(const Failure& failure) {
 
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recovery::Reading reading) {
   const double begin_s = parts_.clock().seconds();
-  std::optional<Failure> local = parts_.lifecycle.check_phase(Call::open, {Phase::idle});
-  if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
-  if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
-  if (const auto* source = std::get_if<Source>(&selection); source != nullptr && !local) local = check_source(*source);
+  std::optional<Failure> local = parts_.lifecycle.check_phase(comm::Call::open, {Phase::idle});
+  if (!local) local = commits::check(selection);
   if (!local) local = parts_.pipeline.waits().wait_until_idle(pipeline::Rest::given_up).failure;
   if (parts_.notes.is_marked_damaged()) reading = recovery::Reading::all_in_open;
-  reading = static_cast<recovery::Reading>(
-      begin_call(parts_.group, Call::open, hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
+  reading = static_cast<recovery::Reading>(comm::begin_call(
+      parts_.group, comm::Call::open, commits::hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
   recreate_lost_stores(parts_);
@@ -348,7 +347,8 @@ void Reader::prove() {
 }
 
 void Reader::close() {
-  begin_call(parts_.group, Call::close, 0, parts_.lifecycle.check_phase(Call::close, {Phase::reading}));
+  comm::begin_call(parts_.group, comm::Call::close, 0,
+                   parts_.lifecycle.check_phase(comm::Call::close, {Phase::reading}));
   const bool is_all_checked = !open_->source && parts_.setup.options.open.verify != Verify::headers;
   checked_ = is_all_checked ? "and so is the rest" : "the rest is not";
   prove();

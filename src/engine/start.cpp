@@ -10,8 +10,8 @@
 #include "base/options_fields.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "comm/calls.hpp"
 #include "comm/reductions_check.hpp"
-#include "engine/calls.hpp"
 #include "engine/continuation.hpp"
 #include "engine/fingerprint.hpp"
 #include "engine/full_prefix_advice.hpp"
@@ -79,7 +79,7 @@ class Start {
   void check_options() const {
     std::optional<Failure> local = setup_.options.load_failure;
     if (!local) local = check(setup_.options);
-    begin_call(group_, Call::start, 0, local);
+    comm::begin_call(group_, comm::Call::start, 0, local);
 
     const std::vector<FieldDigest> fields = digest(setup_.options);
     std::vector<std::uint64_t> hashes;

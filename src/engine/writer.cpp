@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/hash.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "engine/calls.hpp"
+#include "comm/calls.hpp"
+#include "commits/selection.hpp"
 #include "engine/describe_kept_commits.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/store_loss.hpp"
@@ -26,8 +28,8 @@ constexpr std::size_t kAttributesRoomMin = 512;
 void Writer::create(std::string_view tag, const Attributes& attributes, const Expected& expected) {
   const double begin_s = parts_.clock().seconds();
   pipeline::Waits& waits = parts_.pipeline.waits();
-  std::optional<Failure> local = parts_.lifecycle.check_phase(Call::create, {Phase::idle});
-  if (!local) local = check_tag(tag);
+  std::optional<Failure> local = parts_.lifecycle.check_phase(comm::Call::create, {Phase::idle});
+  if (!local) local = commits::check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
   if (!local) local = expected.is_last ? waits.failure() : waits.wait_for_room();
   // If the snapshot fails, the parent is the commit before it. The wait is short: a snapshot is the first in the
@@ -39,7 +41,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   const bool looks = parts_.ledger.must_survey() || has_lost_store(parts_.started);
   const Before mine = looks ? survey : is_one_too_many ? skip_flushes : nothing;
   const std::string what = expected.is_output ? compose("output {}", tag) : std::string(tag);
-  const std::uint64_t before = begin_call(parts_.group, Call::create, hash_of(what), local, mine);
+  const std::uint64_t before = comm::begin_call(parts_.group, comm::Call::create, fnv1a(what), local, mine);
   if (before == skip_flushes) waits.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (before == survey) {
@@ -152,7 +154,7 @@ Status Writer::refuse(const Failure& failure) {
 }
 
 Writer::Committed Writer::commit(std::optional<Level> level) {
-  auto local = parts_.lifecycle.check_phase(Call::commit, {Phase::writing});
+  auto local = parts_.lifecycle.check_phase(comm::Call::commit, {Phase::writing});
   if (!local) local = parts_.pipeline.waits().failure();
   // The largest of all ranks counts.
   enum Snapshots : std::uint64_t { nothing_on_devices, none, none_of_new_regions, some };
@@ -161,8 +163,8 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
                          : checkpoint_->has_new_regions                                    ? none_of_new_regions
                          : checkpoint_->might_have_snapshots || checkpoint_->first_failure ? none
                                                                                            : nothing_on_devices;
-  const std::uint64_t snapshots =
-      begin_call(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
+  const std::uint64_t snapshots = comm::begin_call(parts_.group, comm::Call::commit,
+                                                   fnv1a(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
   if (snapshots == none_of_new_regions) log_seal_reason(SealReason::structure);
   if (snapshots == nothing_on_devices) log_seal_reason(SealReason::host);
   const double begin_s = parts_.clock().seconds();
@@ -289,7 +291,8 @@ void Writer::abort_if_failed(const std::optional<Failure>& failure) {
 }
 
 void Writer::abandon() {
-  begin_call(parts_.group, Call::abandon, 0, parts_.lifecycle.check_phase(Call::abandon, {Phase::writing}));
+  comm::begin_call(parts_.group, comm::Call::abandon, 0,
+                   parts_.lifecycle.check_phase(comm::Call::abandon, {Phase::writing}));
   give_up();
 }
 

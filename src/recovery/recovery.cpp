@@ -8,6 +8,7 @@
 #include "base/attempt.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "commits/selection.hpp"
 #include "fs/file_system.hpp"
 #include "recovery/deferred_reads.hpp"
 
@@ -145,8 +146,9 @@ void Recovery::log_no_match(const Plan& plan, const Selection& selection) const 
   if (tags.empty()) return;
   const auto* tag = std::get_if<Tag>(&selection);
   const auto meant = tag == nullptr ? std::nullopt : nearest(*tag, tags);
-  log_.warning(compose("no checkpoint matches '{}', so nothing was opened; the newest is {}{}", to_string(selection),
-                       tags.front(), meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
+  log_.warning(compose("no checkpoint matches '{}', so nothing was opened; the newest is {}{}",
+                       commits::to_string(selection), tags.front(),
+                       meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }
 
 /// Which commits are older than one that nobody knows cannot be said, and a program that gets nothing starts from zero.
@@ -168,13 +170,13 @@ void Recovery::require_recoverable(const Choice& choice, const Selection& select
   if (std::holds_alternative<Latest>(selection)) ledger_.lose();  // one lost tag does not make the run lost
   throw Error(
       ErrorCode::unrecoverable,
-      compose(
-          "run '{}' has commits, but {} be recovered: {}. {}to start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
-          run_.name,
-          std::holds_alternative<Latest>(selection) ? "none of them can" : compose("'{}' cannot", to_string(selection)),
-          choice.lost,
-          choice.other_ranks ? "Start it with as many ranks as saved it, or, "
-                             : "Bring back the nodes that held it, or, "));
+      compose("run '{}' has commits, but {} be recovered: {}. {}to start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+              run_.name,
+              std::holds_alternative<Latest>(selection) ? "none of them can"
+                                                        : compose("'{}' cannot", commits::to_string(selection)),
+              choice.lost,
+              choice.other_ranks ? "Start it with as many ranks as saved it, or, "
+                                 : "Bring back the nodes that held it, or, "));
 }
 
 /// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is
