@@ -27,8 +27,8 @@ struct StoreUse {
 
 class StoreCloser {
  public:
-  StoreCloser(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
-              CommitMarkers& notes, OnExit on_exit)
+  StoreCloser(const start::Setup& setup, const start::Started& started, const comm::Group& group,
+              commits::Ledger& ledger, CommitMarkers& notes, OnExit on_exit)
       : setup_(setup), started_(started), group_(group), ledger_(ledger), notes_(notes), on_exit_(on_exit) {}
 
   void run() {
@@ -169,8 +169,8 @@ class StoreCloser {
                    times(use.while_running_bytes));
   }
 
-  const Setup& setup_;
-  const Started& started_;
+  const start::Setup& setup_;
+  const start::Started& started_;
   const comm::Group& group_;
   commits::Ledger& ledger_;
   CommitMarkers& notes_;
@@ -179,7 +179,8 @@ class StoreCloser {
 
 }  // namespace
 
-void warn_of_unflushed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger) {
+void warn_of_unflushed_outputs(const start::Setup& setup, const start::Started& started,
+                               const commits::Ledger& ledger) {
   const std::vector<CommitHead> outputs = ledger.unflushed_outputs();
   if (outputs.empty()) return;
   setup.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
@@ -187,8 +188,8 @@ void warn_of_unflushed_outputs(const Setup& setup, const Started& started, const
                             how_to_flush(setup, started)));
 }
 
-std::string how_to_flush(const Setup& setup, const Started& started) {
-  std::string prefix = absolute_path(setup.environment, setup.options.persistent.path);
+std::string how_to_flush(const start::Setup& setup, const start::Started& started) {
+  std::string prefix = start::absolute_path(setup.environment, setup.options.persistent.path);
   if (started.prefix.records) prefix = started.prefix.records->prefix();
   return compose(
       "To flush it when this job has ended, run with the job's options: kedge drain {} --run {}; or start the job "
@@ -196,8 +197,8 @@ std::string how_to_flush(const Setup& setup, const Started& started) {
       shell_word(prefix), started.run.name);
 }
 
-void close_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
-                 CommitMarkers& notes, bool keeps_files) {
+void close_store(const start::Setup& setup, const start::Started& started, const comm::Group& group,
+                 commits::Ledger& ledger, CommitMarkers& notes, bool keeps_files) {
   const OnExit on_exit = keeps_files ? OnExit::keep : setup.options.store.on_exit;
   StoreCloser(setup, started, group, ledger, notes, on_exit).run();
 }

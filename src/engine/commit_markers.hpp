@@ -9,16 +9,10 @@
 #include "comm/group.hpp"
 #include "kedge/types.hpp"
 #include "persist/run_records.hpp"
+#include "start/start.hpp"
 #include "store/store_records.hpp"
 
 namespace kedge::engine {
-
-/// Who says that commits of the run exist.
-struct FoundMarkers {
-  bool on_prefix = false;       ///< on the prefix; the same on every rank
-  bool in_store = false;        ///< this rank's
-  bool store_recorded = false;  ///< the run's record names rank 0's store; rank 0's
-};
 
 /// One note on the prefix and one in every store: the loss of either does not let a start begin from zero.
 class CommitMarkers {
@@ -26,7 +20,7 @@ class CommitMarkers {
   /// `run_records` is rank 0's, null elsewhere; it and `store_records` must outlive this. `noted` is what the start
   /// found.
   CommitMarkers(comm::Group group, persist::RunRecords* run_records, store::StoreRecords& store_records,
-                const Id128& run_id, const FoundMarkers& noted, const Log& log)
+                const Id128& run_id, const start::FoundMarkers& noted, const Log& log)
       : group_(std::move(group)),
         run_records_(run_records),
         node_records_(store_records),
@@ -59,7 +53,7 @@ class CommitMarkers {
   persist::RunRecords* run_records_;
   store::StoreRecords& node_records_;
   Id128 run_id_;
-  FoundMarkers noted_;
+  start::FoundMarkers noted_;
   std::optional<bool> damaged_;    ///< as the store says; nothing: nobody has looked
   std::optional<ErrorCode> said_;  ///< why the prefix could not note it, as far as the log says; rank 0's
   const Log& log_;

@@ -11,12 +11,12 @@
 #include "base/units.hpp"
 #include "base/utf8.hpp"
 #include "commits/selection.hpp"
-#include "engine/continuation.hpp"
 #include "engine/store_loss.hpp"
 #include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/prefix_runs.hpp"
 #include "pipeline/flush_stage.hpp"
+#include "start/continuation.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 // How long the work in the background stands still for one commit, of comm.timeout_s: other ranks wait for it.
 constexpr double kPausedShare = 0.25;
 
-Setup make_setup(Options options, Environment environment) {
+start::Setup make_setup(Options options, start::Environment environment) {
   const Log log(options.log);
   return {std::move(options), std::move(environment), log};
 }
@@ -42,16 +42,17 @@ std::string paused_too_long(pipeline::Pause::Seconds limit) {
 
 }  // namespace
 
-EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
-    : setup_(make_setup(std::move(options), std::move(environment))),
+EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options,
+                       const EngineEnvironment& environment)
+    : setup_(make_setup(std::move(options), environment)),
       signal_(setup_.environment.watch_signals(setup_.options.exit.signals, setup_.log)),
       group_(std::move(communicator), comm::Group::Seconds(setup_.options.comm.timeout_s)),
-      started_(lifecycle_.collective([&] { return group_.guarded([&] { return start(setup_, group_); }); })),
+      started_(lifecycle_.collective([&] { return group_.guarded([&] { return start::start(setup_, group_); }); })),
       notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
              setup_.log),
       pause_(group_.timeout() * kPausedShare, [this](auto limit) { setup_.log.warning(paused_too_long(limit)); }),
       metrics_(make_event_log()),
-      pipeline_(lifecycle_.collective([&] { return group_.guarded([&] { return make_pipeline(); }); })),
+      pipeline_(lifecycle_.collective([&] { return group_.guarded([&] { return make_pipeline(environment); }); })),
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
       job_end_(setup_, group_, pipeline_, signal_),
@@ -88,6 +89,11 @@ device::DirectWrites::Settings EngineImpl::direct_writes() const {
   return {setup_.options.device.gds, [this](LogLevel level, std::string_view line) {
             if (started_.topology.node.front() == group_.rank()) setup_.log.write(level, line);
           }};
+}
+
+Engine EngineEnvironment::make_engine(std::unique_ptr<Communicator> communicator, Options options,
+                                      const EngineEnvironment& environment) {
+  return Engine(std::make_unique<EngineImpl>(std::move(communicator), std::move(options), environment));
 }
 
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, Expected expected) {
@@ -155,13 +161,13 @@ Counters EngineImpl::counters() const {
 
 /// Events that all ranks know of are written by one rank of each node.
 std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
-  const Environment& environment = setup_.environment;
+  const start::Environment& environment = setup_.environment;
   if (setup_.options.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
   Options::Events events = setup_.options.events;
-  events.path = absolute_path(environment, events.path);
+  events.path = start::absolute_path(environment, events.path);
   return std::make_unique<pipeline::EventLog>(
       environment.file_system, events,
-      pipeline::EventOrigin{started_.run, node_name(environment, setup_.options, group_.rank()), group_.rank(),
+      pipeline::EventOrigin{started_.run, start::node_name(environment, setup_.options, group_.rank()), group_.rank(),
                             environment.file_system->user(), started_.job, started_.path},
       environment.clock, setup_.log);
 }
@@ -193,7 +199,7 @@ void EngineImpl::leave_by_error(std::string_view why) noexcept {
 void EngineImpl::note_if_left_in_order() const {
   const bool unwinds = std::uncaught_exceptions() != exceptions_;
   if (unwinds || has_failed_ || lifecycle_.is_dead() || lifecycle_.phase() == Phase::finished) return;
-  (void)attempt([&] { mark_finished(started_.start_id); });
+  (void)attempt([&] { start::mark_finished(started_.start_id); });
 }
 
 /// Local. Within a bound. What is kept for messages need not stay page-locked; a worker that copies a snapshot is not
@@ -218,7 +224,7 @@ EngineImpl::~EngineImpl() {
 }
 
 /// What commits go through.
-pipeline::Stages EngineImpl::make_stages() {
+pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::ScheduledStage> more) {
   const Options& options = setup_.options;
   store::NodeStore& store = *started_.node.store;
   auto protect = std::make_unique<pipeline::ProtectStage>(
@@ -234,11 +240,11 @@ pipeline::Stages EngineImpl::make_stages() {
   std::vector<pipeline::ScheduledStage> list;
   list.push_back({std::move(protect), std::make_unique<Turns>(Turns::Rule::every_nth, options.redundancy.every)});
   list.push_back({std::move(flush), std::make_unique<Turns>(Turns::Rule::nth_since_last, options.persistent.every)});
-  for (pipeline::ScheduledStage& one : setup_.environment.more_stages()) list.push_back(std::move(one));
+  for (pipeline::ScheduledStage& one : more) list.push_back(std::move(one));
   return {std::move(list), protects};
 }
 
-pipeline::Pipeline EngineImpl::make_pipeline() {
+pipeline::Pipeline EngineImpl::make_pipeline(const EngineEnvironment& environment) {
   const Options& options = setup_.options;
   const pipeline::PipelineSettings settings{
       .keep = options.store.keep,
@@ -247,7 +253,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
       .has_snapshots = options.device.snapshot,
       .waits = {.max_pending = options.pipeline.max_pending,
                 .when_full = options.pipeline.when_full,
-                .after_each_submit = setup_.environment.waits_for_worker},
+                .after_each_submit = environment.waits_for_worker},
       .executor = {.channel = {options.pipeline.mode, options.pipeline.messages, options.pipeline.interface},
                    .cores = options.pipeline.cores,
                    .sent_bytes_per_s = options.redundancy.bandwidth_limit},
@@ -255,7 +261,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
   return {group_,
           *started_.node.store,
           ledger_,
-          make_stages(),
+          make_stages(environment.more_stages()),
           settings,
           pause_,
           *setup_.environment.clock,
@@ -342,7 +348,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
   comm::begin_call(group_, comm::Call::pin, fnv1a(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.mark_prefix_changed();
   group_.together([&] {
-    const Prefix& prefix = started_.prefix;
+    const start::Prefix& prefix = started_.prefix;
     if (prefix.records) persist::set_pinned(*prefix.prefix_storage, *prefix.records, started_.run.id, Tag(tag), pinned);
   });
 }

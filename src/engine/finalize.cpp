@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/close_store.hpp"
-#include "engine/continuation.hpp"
 #include "engine/engine_impl.hpp"
+#include "start/continuation.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -72,7 +72,7 @@ void EngineImpl::leave(const std::optional<Failure>& lost) {
     if (!lost || comm::ends_communication(error.code())) throw;
     throw Error(*both(lost, error.failure()));
   }
-  if (!lost && !job_end_.is_asked_to_end()) mark_finished(started_.start_id);
+  if (!lost && !job_end_.is_asked_to_end()) start::mark_finished(started_.start_id);
   end_calls();
 }
 

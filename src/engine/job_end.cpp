@@ -39,7 +39,7 @@ std::string time_left(double left_s) {
 
 }  // namespace
 
-JobEnd::JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pipeline& pipeline,
+JobEnd::JobEnd(const start::Setup& setup, const comm::Group& group, const pipeline::Pipeline& pipeline,
                std::function<int()> signal)
     : setup_(setup),
       group_(group),

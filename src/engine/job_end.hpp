@@ -9,8 +9,8 @@
 #include "base/recent_values.hpp"
 #include "comm/group.hpp"
 #include "engine/last_save.hpp"
-#include "engine/setup.hpp"
 #include "pipeline/pipeline.hpp"
+#include "start/setup.hpp"
 
 namespace kedge::engine {
 
@@ -20,7 +20,8 @@ namespace kedge::engine {
 class JobEnd {
  public:
   /// Local. `signal`: the number of a signal that came to this process; 0 if none did.
-  JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pipeline& pipeline, std::function<int()> signal);
+  JobEnd(const start::Setup& setup, const comm::Group& group, const pipeline::Pipeline& pipeline,
+         std::function<int()> signal);
 
   /// COLLECTIVE. `is_scheduled`: a checkpoint is due in any case; rank 0's counts.
   [[nodiscard]] bool need_checkpoint(bool is_scheduled);
@@ -57,7 +58,7 @@ class JobEnd {
   [[nodiscard]] double wall_s() const;
   [[nodiscard]] SaveCosts costs() const;
 
-  const Setup& setup_;
+  const start::Setup& setup_;
   const comm::Group& group_;
   const pipeline::Pipeline& pipeline_;
   std::function<int()> signal_;

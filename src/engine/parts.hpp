@@ -7,18 +7,18 @@
 #include "device/staging.hpp"
 #include "engine/commit_markers.hpp"
 #include "engine/lifecycle.hpp"
-#include "engine/start.hpp"
 #include "pipeline/metrics.hpp"
 #include "pipeline/pipeline.hpp"
 #include "recovery/recovery.hpp"
+#include "start/start.hpp"
 
 namespace kedge::engine {
 
 /// References to what the engine owns. State that changes is behind the interface of its owner: what is known of
 /// commits is the ledger's, which call may come next the lifecycle's, what lies in the store the store's.
 struct Parts {
-  const Setup& setup;
-  const Started& started;
+  const start::Setup& setup;
+  const start::Started& started;
   const comm::Group& group;
   Lifecycle& lifecycle;
   commits::Ledger& ledger;

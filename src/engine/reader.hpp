@@ -11,6 +11,7 @@
 #include "engine/routed_files.hpp"
 #include "engine/unverified_container.hpp"
 #include "format/container_reader.hpp"
+#include "kedge/engine.hpp"
 #include "persist/open_container.hpp"
 #include "recovery/source.hpp"
 #include "store/pin.hpp"

@@ -15,10 +15,10 @@ namespace {
 
 enum class Lost : std::uint8_t { nothing, files, lock, directory };
 
-Lost what_is_lost(const Started& started, fs::FileSystem* file_system) {
+Lost what_is_lost(const start::Started& started, fs::FileSystem* file_system) {
   Lost lost = Lost::nothing;
   (void)attempt([&] {
-    const NodeLocal& node = started.node;
+    const start::NodeLocal& node = started.node;
     if (!node.lock->is_held()) lost = Lost::lock;
     else if (node.store->has_missing_files()) lost = Lost::files;
     if (lost != Lost::lock || file_system == nullptr) return;
@@ -29,7 +29,7 @@ Lost what_is_lost(const Started& started, fs::FileSystem* file_system) {
 
 /// Local. A second rank of the node finds the directory and the owner's record in place.
 void restore(const Parts& parts) {
-  const NodeLocal& node = parts.started.node;
+  const start::NodeLocal& node = parts.started.node;
   fs::FileSystem& file_system = *parts.setup.environment.file_system;
   const std::string& directory = node.store->directory();
   store::recreate_store(file_system, directory);
@@ -58,7 +58,7 @@ std::string warning_of(const std::string& what, std::uint64_t ranks) {
 
 }  // namespace
 
-bool has_lost_store(const Started& started) { return what_is_lost(started, nullptr) != Lost::nothing; }
+bool has_lost_store(const start::Started& started) { return what_is_lost(started, nullptr) != Lost::nothing; }
 
 void recreate_lost_stores(const Parts& parts) {
   const Lost lost = what_is_lost(parts.started, parts.setup.environment.file_system.get());

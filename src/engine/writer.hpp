@@ -19,6 +19,7 @@
 #include "engine/parts.hpp"
 #include "engine/routed_files.hpp"
 #include "format/container_writer.hpp"
+#include "kedge/engine.hpp"
 #include "store/seal_transaction.hpp"
 
 namespace kedge::engine {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/log.hpp"
-#include "engine/environment.hpp"
 #include "kedge/options.hpp"
+#include "start/environment.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// Constant while the engine lives.
 struct Setup {
@@ -14,4 +14,4 @@ struct Setup {
   Log log;
 };
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -6,7 +6,7 @@
 
 #include "kedge/error.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// Local. Runs a step that writes what a start has to note. A job must not be cut off from its stores by a few missing
 /// bytes without saying why.
@@ -26,4 +26,4 @@ auto with_full_prefix_advice(Step&& step) {
   }
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

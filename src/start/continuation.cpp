@@ -1,4 +1,4 @@
-#include "engine/continuation.hpp"
+#include "start/continuation.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -8,10 +8,10 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
-#include "engine/launch.hpp"
 #include "persist/prefix_runs.hpp"
+#include "start/launch.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 namespace {
 
 /// Starts of this process whose engines were finalized, or destroyed without an error.
@@ -128,4 +128,4 @@ void mark_finished(const Id128& start_id) {
   all.starts.push_back(start_id);
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

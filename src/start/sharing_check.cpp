@@ -1,4 +1,4 @@
-#include "engine/sharing_check.hpp"
+#include "start/sharing_check.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -12,12 +12,12 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
-#include "engine/full_prefix_advice.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
+#include "start/full_prefix_advice.hpp"
 #include "store/file_name.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 namespace {
 
 constexpr std::size_t kNonceCharacters = 32;
@@ -184,4 +184,4 @@ void require_separate_stores(const comm::Group& group, const CheckedStorage& sto
   comm::throw_if(removed);
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -10,12 +10,11 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "device/devices.hpp"
-#include "engine/launch.hpp"
 #include "fs/file_system.hpp"
-#include "kedge/engine.hpp"
-#include "pipeline/stage_list.hpp"
+#include "kedge/options.hpp"
+#include "start/launch.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 struct Environment {
   std::shared_ptr<fs::FileSystem> file_system;
@@ -47,19 +46,8 @@ struct Environment {
   /// This start only flushes what others left: for whoever asks later whether a job may still run.
   bool is_drain = false;
 
-  /// commit() returns when the worker has done what it had to: a test sees what happened, whichever thread did it.
-  bool waits_for_worker = false;
-
-  /// Stages that commits go through after those of the engine. The same on every rank.
-  std::function<std::vector<pipeline::ScheduledStage>()> more_stages = [] {
-    return std::vector<pipeline::ScheduledStage>();
-  };
-
   /// The real one: POSIX, the system's clock, KEDGE_NODE, the process's variables.
   [[nodiscard]] static Environment system();
-  /// COLLECTIVE. Engine's constructor, in this world.
-  [[nodiscard]] static Engine make_engine(std::unique_ptr<Communicator> communicator, Options options,
-                                          Environment environment);
 };
 
 /// A relative path as it was meant when the engine was made.
@@ -78,4 +66,4 @@ struct Environment {
 /// variable that is not set.
 [[nodiscard]] std::string failure_domain(const Environment& environment, const Options& options, int rank);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -1,4 +1,4 @@
-#include "engine/start.hpp"
+#include "start/start.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -12,21 +12,21 @@
 #include "base/text.hpp"
 #include "comm/calls.hpp"
 #include "comm/reductions_check.hpp"
-#include "engine/continuation.hpp"
-#include "engine/fingerprint.hpp"
-#include "engine/full_prefix_advice.hpp"
-#include "engine/identity.hpp"
-#include "engine/scavenged_warning.hpp"
-#include "engine/sharing_check.hpp"
-#include "engine/store_io.hpp"
-#include "engine/store_roots.hpp"
 #include "format/hdf5_loaded.hpp"
 #include "fs/durable_path.hpp"
 #include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_runs.hpp"
+#include "start/continuation.hpp"
+#include "start/fingerprint.hpp"
+#include "start/full_prefix_advice.hpp"
+#include "start/identity.hpp"
+#include "start/scavenged_warning.hpp"
+#include "start/sharing_check.hpp"
+#include "start/store_io.hpp"
+#include "start/store_roots.hpp"
 #include "store/job_record.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 namespace {
 
 constexpr unsigned kCopyThreadsMax = 4;  // more only compete for memory bandwidth
@@ -129,7 +129,7 @@ class Start {
   }
 
   void find_run() {
-    known_ = engine::find_run(setup_, group_, started_.prefix.records);
+    known_ = start::find_run(setup_, group_, started_.prefix.records);
     started_.run = known_.run;
     started_.start_id = known_.launch_info.id;
     started_.path = known_.prefix;
@@ -392,4 +392,4 @@ class Start {
 
 Started start(const Setup& setup, const comm::Group& group) { return Start(setup, group).run(); }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -6,7 +6,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/types.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// State of the directory where a run's records lay at its last start.
 enum class OriginalPrefix { gone, there, denied };
@@ -16,4 +16,4 @@ enum class OriginalPrefix { gone, there, denied };
 [[nodiscard]] OriginalPrefix find_original_prefix(fs::FileSystem& file_system, const std::string& directory,
                                                   const Id128& run_id);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "engine/parts.hpp"
+#include "start/start.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// Local, rank 0. No start looks into what was copied before it was complete: it warns, and says how to use it.
 void warn_of_scavenged_stores(const Setup& setup, const Started& started, const std::string& prefix);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -9,7 +9,7 @@
 #include "fs/file_system.hpp"
 #include "persist/run_records.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// The storage that a proof is about: `path` is the prefix as this rank was given it, or this rank's store.
 struct CheckedStorage {
@@ -33,4 +33,4 @@ struct CheckedStorage {
 void require_separate_stores(const comm::Group& group, const CheckedStorage& store, const comm::Topology& topology,
                              const Id128& nonce);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -1,11 +1,11 @@
 // Whether a start may go on from the one before it: it cannot where both are parts of one launch, or tasks of an array.
 #pragma once
 
-#include "engine/setup.hpp"
 #include "kedge/communicator.hpp"
 #include "persist/run_records.hpp"
+#include "start/setup.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// Local, rank 0. The launch that makes this start.
 [[nodiscard]] persist::LaunchInfo launch_info_of(const Setup& setup, const Communicator& communicator);
@@ -22,4 +22,4 @@ void inherit_array_task(const persist::RunRecords& records, persist::LaunchInfo&
 /// continue it.
 void mark_finished(const Id128& start_id);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

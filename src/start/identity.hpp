@@ -8,12 +8,12 @@
 
 #include "comm/group.hpp"
 #include "commits/run_identity.hpp"
-#include "engine/setup.hpp"
 #include "persist/prefix_storage.hpp"
 #include "persist/run_records.hpp"
+#include "start/setup.hpp"
 #include "store/location.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// The run as the prefix knows it, the same on every rank but for what is rank 0's.
 struct KnownRun {
@@ -83,4 +83,4 @@ struct RunSources {
 /// say. Throws busy if another start has begun since.
 void write_identity(persist::RunRecords& records, const KnownRun& known, const RunIds& ids, const RecordUpdate& given);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -7,16 +7,15 @@
 #include "comm/group.hpp"
 #include "comm/topology.hpp"
 #include "commits/run_identity.hpp"
-#include "engine/commit_markers.hpp"
-#include "engine/setup.hpp"
 #include "persist/prefix_storage.hpp"
 #include "persist/run_records.hpp"
 #include "redundancy/assignment.hpp"
+#include "start/setup.hpp"
 #include "store/node_store.hpp"
 #include "store/store_lock.hpp"
 #include "store/store_records.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// The run's place on this node.
 struct NodeLocal {
@@ -30,6 +29,13 @@ struct NodeLocal {
 struct Prefix {
   std::unique_ptr<persist::RunRecords> records;  ///< rank 0's, null elsewhere
   std::unique_ptr<persist::PrefixStorage> prefix_storage;
+};
+
+/// Who says that commits of the run exist.
+struct FoundMarkers {
+  bool on_prefix = false;       ///< on the prefix; the same on every rank
+  bool in_store = false;        ///< this rank's
+  bool store_recorded = false;  ///< the run's record names rank 0's store; rank 0's
 };
 
 /// Results of a start. Nothing of it changes before the engine ends.
@@ -51,4 +57,4 @@ struct Started {
 /// on the prefix and the stores. Throws the same Error on all ranks, and then nothing is taken.
 [[nodiscard]] Started start(const Setup& setup, const comm::Group& group);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -1,4 +1,4 @@
-#include "engine/scavenged_warning.hpp"
+#include "start/scavenged_warning.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "persist/prefix_runs.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 void warn_of_scavenged_stores(const Setup& setup, const Started& started, const std::string& prefix) {
   if (setup.environment.is_drain) return;
@@ -24,4 +24,4 @@ void warn_of_scavenged_stores(const Setup& setup, const Started& started, const 
               copies, shell_word(prefix), started.run.name));
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -1,4 +1,4 @@
-#include "engine/fingerprint.hpp"
+#include "start/fingerprint.hpp"
 
 #include <span>
 
@@ -6,7 +6,7 @@
 #include "checksum/crc32c.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 namespace {
 
 constexpr std::size_t kBytesMax = 8192;
@@ -48,4 +48,4 @@ void require_same_fingerprint(const std::optional<std::string>& recorded, const 
           run, *recorded, mine));
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

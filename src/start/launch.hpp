@@ -7,7 +7,7 @@
 
 #include "persist/start_markers.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// Ids of processes, each among those of all machines, past and present.
 struct ProcessIds {
@@ -26,4 +26,4 @@ struct ProcessIds {
 /// Empty without one.
 [[nodiscard]] std::string batch_job(const std::function<std::optional<std::string>(const std::string& name)>& variable);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

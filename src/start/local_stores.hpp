@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "comm/group.hpp"
-#include "engine/identity.hpp"
 #include "fs/file_system.hpp"
+#include "start/identity.hpp"
 #include "store/store_records.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// This user's stores of a run's name on this job's nodes. All calls are COLLECTIVE.
 class LocalStores {
@@ -60,4 +60,4 @@ class LocalStores {
   std::vector<store::NamedStore> stores_;
 };
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -6,7 +6,7 @@
 #include "base/log.hpp"
 #include "comm/group.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// Root of one rank's stores: as it was given, and what it became.
 struct GivenRoot {
@@ -20,4 +20,4 @@ struct GivenRoot {
 /// node only, and the default place of the others may be small, or be emptied.
 void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, const Log& log);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -1,4 +1,4 @@
-#include "engine/identity.hpp"
+#include "start/identity.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,15 +11,15 @@
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
 #include "comm/wire.hpp"
-#include "engine/continuation.hpp"
-#include "engine/full_prefix_advice.hpp"
-#include "engine/local_stores.hpp"
-#include "engine/original.hpp"
 #include "fs/system_error.hpp"
 #include "persist/prefix_runs.hpp"
+#include "start/continuation.hpp"
+#include "start/full_prefix_advice.hpp"
+#include "start/local_stores.hpp"
+#include "start/original.hpp"
 #include "store/store_records.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 namespace {
 
 constexpr std::size_t kGivenUpMax = 256;
@@ -367,4 +367,4 @@ void write_identity(persist::RunRecords& records, const KnownRun& known, const R
   records.remove_nonces();
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -8,7 +8,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 /// Local. The text of Options::fingerprint and, for each of its files, name, size and CRC32C, in one line; empty if
 /// neither is given. Throws Error{not_found | io} for a file that cannot be read.
@@ -18,4 +18,4 @@ namespace kedge::engine {
 void require_same_fingerprint(const std::optional<std::string>& recorded, const std::string& mine,
                               const std::string& run);
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

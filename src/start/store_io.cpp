@@ -1,9 +1,9 @@
-#include "engine/store_io.hpp"
+#include "start/store_io.hpp"
 
 #include "base/text.hpp"
 #include "fs/choose_io.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 void choose_store_io(const comm::Group& group, fs::FileSystem& file_system, const Options::Store& options,
                      store::NodeStore& store, const Log& log) {
@@ -19,4 +19,4 @@ void choose_store_io(const comm::Group& group, fs::FileSystem& file_system, cons
   if (direct) store.enable_direct_writes();
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -1,4 +1,4 @@
-#include "engine/original.hpp"
+#include "start/original.hpp"
 
 #include <cerrno>
 
@@ -7,7 +7,7 @@
 #include "kedge/error.hpp"
 #include "persist/run_records.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 OriginalPrefix find_original_prefix(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
   auto original = OriginalPrefix::gone;
@@ -23,4 +23,4 @@ OriginalPrefix find_original_prefix(fs::FileSystem& file_system, const std::stri
   return failure->system_errno == ENOTDIR ? OriginalPrefix::gone : OriginalPrefix::denied;
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -1,4 +1,4 @@
-#include "engine/launch.hpp"
+#include "start/launch.hpp"
 
 #include <array>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include "base/job_name.hpp"
 #include "base/text.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 namespace {
 
 using Variable = std::function<std::optional<std::string>(const std::string& name)>;
@@ -130,4 +130,4 @@ persist::LaunchInfo find_launch_info(const Variable& variable, const ProcessIds&
   return {place.launch, place.rank, place.size, ranks, array_task(variable)};
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

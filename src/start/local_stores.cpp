@@ -1,4 +1,4 @@
-#include "engine/local_stores.hpp"
+#include "start/local_stores.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,11 +7,11 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
-#include "engine/original.hpp"
 #include "persist/prefix_runs.hpp"
+#include "start/original.hpp"
 #include "store/sealed_commits.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 namespace {
 
 RunIds ids_of(const store::NamedStore& one) { return {one.record.run_id, one.record.prefix_id}; }
@@ -200,4 +200,4 @@ std::vector<std::string> LocalStores::former_prefixes(const RunIds& ids) const {
   return all_of(group_, std::move(mine));
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

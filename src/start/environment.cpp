@@ -1,4 +1,4 @@
-#include "engine/environment.hpp"
+#include "start/environment.hpp"
 
 #include <sched.h>
 #include <sys/stat.h>
@@ -16,10 +16,10 @@
 #include "base/exit_signals.hpp"
 #include "base/options_load.hpp"
 #include "base/text.hpp"
-#include "engine/engine_impl.hpp"
+#include "kedge/error.hpp"
 #include "store/location.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 namespace {
 
 constexpr std::string_view kFromVariable = "env:";
@@ -131,10 +131,6 @@ Environment Environment::system() {
   return environment;
 }
 
-Engine Environment::make_engine(std::unique_ptr<Communicator> communicator, Options options, Environment environment) {
-  return Engine(std::make_unique<EngineImpl>(std::move(communicator), std::move(options), std::move(environment)));
-}
-
 std::string absolute_path(const Environment& environment, const std::string& path) {
   const bool stays = path.empty() || path.front() == '/' || environment.directory.empty();
   return stays ? path : fs::join(environment.directory, path);
@@ -170,4 +166,4 @@ std::string failure_domain(const Environment& environment, const Options& option
                       choice, name, rank));
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start

@@ -1,4 +1,4 @@
-#include "engine/store_roots.hpp"
+#include "start/store_roots.hpp"
 
 #include <array>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 
-namespace kedge::engine {
+namespace kedge::start {
 
 void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, const Log& log) {
   const auto count = [](bool does) { return std::uint64_t{does ? 1U : 0U}; };
@@ -22,4 +22,4 @@ void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, cons
       where, nodes[1] > 1 ? compose(" and {} more", nodes[1] - 1) : "", nodes[0], nodes[0] > 1 ? "s" : ""));
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::start
