@@ -45,7 +45,7 @@ struct Succession : testing::Test {
   }
 
   void enter(Variables variables, const std::string& process = "vm/1@1") {
-    job.surroundings = [=](int /*rank*/, start::Environment& environment) {
+    job.surroundings = [=](int /*rank*/, engine::EngineEnvironment& environment) {
       environment.variable = from(variables);
       environment.processes = {process, "vm/3@1", ""};
     };
@@ -273,7 +273,7 @@ TEST_F(Succession, APartThatBeganAtTheSameTimeIsSeenOnceTheStoreIsHad) {
   (void)file->read_with_crc(0, text, 0);
   file->truncate(0);
   enter(mpirun("k", 2));
-  job.surroundings = [&, of_part = job.surroundings](int rank, start::Environment& environment) {
+  job.surroundings = [&, of_part = job.surroundings](int rank, engine::EngineEnvironment& environment) {
     of_part(rank, environment);
     if (rank == 0) {
       environment.file_system = std::make_shared<BeforeTheLock>(environment.file_system, [&] {
