@@ -37,9 +37,8 @@ inline StartOfEach start_each(int ranks, const Setting& set) {
     environment.file_system = disk.view(rank);
     environment.clock = std::make_shared<FakeClock>();
     set(rank, options, environment);
-    const start::Setup setup{options, environment, Log(options.log)};
     const comm::Group group(world.communicator(rank), std::chrono::hours(1));
-    const start::Started started = start::start(setup, group);
+    const start::Started started = start::start(group, options, environment, Log(options.log));
     starts.topologies[static_cast<std::size_t>(rank)] = started.topology;
     starts.copy_threads[static_cast<std::size_t>(rank)] = started.copy_threads;
   });

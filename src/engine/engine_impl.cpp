@@ -24,11 +24,6 @@ namespace {
 // How long the work in the background stands still for one commit, of comm.timeout_s: other ranks wait for it.
 constexpr double kPausedShare = 0.25;
 
-start::Setup make_setup(Options options, start::Environment environment) {
-  const Log log(options.log);
-  return {std::move(options), std::move(environment), log};
-}
-
 redundancy::PieceSettings piece_settings(const Options& options) {
   return {options.redundancy.piece_bytes, options.redundancy.depth};
 }
@@ -44,40 +39,55 @@ std::string paused_too_long(pipeline::Pause::Seconds limit) {
 
 EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options,
                        const EngineEnvironment& environment)
-    : setup_(make_setup(std::move(options), environment)),
-      signal_(setup_.environment.watch_signals(setup_.options.exit.signals, setup_.log)),
-      group_(std::move(communicator), comm::Group::Seconds(setup_.options.comm.timeout_s)),
-      started_(lifecycle_.collective([&] { return group_.guarded([&] { return start::start(setup_, group_); }); })),
-      notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
-             setup_.log),
-      pause_(group_.timeout() * kPausedShare, [this](auto limit) { setup_.log.warning(paused_too_long(limit)); }),
+    : options_(std::move(options)),
+      environment_(environment),
+      log_(options_.log),
+      signal_(environment_.watch_signals(options_.exit.signals, log_)),
+      group_(std::move(communicator), comm::Group::Seconds(options_.comm.timeout_s)),
+      started_(lifecycle_.collective(
+          [&] { return group_.guarded([&] { return start::start(group_, options_, environment_, log_); }); })),
+      markers_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted, log_),
+      recreation_({.group = group_,
+                   .node = started_.node,
+                   .markers = markers_,
+                   .file_system = *environment_.file_system,
+                   .clock = *environment_.clock,
+                   .log = log_,
+                   .durable = options_.store.durable}),
+      pause_(group_.timeout() * kPausedShare, [this](auto limit) { log_.warning(paused_too_long(limit)); }),
       metrics_(make_event_log()),
       pipeline_(lifecycle_.collective([&] { return group_.guarded([&] { return make_pipeline(environment); }); })),
       recovery_(make_recovery()),
-      schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
-      job_end_(setup_, group_, pipeline_, signal_),
+      schedule_(options_.schedule, environment_.clock->seconds()),
+      job_end_(group_, pipeline_,
+               {.exit = options_.exit,
+                .deadline = options_.deadline,
+                .slurm_end = environment_.variable(kSlurmEndVariable),
+                .signal = signal_,
+                .clock = *environment_.clock,
+                .log = log_}),
       staging_(
-          setup_.environment.devices, {}, not_registered(),
-          [this](LogLevel level, std::string_view line) { setup_.log.write(level, line); }, direct_writes()),
-      copies_(std::make_shared<device::CopyPool>(setup_.environment.devices)),
-      writer_(parts()),
-      reader_(parts(), make_source_recovery()) {
+          environment_.devices, {}, not_registered(),
+          [this](LogLevel level, std::string_view line) { log_.write(level, line); }, direct_writes()),
+      copies_(std::make_shared<device::CopyPool>(environment_.devices)),
+      writer_(writer_uses()),
+      reader_(reader_uses(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.set_commits_exist();
-  if (setup_.options.device.snapshot && !pipeline_.waits().is_in_background() && group_.is_root()) {
-    setup_.log.warning(setup_.options.pipeline.mode == PipelineMode::inline_
-                           ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
-                           : "device.snapshot has no effect, as nothing is done in the background here (at log level "
-                             "info another message says why)");
+  if (options_.device.snapshot && !pipeline_.waits().is_in_background() && group_.is_root()) {
+    log_.warning(options_.pipeline.mode == PipelineMode::inline_
+                     ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
+                     : "device.snapshot has no effect, as nothing is done in the background here (at log level "
+                       "info another message says why)");
   }
-  metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
+  metrics_.started(group_.size(), environment_.clock->seconds() - begun_s_);
 }
 
 /// Logs, once per node, that the store cannot be registered; empty if it is not to be.
 device::Staging::Refused EngineImpl::not_registered() const {
-  if (!setup_.options.device.direct) return {};
+  if (!options_.device.direct) return {};
   return [this](const Failure& why) {
     if (started_.topology.node.front() != group_.rank()) return;
-    setup_.log.warning(
+    log_.warning(
         compose("cannot copy GPU memory straight into the node-local store; using pinned buffers instead: {} "
                 "(device.direct = false skips the attempt)",
                 why.message));
@@ -86,8 +96,8 @@ device::Staging::Refused EngineImpl::not_registered() const {
 
 /// Whether it serves is the same for all ranks of a node: one of them says so.
 device::DirectWrites::Settings EngineImpl::direct_writes() const {
-  return {setup_.options.device.gds, [this](LogLevel level, std::string_view line) {
-            if (started_.topology.node.front() == group_.rank()) setup_.log.write(level, line);
+  return {options_.device.gds, [this](LogLevel level, std::string_view line) {
+            if (started_.topology.node.front() == group_.rank()) log_.write(level, line);
           }};
 }
 
@@ -97,7 +107,7 @@ Engine EngineEnvironment::make_engine(std::unique_ptr<Communicator> communicator
 }
 
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, Expected expected) {
-  Clock& clock = *setup_.environment.clock;
+  Clock& clock = *environment_.clock;
   const double begun_at = clock.seconds();
   try {
     expected.is_last = job_end_.is_last_due() && !expected.is_output;
@@ -115,7 +125,7 @@ void EngineImpl::create(std::string_view tag, const Attributes& attributes, Expe
 }
 
 void EngineImpl::commit() {
-  Clock& clock = *setup_.environment.clock;
+  Clock& clock = *environment_.clock;
   const double begun_at = clock.seconds();
   const double before_s = writer_.blocked_s();
   const Tag tag = writer_.tag();
@@ -137,9 +147,45 @@ void EngineImpl::commit() {
   }
 }
 
-Parts EngineImpl::parts() {
-  return {setup_, started_, group_,    lifecycle_, ledger_,  notes_,
-          pause_, metrics_, pipeline_, recovery_,  staging_, *copies_};
+Writer::Uses EngineImpl::writer_uses() {
+  return {.group = group_,
+          .lifecycle = lifecycle_,
+          .ledger = ledger_,
+          .markers = markers_,
+          .pause = pause_,
+          .pipeline = pipeline_,
+          .recovery = recovery_,
+          .staging = staging_,
+          .copies = *copies_,
+          .store = *started_.node.store,
+          .recreation = recreation_,
+          .file_system = *environment_.file_system,
+          .clock = *environment_.clock,
+          .log = log_,
+          .run = started_.run,
+          .copy_threads = started_.copy_threads,
+          .keep = options_.store.keep,
+          .durable = options_.store.durable,
+          .snapshots = options_.device.snapshot};
+}
+
+Reader::Uses EngineImpl::reader_uses() {
+  return {.group = group_,
+          .lifecycle = lifecycle_,
+          .ledger = ledger_,
+          .markers = markers_,
+          .pause = pause_,
+          .metrics = metrics_,
+          .pipeline = pipeline_,
+          .recovery = recovery_,
+          .staging = staging_,
+          .store = *started_.node.store,
+          .recreation = recreation_,
+          .file_system = *environment_.file_system,
+          .clock = *environment_.clock,
+          .log = log_,
+          .verify = options_.open.verify,
+          .copy_threads = started_.copy_threads};
 }
 
 /// A child of a fork may have been made while a lock of what is asked was held.
@@ -161,15 +207,14 @@ Counters EngineImpl::counters() const {
 
 /// Events that all ranks know of are written by one rank of each node.
 std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
-  const start::Environment& environment = setup_.environment;
-  if (setup_.options.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
-  Options::Events events = setup_.options.events;
-  events.path = start::absolute_path(environment, events.path);
+  if (options_.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
+  Options::Events events = options_.events;
+  events.path = start::absolute_path(environment_, events.path);
   return std::make_unique<pipeline::EventLog>(
-      environment.file_system, events,
-      pipeline::EventOrigin{started_.run, start::node_name(environment, setup_.options, group_.rank()), group_.rank(),
-                            environment.file_system->user(), started_.job, started_.path},
-      environment.clock, setup_.log);
+      environment_.file_system, events,
+      pipeline::EventOrigin{started_.run, start::node_name(environment_, options_, group_.rank()), group_.rank(),
+                            environment_.file_system->user(), started_.job, started_.path},
+      environment_.clock, log_);
 }
 
 bool EngineImpl::end() {
@@ -225,38 +270,36 @@ EngineImpl::~EngineImpl() {
 
 /// What commits go through.
 pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::ScheduledStage> more) {
-  const Options& options = setup_.options;
   store::NodeStore& store = *started_.node.store;
   auto protect = std::make_unique<pipeline::ProtectStage>(
-      store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options), options.store.durable});
+      store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options_), options_.store.durable});
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.prefix_storage, started_.prefix.records.get(),
-      pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
-                              options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); },
-                              [this] { return pause_.is_ended(); }},
-      *setup_.environment.clock, setup_.log);
+      pipeline::FlushSettings{started_.run, options_.persistent, started_.assignment.second_root,
+                              options_.store.durable, options_.pipeline.mode != PipelineMode::inline_,
+                              [this] { pause_.pass(); }, [this] { return pause_.is_ended(); }},
+      *environment_.clock, log_);
   using pipeline::Turns;
   const pipeline::ProtectStage& protects = *protect;
   std::vector<pipeline::ScheduledStage> list;
-  list.push_back({std::move(protect), std::make_unique<Turns>(Turns::Rule::every_nth, options.redundancy.every)});
-  list.push_back({std::move(flush), std::make_unique<Turns>(Turns::Rule::nth_since_last, options.persistent.every)});
+  list.push_back({std::move(protect), std::make_unique<Turns>(Turns::Rule::every_nth, options_.redundancy.every)});
+  list.push_back({std::move(flush), std::make_unique<Turns>(Turns::Rule::nth_since_last, options_.persistent.every)});
   for (pipeline::ScheduledStage& one : more) list.push_back(std::move(one));
   return {std::move(list), protects};
 }
 
 pipeline::Pipeline EngineImpl::make_pipeline(const EngineEnvironment& environment) {
-  const Options& options = setup_.options;
   const pipeline::PipelineSettings settings{
-      .keep = options.store.keep,
+      .keep = options_.store.keep,
       // What is going to be removed with the stores is not worth a flush at the end.
-      .flush_at_end = options.store.on_exit != OnExit::remove,
-      .has_snapshots = options.device.snapshot,
-      .waits = {.max_pending = options.pipeline.max_pending,
-                .when_full = options.pipeline.when_full,
+      .flush_at_end = options_.store.on_exit != OnExit::remove,
+      .has_snapshots = options_.device.snapshot,
+      .waits = {.max_pending = options_.pipeline.max_pending,
+                .when_full = options_.pipeline.when_full,
                 .after_each_submit = environment.waits_for_worker},
-      .executor = {.channel = {options.pipeline.mode, options.pipeline.messages, options.pipeline.interface},
-                   .cores = options.pipeline.cores,
-                   .sent_bytes_per_s = options.redundancy.bandwidth_limit},
+      .executor = {.channel = {options_.pipeline.mode, options_.pipeline.messages, options_.pipeline.interface},
+                   .cores = options_.pipeline.cores,
+                   .sent_bytes_per_s = options_.redundancy.bandwidth_limit},
       .run = run_to_name()};
   return {group_,
           *started_.node.store,
@@ -264,8 +307,8 @@ pipeline::Pipeline EngineImpl::make_pipeline(const EngineEnvironment& environmen
           make_stages(environment.more_stages()),
           settings,
           pause_,
-          *setup_.environment.clock,
-          setup_.log,
+          *environment_.clock,
+          log_,
           {&metrics_},
           group_.is_root() ? started_.node.records.get() : nullptr};
 }
@@ -276,41 +319,37 @@ std::string EngineImpl::run_to_name() const {
 }
 
 recovery::Recovery EngineImpl::make_recovery() {
-  const Options& options = setup_.options;
   return {group_,
           started_.run,
-          {*started_.node.store, *started_.prefix.prefix_storage, options.persistent.trust,
-           started_.prefix.records.get(), setup_.environment.is_drain},
+          {*started_.node.store, *started_.prefix.prefix_storage, options_.persistent.trust,
+           started_.prefix.records.get(), environment_.is_drain},
           ledger_,
-          {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
-           options.store.keep, piece_settings(options), pipeline_.waits().is_in_background()},
-          setup_.log};
+          {options_.open.verify == Verify::headers ? Verify::headers : Verify::all, options_.store.durable,
+           options_.store.keep, piece_settings(options_), pipeline_.waits().is_in_background()},
+          log_};
 }
 
 recovery::SourceRecovery EngineImpl::make_source_recovery() {
   return {group_,
           [this](const std::string& prefix) -> std::unique_ptr<persist::PrefixStorage> {
-            return persist::PosixPrefixStorage::of_source(setup_.environment.file_system, prefix,
-                                                          setup_.options.persistent);
+            return persist::PosixPrefixStorage::of_source(environment_.file_system, prefix, options_.persistent);
           },
-          setup_.log};
+          log_};
 }
 
 std::optional<Tag> EngineImpl::open(const Selection& selection, Newer newer, recovery::Reading reading) {
-  if (setup_.options.open.verify == Verify::loaded) reading = recovery::Reading::in_load;
+  if (options_.open.verify == Verify::loaded) reading = recovery::Reading::in_load;
   return call([&] { return reader_.open(commits::parsed(selection), newer, reading); });
 }
 
-bool EngineImpl::need_checkpoint() {
-  return job_end_.need_checkpoint(schedule_.is_due(setup_.environment.clock->seconds()));
-}
+bool EngineImpl::need_checkpoint() { return job_end_.need_checkpoint(schedule_.is_due(environment_.clock->seconds())); }
 
 /// COLLECTIVE. In a start that has opened nothing the stores may hold what is waited for. The next create, or open,
 /// looks again: here nothing is made room for.
 void EngineImpl::check_stores() {
   if (ledger_.is_surveyed()) return;
   pipeline_.waits().quiesce();
-  recreate_lost_stores(parts());
+  recreation_.run();
   recovery_.survey_only();
   ledger_.require_survey();
 }

@@ -14,9 +14,9 @@
 
 #include "engine/engine_environment.hpp"
 #include "engine/job_end.hpp"
-#include "engine/parts.hpp"
 #include "engine/reader.hpp"
 #include "engine/schedule.hpp"
+#include "engine/store_loss.hpp"
 #include "engine/writer.hpp"
 #include "kedge/engine.hpp"
 
@@ -69,7 +69,7 @@ class EngineImpl {
   }
   [[nodiscard]] Reader& reader() noexcept { return reader_; }
   /// By the engine's clock.
-  [[nodiscard]] double seconds() const { return setup_.environment.clock->seconds(); }
+  [[nodiscard]] double seconds() const { return environment_.clock->seconds(); }
 
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
   [[nodiscard]] bool need_checkpoint();
@@ -109,7 +109,8 @@ class EngineImpl {
   [[nodiscard]] recovery::Recovery make_recovery();
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
-  [[nodiscard]] Parts parts();
+  [[nodiscard]] Writer::Uses writer_uses();
+  [[nodiscard]] Reader::Uses reader_uses();
   [[nodiscard]] device::Staging::Refused not_registered() const;
   [[nodiscard]] pipeline::Stopped stop_worker();
   [[nodiscard]] device::DirectWrites::Settings direct_writes() const;
@@ -117,14 +118,17 @@ class EngineImpl {
 
   int exceptions_ = std::uncaught_exceptions();
   bool has_failed_ = false;  ///< a call has thrown, or the application said so
-  start::Setup setup_;
-  double begun_s_ = setup_.environment.clock->seconds();
+  Options options_;
+  start::Environment environment_;
+  Log log_;
+  double begun_s_ = environment_.clock->seconds();
   std::function<int()> signal_;  ///< from the beginning on: a start may take long
   comm::Group group_;
   Lifecycle lifecycle_;
   start::Started started_;
   commits::Ledger ledger_;
-  CommitMarkers notes_;
+  CommitMarkers markers_;
+  StoreRecreation recreation_;
   pipeline::Pause pause_;
   pipeline::Metrics metrics_;
   pipeline::Pipeline pipeline_;

@@ -67,7 +67,13 @@ std::optional<Failure> EngineImpl::end_phase() {
 /// COLLECTIVE. `lost`: why the newest checkpoint is; then all files are kept.
 void EngineImpl::leave(const std::optional<Failure>& lost) {
   try {
-    close_store(setup_, started_, group_, ledger_, notes_, lost.has_value());
+    close_store({.group = group_,
+                 .started = started_,
+                 .ledger = ledger_,
+                 .markers = markers_,
+                 .on_exit = lost ? OnExit::keep : options_.store.on_exit,
+                 .persistent = options_.persistent,
+                 .log = log_});
   } catch (const Error& error) {
     if (!lost || comm::ends_communication(error.code())) throw;
     throw Error(*both(lost, error.failure()));
@@ -87,8 +93,8 @@ void EngineImpl::end_calls() {
 /// Local. Nothing is removed, and no lock is released before the engine is destroyed: messages may still be under way.
 void EngineImpl::give_up(std::chrono::duration<double> after) {
   if (group_.is_root()) {
-    setup_.log.warning(given_up(after));
-    warn_of_unflushed_outputs(setup_, started_, ledger_);
+    log_.warning(given_up(after));
+    warn_of_unflushed_outputs(ledger_, how_to_flush(started_.path, started_.run), log_);
   }
   const pipeline::Stopped stopped = stop_worker();
   const bool was_idle = stopped == pipeline::Stopped::idle;
@@ -119,7 +125,7 @@ std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
   }
   return compose("finalize stopped waiting {} with work left: {} is only {}; the node-local files are kept. {}", when,
                  newest ? newest->commit.tag : Tag("the newest checkpoint"),
-                 to_string(newest ? newest->level() : Level::none), how_to_flush(setup_, started_));
+                 to_string(newest ? newest->level() : Level::none), how_to_flush(started_.path, started_.run));
 }
 
 }  // namespace kedge::engine

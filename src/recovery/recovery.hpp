@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "base/log.hpp"
 #include "comm/group.hpp"
@@ -85,6 +86,11 @@ class Recovery {
   /// (Opened::is_own_unread).
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
 
+  /// COLLECTIVE, while nothing is under way and the stores were surveyed. Where a rank lacks its container of an output
+  /// that is to be flushed, it is moved or rebuilt, as that of a checkpoint that is opened. One that cannot be costs a
+  /// warning. Of outputs of one tag that is done for the newest. Throws only what ends the engine.
+  void recover_outputs();
+
   /// COLLECTIVE. The opened commit turned out damaged while it was loaded: the next open reads all that counts first,
   /// and rebuilds it or takes an older commit. The second time it must not be opened again.
   void found_damaged(const CommitHead& commit, const Failure& damage);
@@ -115,6 +121,7 @@ class Recovery {
   [[nodiscard]] bool verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own);
   [[nodiscard]] bool verify_selected_files(const Candidate& chosen, const Orders& orders,
                                            std::span<const store::FileKey> except_own);
+  [[nodiscard]] std::vector<Tag> incomplete_outputs() const;
   void log_no_match(const Plan& plan, const Selection& selection) const;
   static void refuse_unknown_bound(const Plan& plan, const Selection& selection);
   void log_skipped(const Plan& plan);

@@ -98,8 +98,7 @@ class ContinuationCheck {
 
 }  // namespace
 
-persist::LaunchInfo launch_info_of(const Setup& setup, const Communicator& communicator) {
-  const Environment& environment = setup.environment;
+persist::LaunchInfo launch_info_of(const Environment& environment, const Communicator& communicator) {
   persist::LaunchInfo launch_info = find_launch_info(environment.variable, environment.processes, communicator.size());
   if (const std::string own = communicator.launch(); !own.empty()) launch_info.launch = own;
   launch_info.communicator = persist::given_name(communicator.name());
@@ -107,10 +106,9 @@ persist::LaunchInfo launch_info_of(const Setup& setup, const Communicator& commu
   return launch_info;
 }
 
-void require_may_continue(const Setup& setup, const persist::RunRecords& records,
+void require_may_continue(const Options::Open& options, const persist::RunRecords& records,
                           const persist::LaunchInfo& launch_info) {
-  const Options::Open& open = setup.options.open;
-  if (setup.environment.is_drain || open.chained || open.fresh) return;
+  if (options.chained || options.fresh) return;
   if (const auto before = records.previous_start()) {
     ContinuationCheck({records.run(), records.directory()}, *before, launch_info).require();
   }

@@ -3,16 +3,16 @@
 
 #include "kedge/communicator.hpp"
 #include "persist/run_records.hpp"
-#include "start/setup.hpp"
+#include "start/environment.hpp"
 
 namespace kedge::start {
 
 /// Local, rank 0. The launch that makes this start.
-[[nodiscard]] persist::LaunchInfo launch_info_of(const Setup& setup, const Communicator& communicator);
+[[nodiscard]] persist::LaunchInfo launch_info_of(const Environment& environment, const Communicator& communicator);
 
-/// Local, rank 0. Throws mismatch if what the start before left is another computation's, unless open.chained or
-/// open.fresh say what to do with it.
-void require_may_continue(const Setup& setup, const persist::RunRecords& records,
+/// Local, rank 0; not for a drain. Throws mismatch if what the start before left is another computation's, unless
+/// open.chained or open.fresh say what to do with it.
+void require_may_continue(const Options::Open& options, const persist::RunRecords& records,
                           const persist::LaunchInfo& launch_info);
 
 /// Local, rank 0. A start outside of job arrays, by hand, leaves the run to the task that it belonged to.

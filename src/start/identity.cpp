@@ -77,30 +77,38 @@ persist::RunRecord record_of(const KnownRun& known, const RunIds& ids) {
           known.fingerprint, known.store,  known.given_up};
 }
 
+/// What a run's records are read with; rank 0's.
+struct RecordAccess {
+  persist::RunRecords& records;
+  fs::FileSystem& file_system;
+  const Options::Open& options;
+  const Log& log;
+};
+
 /// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
 /// same directory reached by another path is no copy. Each guess could cost commits.
-void follow(const Setup& setup, persist::RunRecords& records, const persist::RunRecord& record, KnownRun& known) {
+void follow(const RecordAccess& with, const persist::RunRecord& record, KnownRun& known) {
   known.former_prefixes = record.former_prefixes;
   if (record.prefix == known.prefix || record.prefix.empty()) return;
   const std::string there = persist::records_directory(record.prefix, known.run.name);
   bool is_same = false;
   auto original = OriginalPrefix::gone;
   auto failure = attempt([&] {
-    is_same = records.is_same_directory(there);
-    if (!is_same) original = find_original_prefix(*setup.environment.file_system, there, known.run.id);
+    is_same = with.records.is_same_directory(there);
+    if (!is_same) original = find_original_prefix(with.file_system, there, known.run.id);
   });
-  const Options::Open& options = setup.options.open;
   if (failure && !failure->path.starts_with(there)) throw Error(*std::move(failure));
-  if (failure && !options.adopt_store && !options.fresh) {
+  if (failure && !with.options.adopt_store && !with.options.fresh) {
     rethrow_with(*std::move(failure),
                  "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or "
                  "copied. Restart once the path is readable or gone. If the prefix was moved, or the original will not "
                  "be used again, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to start over, set open.fresh "
                  "(KEDGE_OPEN_FRESH=1)");
   }
-  known.is_copy = original == OriginalPrefix::there || (original == OriginalPrefix::denied && !options.adopt_store);
-  if (original == OriginalPrefix::denied && known.is_copy && !options.fresh) {
-    setup.log.warning(
+  known.is_copy =
+      original == OriginalPrefix::there || (original == OriginalPrefix::denied && !with.options.adopt_store);
+  if (original == OriginalPrefix::denied && known.is_copy && !with.options.fresh) {
+    with.log.warning(
         compose("the prefix was {} at the last start, where permission is denied: it counts as copied from there, and "
                 "gets new stores. If it was moved, checkpoints that were not flushed stay in the old stores{}; to take "
                 "these along, the first start after a move needs open.adopt_store",
@@ -120,28 +128,26 @@ void follow(const Setup& setup, persist::RunRecords& records, const persist::Run
 }
 
 /// Local, rank 0. The records of the run that this job goes on with or begins.
-std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const persist::LaunchInfo& launch_info) {
-  fs::FileSystem& file_system = *setup.environment.file_system;
-  const std::string prefix = persist::make_prefix(file_system, setup.options.persistent.path);
-  std::string run = setup.options.run;
-  run = run.empty() ? choose_name(file_system, prefix, launch_info)
-                    : name_of_part(file_system, prefix, run, launch_info.communicator);
-  return std::make_unique<persist::RunRecords>(setup.environment.file_system, prefix, std::move(run));
+std::unique_ptr<persist::RunRecords> take_records(std::shared_ptr<fs::FileSystem> file_system, const Options& options,
+                                                  const persist::LaunchInfo& launch_info) {
+  const std::string prefix = persist::make_prefix(*file_system, options.persistent.path);
+  std::string run = options.run.empty() ? choose_name(*file_system, prefix, launch_info)
+                                        : name_of_part(*file_system, prefix, options.run, launch_info.communicator);
+  return std::make_unique<persist::RunRecords>(std::move(file_system), prefix, std::move(run));
 }
 
 /// Without what leads nowhere else: the same path is to be the same text at every start.
-std::string given_path(const Setup& setup) {
-  const std::filesystem::path path = absolute_path(setup.environment, setup.options.persistent.path);
+std::string normal_path(const std::filesystem::path& path) {
   std::filesystem::path normal = path.lexically_normal();
   if (!normal.has_filename()) normal = normal.parent_path();
   return normal.string();
 }
 
 /// Local, rank 0. Reads the records.
-void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& known) {
+void read_known(const RecordAccess& with, KnownRun& known) {
+  persist::RunRecords& records = with.records;
   known.run.name = records.run();
   known.prefix = records.prefix();
-  known.given = given_path(setup);
   const persist::FoundRecord found = records.read_record();
   known.is_damaged = found.damaged;
   const std::optional<persist::RunRecord> record = found.record ? found.record : records.record_of_newest_start();
@@ -151,14 +157,14 @@ void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& know
     known.fingerprint = record->fingerprint;
     known.store = record->store;
     known.given_up = record->given_up;
-    follow(setup, records, *record, known);
+    follow(with, *record, known);
     // At once: of two first starts of a copy the second finds the place, and the locks of its stores decide.
     if (known.is_copy) {
       records.write_record(record_of(known, {known.run.id, known.prefix_id}));
     }
     if (!found.record) {
-      setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
-                                persist::run_record_path(records.directory()), found.damaged ? "damaged" : "missing"));
+      with.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
+                               persist::run_record_path(records.directory()), found.damaged ? "damaged" : "missing"));
     }
   }
   known.has_commits = records.has_first_commit(known.run.id) || records.has_first_manifest(known.run.id);
@@ -218,26 +224,24 @@ Id128 id_of_manifests(persist::PrefixStorage& prefix_storage, const std::string&
   return {};
 }
 
-void warn_of_rebuilding(const Setup& setup, const comm::Group& group, const KnownRun& known, std::string_view source) {
+void warn_of_rebuilding(const comm::Group& group, const Log& log, const KnownRun& known, std::string_view source) {
   if (!group.is_root()) return;
-  setup.log.warning(
-      compose("the prefix has no valid record of run '{}'; it is rebuilt from {}", known.run.name, source));
+  log.warning(compose("the prefix has no valid record of run '{}'; it is rebuilt from {}", known.run.name, source));
 }
 
 /// COLLECTIVE. Ids of a run where the prefix lacks the run's id or that of its stores; none if the run is new, or has
 /// none.
-RunIds find_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const RunSources& places,
-                const LocalStores& stores) {
+RunIds find_ids(const comm::Group& group, const KnownRun& known, const RunSources& places, const LocalStores& stores) {
   if (!known.run.id.is_none()) return {known.run.id, stores.common(known.run.id).prefix_id};
   const Id128 run_id = group.decide_on_root([&] { return id_of_manifests(places.prefix_storage, known.run.name); });
   if (!run_id.is_none()) {
-    warn_of_rebuilding(setup, group, known, "its manifests");
+    warn_of_rebuilding(group, places.log, known, "its manifests");
     stores.require_none_left_behind(run_id);
     return {run_id, stores.common(run_id).prefix_id, true};
   }
   if (!known.has_trace()) return {};
   const RunIds of_stores = stores.common({});
-  if (!of_stores.run_id.is_none()) warn_of_rebuilding(setup, group, known, "the stores");
+  if (!of_stores.run_id.is_none()) warn_of_rebuilding(group, places.log, known, "the stores");
   return of_stores;
 }
 
@@ -249,10 +253,8 @@ void give_up(KnownRun& known, const Id128& run_id) {
 }
 
 /// COLLECTIVE. The run that the stores have, instead of the one that the prefix knew.
-RunIds adopt(const Setup& setup, const comm::Group& group, KnownRun& known, const RunIds& before,
-             const LocalStores& stores) {
+RunIds adopt(KnownRun& known, const RunIds& before, const LocalStores& stores) {
   const RunIds ids = stores.adopt_unknown(before);
-  warn_of_rebuilding(setup, group, known, "the stores (open.adopt_store)");
   if (before.run_id != ids.run_id) give_up(known, before.run_id);
   known.former_prefixes = stores.former_prefixes(ids);
   known.has_commits = false;
@@ -274,14 +276,14 @@ RunIds record_ids(persist::RunRecords& records, const KnownRun& known, const Run
 
 /// COLLECTIVE. A job without a name goes on with the only run that the prefix knows: not past the stores of the one
 /// that it would be by itself, whose records were lost.
-void require_no_other_run(const Setup& setup, const comm::Group& group, const KnownRun& known,
+void require_no_other_run(const comm::Group& group, const std::string& given, const KnownRun& known,
                           const RunSources& places) {
   const std::string own = persist::default_run_name(group.communicator().name());
-  const bool is_other = setup.options.run.empty() && own != known.run.name;
+  const bool is_other = given.empty() && own != known.run.name;
   if (!group.any(is_other)) return;
   group.together([&] {
-    const auto stores = store::find_stores_of_run(*setup.environment.file_system, places.root, places.location_options,
-                                                  own, store::OnUnreadable::skipped);
+    const auto stores = store::find_stores_of_run(places.file_system, places.root, places.location_options, own,
+                                                  store::OnUnreadable::skipped);
     const auto here = std::ranges::find_if(
         stores, [&](const store::NamedStore& one) { return one.has_commits && one.record.prefix == known.prefix; });
     if (here == stores.end()) return;
@@ -297,27 +299,29 @@ void require_no_other_run(const Setup& setup, const comm::Group& group, const Kn
 
 }  // namespace
 
-KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<persist::RunRecords>& records) {
+KnownRun find_run(const comm::Group& group, const Options& options, const Environment& environment, const Log& log,
+                  std::unique_ptr<persist::RunRecords>& records) {
   KnownRun known;
   group.together([&] {
     if (!group.is_root()) return;
-    known.launch_info = launch_info_of(setup, group.communicator());
+    known.launch_info = launch_info_of(environment, group.communicator());
     with_full_prefix_advice([&] {
-      records = take_records(setup, known.launch_info);
-      if (!setup.options.open.fresh) inherit_array_task(*records, known.launch_info);
+      records = take_records(environment.file_system, options, known.launch_info);
+      if (!options.open.fresh) inherit_array_task(*records, known.launch_info);
       known.run.incarnation = records->take_incarnation(known.launch_info);
     });
-    require_may_continue(setup, *records, known.launch_info);
-    read_known(setup, *records, known);
+    if (!environment.is_drain) require_may_continue(options.open, *records, known.launch_info);
+    known.given = normal_path(absolute_path(environment, options.persistent.path));
+    read_known({*records, *environment.file_system, options.open, log}, known);
   });
   share(group, known);
   return known;
 }
 
-RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known, const RunSources& places) {
-  const Options::Open& options = setup.options.open;
-  if (!options.fresh) require_no_other_run(setup, group, known, places);
-  const LocalStores stores(group, known, places, *setup.environment.file_system, options.fresh || known.is_settled());
+RunIds decide_ids(const comm::Group& group, const Options& given, KnownRun& known, const RunSources& places) {
+  const Options::Open& options = given.open;
+  if (!options.fresh) require_no_other_run(group, given.run, known, places);
+  const LocalStores stores(group, known, places, options.fresh || known.is_settled());
   if (options.fresh) {
     known.left_behind = stores.describe_left_behind();
     for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
@@ -325,10 +329,11 @@ RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
     return group.decide_on_root([] { return RunIds{random_id(), random_id()}; });
   }
   RunIds found{known.run.id, known.prefix_id};
-  if (!known.is_settled()) found = find_ids(setup, group, known, places, stores);
+  if (!known.is_settled()) found = find_ids(group, known, places, stores);
   if (stores.has_unknown(found)) {
     if (!options.adopt_store) stores.require_none_unknown(found);
-    const RunIds ids = adopt(setup, group, known, found, stores);
+    const RunIds ids = adopt(known, found, stores);
+    warn_of_rebuilding(group, places.log, known, "the stores (open.adopt_store)");
     group.together([&] {
       if (group.is_root()) with_full_prefix_advice([&] { places.records->write_record(record_of(known, ids)); });
     });

@@ -10,7 +10,7 @@
 #include "commits/run_identity.hpp"
 #include "persist/prefix_storage.hpp"
 #include "persist/run_records.hpp"
-#include "start/setup.hpp"
+#include "start/environment.hpp"
 #include "store/location.hpp"
 
 namespace kedge::start {
@@ -59,24 +59,26 @@ struct RecordUpdate {
 
 /// Where to look for what is known of the run.
 struct RunSources {
+  fs::FileSystem& file_system;
   persist::RunRecords* records = nullptr;  ///< rank 0's, null elsewhere
   persist::PrefixStorage& prefix_storage;
   const std::string& root;  ///< in which this rank's store is to lie
   const store::LocationOptions& location_options;
+  const Log& log;
 };
 
 /// COLLECTIVE. Rank 0 chooses the run's name, takes its records into `records` and the next incarnation, and reads who
 /// it is. Throws the same Error on all ranks: mismatch (which of several runs is meant, or what it has is another
 /// computation's), io.
-[[nodiscard]] KnownRun find_run(const Setup& setup, const comm::Group& group,
-                                std::unique_ptr<persist::RunRecords>& records);
+[[nodiscard]] KnownRun find_run(const comm::Group& group, const Options& options, const Environment& environment,
+                                const Log& log, std::unique_ptr<persist::RunRecords>& records);
 
 /// COLLECTIVE. The ids that are known, else those of the run's manifests and of stores that belong to this prefix, else
 /// new ones. They are in the run's record before anything lies in a store, unless the run begins anew. Stores of the
 /// run's name that name this prefix and have commits that it does not know stop the start (mismatch), unless
 /// open.adopt_store continues from them, or open.fresh gives them up: `known` is changed accordingly. Throws corrupt
 /// (there were commits, and nothing says of which run).
-[[nodiscard]] RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
+[[nodiscard]] RunIds decide_ids(const comm::Group& group, const Options& given, KnownRun& known,
                                 const RunSources& places);
 
 /// Local, rank 0, once this start has its place on all stores: begins its incarnation, and puts right what the records

@@ -30,9 +30,8 @@ std::vector<std::string> all_of(const comm::Group& group, std::vector<std::strin
 
 }  // namespace
 
-LocalStores::LocalStores(const comm::Group& group, const KnownRun& known, const RunSources& places,
-                         fs::FileSystem& file_system, bool tolerant)
-    : group_(group), known_(known), file_system_(file_system) {
+LocalStores::LocalStores(const comm::Group& group, const KnownRun& known, const RunSources& places, bool tolerant)
+    : group_(group), known_(known), file_system_(places.file_system) {
   group_.together([&] {
     stores_ = store::find_stores_of_run(file_system_, places.root, places.location_options, known_.run.name,
                                         tolerant ? store::OnUnreadable::skipped : store::OnUnreadable::refused);

@@ -15,8 +15,7 @@ namespace kedge::start {
 class LocalStores {
  public:
   /// Reads their records. If `tolerant`, one that cannot be read counts as another run's.
-  LocalStores(const comm::Group& group, const KnownRun& known, const RunSources& places, fs::FileSystem& file_system,
-              bool tolerant);
+  LocalStores(const comm::Group& group, const KnownRun& known, const RunSources& places, bool tolerant);
 
   /// The ids that those on this prefix have, of run `run_id` unless it is none; none if there is no store. If the
   /// prefix has no trace of the run, those without commits are of no interest. Throws mismatch if they differ.

@@ -33,8 +33,8 @@ constexpr unsigned kCopyThreadsMax = 4;  // more only compete for memory bandwid
 
 class Start {
  public:
-  Start(const Setup& setup, const comm::Group& group)
-      : setup_(setup), group_(group), file_system_(*setup.environment.file_system) {}
+  Start(const comm::Group& group, const Options& options, const Environment& environment, const Log& log)
+      : group_(group), options_(options), environment_(environment), log_(log) {}
 
   Started run() {
     warn_of_launcher();
@@ -43,17 +43,17 @@ class Start {
     check_options();
     find_nodes();
     share_cores();
-    started_.assignment = redundancy::assign_set(group_, started_.topology, setup_.options.redundancy);
+    started_.assignment = redundancy::assign_set(group_, started_.topology, options_.redundancy);
     try {
       find_run();
       require_fingerprint();
-      const Id128 nonce = require_shared_prefix(
-          group_, {file_system_, setup_.options.persistent.path, started_.run, setup_.environment.mounts},
-          started_.topology, started_.prefix.records.get());
+      const Id128 nonce =
+          require_shared_prefix(group_, {file_system_, options_.persistent.path, started_.run, environment_.mounts},
+                                started_.topology, started_.prefix.records.get());
       settle_run();
       take_storage();
       announce();
-      choose_store_io(group_, file_system_, setup_.options.store, *started_.node.store, setup_.log);
+      choose_store_io(group_, file_system_, options_.store, *started_.node.store, log_);
       require_separate_stores(group_, {file_system_, started_.node.store->directory(), started_.run}, started_.topology,
                               nonce);
       begin();
@@ -63,7 +63,7 @@ class Start {
     }
     if (group_.is_root()) {
       if (const auto words = format::hdf5_warning(format::loaded_hdf5(), format::is_in_program())) {
-        setup_.log.warning(*words);
+        log_.warning(*words);
       }
     }
     return std::move(started_);
@@ -73,15 +73,15 @@ class Start {
   /// First: with another MPI's launcher, starts that take each other for the same job fail on what follows.
   void warn_of_launcher() const {
     const std::string words = group_.communicator().start_warning();
-    if (group_.is_root() && !words.empty()) setup_.log.warning(words);
+    if (group_.is_root() && !words.empty()) log_.warning(words);
   }
 
   void check_options() const {
-    std::optional<Failure> local = setup_.options.load_failure;
-    if (!local) local = check(setup_.options);
+    std::optional<Failure> local = options_.load_failure;
+    if (!local) local = check(options_);
     comm::begin_call(group_, comm::Call::start, 0, local);
 
-    const std::vector<FieldDigest> fields = digest(setup_.options);
+    const std::vector<FieldDigest> fields = digest(options_);
     std::vector<std::uint64_t> hashes;
     hashes.reserve(fields.size());
     for (const FieldDigest& field : fields) hashes.push_back(field.hash);
@@ -96,8 +96,8 @@ class Start {
     std::string node;
     std::string domain;
     group_.together([&] {
-      node = node_identity(setup_.environment, setup_.options, group_.rank());
-      domain = failure_domain(setup_.environment, setup_.options, group_.rank());
+      node = node_identity(environment_, options_, group_.rank());
+      domain = failure_domain(environment_, options_, group_.rank());
     });
     started_.topology = comm::find_topology(group_.communicator(), node, domain, group_.deadline());
     group_.together([&] { refuse_split_node(); });
@@ -107,34 +107,33 @@ class Start {
   void refuse_split_node() const {
     for (const int other : started_.topology.node) {
       if (std::ranges::binary_search(started_.topology.domain, other)) continue;
-      throw Error(ErrorCode::invalid_argument,
-                  compose("ranks {} and {} are on one node and in two failure domains ({}); give all ranks of a node "
-                          "the same failure domain",
-                          std::min(group_.rank(), other), std::max(group_.rank(), other),
-                          setup_.options.topology.failure_domain));
+      throw Error(
+          ErrorCode::invalid_argument,
+          compose("ranks {} and {} are on one node and in two failure domains ({}); give all ranks of a node "
+                  "the same failure domain",
+                  std::min(group_.rank(), other), std::max(group_.rank(), other), options_.topology.failure_domain));
     }
   }
 
   /// Simulated nodes share one machine and its cores.
   void share_cores() {
-    started_.copy_threads = setup_.options.store.copy_threads;
+    started_.copy_threads = options_.store.copy_threads;
     if (started_.copy_threads != 0) return;
-    const Environment& environment = setup_.environment;
-    const bool simulated = group_.any(simulates_nodes(environment, setup_.options));
-    const std::string& machine = environment.machine;
+    const bool simulated = group_.any(simulates_nodes(environment_, options_));
+    const std::string& machine = environment_.machine;
     const auto sharers =
         simulated ? comm::find_topology(group_.communicator(), machine, machine, group_.deadline()).node.size()
                   : started_.topology.node.size();
-    started_.copy_threads = std::clamp(environment.cores / static_cast<unsigned>(sharers), 1U, kCopyThreadsMax);
+    started_.copy_threads = std::clamp(environment_.cores / static_cast<unsigned>(sharers), 1U, kCopyThreadsMax);
   }
 
   void find_run() {
-    known_ = start::find_run(setup_, group_, started_.prefix.records);
+    known_ = start::find_run(group_, options_, environment_, log_, started_.prefix.records);
     started_.run = known_.run;
     started_.start_id = known_.launch_info.id;
     started_.path = known_.prefix;
     // Other nodes' processes may not have the variable.
-    if (group_.is_root()) started_.job = batch_job(setup_.environment.variable);
+    if (group_.is_root()) started_.job = batch_job(environment_.variable);
     group_.broadcast(started_.job);
   }
 
@@ -142,50 +141,52 @@ class Start {
   void require_fingerprint() {
     group_.together([&] {
       if (!group_.is_root()) return;
-      fingerprint_ = fingerprint_of(file_system_, setup_.options);
+      fingerprint_ = fingerprint_of(file_system_, options_);
       if (known_.has_commits) require_same_input();
     });
   }
 
   void require_same_input() const {
-    if (setup_.options.open.fresh || setup_.options.open.accept_fingerprint) return;
+    if (options_.open.fresh || options_.open.accept_fingerprint) return;
     require_same_fingerprint(known_.fingerprint, fingerprint_, known_.run.name);
   }
 
   /// Whose commits count, and where the stores are to lie.
   void settle_run() {
     group_.together([&] {
-      surroundings_ = {absolute_path(setup_.environment, setup_.options.store.path),
-                       node_name(setup_.environment, setup_.options, group_.rank()),
-                       setup_.environment.store_candidates, simulates_nodes(setup_.environment, setup_.options)};
+      surroundings_ = {absolute_path(environment_, options_.store.path),
+                       node_name(environment_, options_, group_.rank()), environment_.store_candidates,
+                       simulates_nodes(environment_, options_)};
       const store::Root root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.prefix_id);
       root_ = root.directory;
-      if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) setup_.log.warning(root.warning);
+      if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) log_.warning(root.warning);
       open_prefix_storage();
     });
     warn_of_missing_roots(
         group_,
         {!surroundings_.configured.empty(), started_.topology.node.front() == group_.rank(), surroundings_.node, root_},
-        setup_.log);
-    ids_ = decide_ids(setup_, group_, known_,
-                      {started_.prefix.records.get(), *started_.prefix.prefix_storage, root_, surroundings_});
+        log_);
+    ids_ = decide_ids(
+        group_, options_, known_,
+        {file_system_, started_.prefix.records.get(), *started_.prefix.prefix_storage, root_, surroundings_, log_});
     started_.run.id = ids_.run_id;
-    started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
+    started_.noted.on_prefix = known_.has_commits && !options_.open.fresh;
   }
 
   void take_storage() {
     // Ranks wait for locks one by one; the vote must outlast the longest such wait.
     const comm::Group patient =
-        group_.with_timeout(group_.timeout() + comm::Group::Seconds(setup_.options.store.lock_timeout_s));
+        group_.with_timeout(group_.timeout() + comm::Group::Seconds(options_.store.lock_timeout_s));
     patient.together([&] {
       const auto not_taken = attempt([&] { take_store(); });
       // Once more: a start that began at the same time may have written down only now who it is, and hold the store.
-      if (group_.is_root()) require_may_continue(setup_, *started_.prefix.records, known_.launch_info);
+      if (group_.is_root() && !environment_.is_drain)
+        require_may_continue(options_.open, *started_.prefix.records, known_.launch_info);
       comm::throw_if(not_taken);
       store::StoreRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.prefix_id)) records.write_owner(owner());
       else records.add_prefix_paths(owner());
-      if (!setup_.environment.is_drain) record_job();
+      if (!environment_.is_drain) record_job();
       started_.noted.in_store = records.has_commit_marker(started_.run.id);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
@@ -196,7 +197,7 @@ class Start {
       if (group_.is_root()) require_same_input();
     });
     if (!group_.is_root() || known_.fingerprint || fingerprint_.empty()) return;
-    setup_.log.warning(
+    log_.warning(
         compose("no fingerprint is recorded for the checkpoints of run '{}'; from now on they count as made with the "
                 "input given now",
                 started_.run.name));
@@ -205,14 +206,13 @@ class Start {
   /// Local.
   void open_prefix_storage() {
     started_.prefix.prefix_storage = std::make_unique<persist::PosixPrefixStorage>(
-        setup_.environment.file_system, file_system_.canonical(setup_.options.persistent.path),
-        setup_.options.persistent, started_.prefix.records.get());
+        environment_.file_system, file_system_.canonical(options_.persistent.path), options_.persistent,
+        started_.prefix.records.get());
   }
 
   /// Local. Waits for the store's lock.
   void take_store() {
-    const Environment& environment = setup_.environment;
-    const Options::Store& options = setup_.options.store;
+    const Options::Store& options = options_.store;
     store::Location location = locate_store();
     if (options.durable) fs::sync_path(file_system_, location.directory);
     const LogicalRank mine = group_.logical_rank();
@@ -220,8 +220,8 @@ class Start {
     node.owner = owner();
     lock_store_left_behind();
     node.lock = lock(location.directory);
-    node.records = std::make_unique<store::StoreRecords>(environment.file_system, location, mine);
-    node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);
+    node.records = std::make_unique<store::StoreRecords>(environment_.file_system, location, mine);
+    node.store = std::make_unique<store::NodeStore>(environment_.file_system, options, std::move(location), mine);
     node.store->set_ranks_on_node(started_.topology.node);
     node.store->sweep();
   }
@@ -237,9 +237,8 @@ class Start {
 
   /// Local. Waits for earlier starts that use this store.
   [[nodiscard]] std::unique_ptr<store::StoreLock> lock(const std::string& directory) const {
-    const Environment& environment = setup_.environment;
-    return std::make_unique<store::StoreLock>(environment.file_system, directory, started_.run.incarnation,
-                                              group_.rank(), *environment.clock, setup_.options.store.lock_timeout_s,
+    return std::make_unique<store::StoreLock>(environment_.file_system, directory, started_.run.incarnation,
+                                              group_.rank(), *environment_.clock, options_.store.lock_timeout_s,
                                               [&](const std::string& holder) { log_waiting(holder); });
   }
 
@@ -250,9 +249,9 @@ class Start {
 
   void log_waiting(const std::string& holder) const {
     if (!group_.is_root()) return;
-    setup_.log.info(
+    log_.info(
         compose("run '{}': waiting up to {:.0f} s for an earlier start of it to release the node-local store ({})",
-                started_.run.name, setup_.options.store.lock_timeout_s, holder));
+                started_.run.name, options_.store.lock_timeout_s, holder));
   }
 
   [[nodiscard]] store::StoreOwner owner_of(const RunIds& ids) const {
@@ -268,7 +267,7 @@ class Start {
 
   [[nodiscard]] store::Location locate_store() const {
     store::Location location = store::locate(file_system_, root_, surroundings_, owner_of(ids_));
-    if (setup_.options.store.durable && location.memory_backed) {
+    if (options_.store.durable && location.memory_backed) {
       throw Error(Failure{ErrorCode::invalid_argument,
                           "store.durable is set and the store lies in memory, which survives no power loss; set "
                           "store.path to block storage or store.durable to false",
@@ -282,14 +281,13 @@ class Start {
     group_.together([&] {
       if (!group_.is_root()) return;
       with_full_prefix_advice([&] {
-        if (setup_.environment.is_drain) started_.prefix.records->mark_drain();
-        write_identity(*started_.prefix.records, known_, ids_,
-                       {fingerprint_, store_to_record(), setup_.options.open.fresh});
+        if (environment_.is_drain) started_.prefix.records->mark_drain();
+        write_identity(*started_.prefix.records, known_, ids_, {fingerprint_, store_to_record(), options_.open.fresh});
       });
     });
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
     // Lock files that stay are removed by the next start.
-    if (!setup_.environment.is_drain) (void)attempt([&] { started_.node.lock->remove_older(); });
+    if (!environment_.is_drain) (void)attempt([&] { started_.node.lock->remove_older(); });
     if (known_.former_prefixes.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
     // that it moved: a start that fails in between leaves stores that are found from both places.
@@ -298,7 +296,7 @@ class Start {
 
   /// Rank 0's. Others than the last ones are recorded once a commit was made or opened there (CommitMarkers).
   [[nodiscard]] const std::string& store_to_record() {
-    const bool has_older = started_.commits_exist && !setup_.options.open.fresh && !known_.store.empty();
+    const bool has_older = started_.commits_exist && !options_.open.fresh && !known_.store.empty();
     const std::string& own = started_.node.store->directory();
     started_.noted.store_recorded = !has_older || known_.store == own;
     return has_older ? known_.store : own;
@@ -307,17 +305,17 @@ class Start {
   /// The first line of every start: a job that dies has said where its checkpoints are.
   void announce() const {
     if (!group_.is_root()) return;
-    setup_.log.info(compose("run '{}', incarnation {}, on {}{}, store {}{}: {}", started_.run.name,
-                            started_.run.incarnation, known_.prefix, moved_from(), started_.node.store->directory(),
-                            has_other_nodes() ? " and one on each other node" : "", what_was_found()));
+    log_.info(compose("run '{}', incarnation {}, on {}{}, store {}{}: {}", started_.run.name, started_.run.incarnation,
+                      known_.prefix, moved_from(), started_.node.store->directory(),
+                      has_other_nodes() ? " and one on each other node" : "", what_was_found()));
     log_store_left_behind();
-    warn_of_scavenged_stores(setup_, started_, known_.prefix);
-    redundancy::log_choice(started_.topology, setup_.options.redundancy, setup_.log);
+    if (!environment_.is_drain) warn_of_scavenged_stores(file_system_, *started_.prefix.records, log_);
+    redundancy::log_choice(started_.topology, options_.redundancy, log_);
   }
 
   /// The store of the run that open.fresh leaves behind, if it is here.
   [[nodiscard]] std::optional<std::string> store_left_behind() const {
-    if (!setup_.options.open.fresh || known_.prefix_id.is_none()) return std::nullopt;
+    if (!options_.open.fresh || known_.prefix_id.is_none()) return std::nullopt;
     const RunIds before{known_.run.id, known_.prefix_id};
     std::optional<std::string> directory;
     (void)attempt([&] { directory = store::find_store(file_system_, root_, surroundings_, owner_of(before)); });
@@ -326,11 +324,11 @@ class Start {
 
   /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.
   void log_store_left_behind() const {
-    if (!known_.left_behind.empty()) setup_.log.info(known_.left_behind);
+    if (!known_.left_behind.empty()) log_.info(known_.left_behind);
     const auto directory = store_left_behind();
     if (!directory) return;
-    setup_.log.info(compose("the earlier checkpoints stay in the node-local store{}; to free it: kedge drop {}",
-                            has_other_nodes() ? ", here and on the other nodes" : "", shell_word(*directory)));
+    log_.info(compose("the earlier checkpoints stay in the node-local store{}; to free it: kedge drop {}",
+                      has_other_nodes() ? ", here and on the other nodes" : "", shell_word(*directory)));
   }
 
   [[nodiscard]] bool has_other_nodes() const {
@@ -343,7 +341,7 @@ class Start {
   }
 
   [[nodiscard]] std::string what_was_found() const {
-    if (setup_.options.open.fresh)
+    if (options_.open.fresh)
       return "starts over, ignoring earlier checkpoints (open.fresh; unset it for the next start)";
     const bool on_prefix = started_.noted.on_prefix || ids_.from_manifests;
     if (!started_.commits_exist && !on_prefix) return "no checkpoints yet, starts from scratch";
@@ -375,9 +373,11 @@ class Start {
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
   }
 
-  const Setup& setup_;
   const comm::Group& group_;
-  fs::FileSystem& file_system_;
+  const Options& options_;
+  const Environment& environment_;
+  const Log& log_;
+  fs::FileSystem& file_system_ = *environment_.file_system;
   KnownRun known_;
   store::LocationOptions surroundings_;
   std::string root_;
@@ -390,6 +390,8 @@ class Start {
 
 }  // namespace
 
-Started start(const Setup& setup, const comm::Group& group) { return Start(setup, group).run(); }
+Started start(const comm::Group& group, const Options& options, const Environment& environment, const Log& log) {
+  return Start(group, options, environment, log).run();
+}
 
 }  // namespace kedge::start

@@ -10,7 +10,7 @@
 #include "persist/prefix_storage.hpp"
 #include "persist/run_records.hpp"
 #include "redundancy/assignment.hpp"
-#include "start/setup.hpp"
+#include "start/environment.hpp"
 #include "store/node_store.hpp"
 #include "store/store_lock.hpp"
 #include "store/store_records.hpp"
@@ -55,6 +55,7 @@ struct Started {
 
 /// COLLECTIVE. Checks the options, finds out where the ranks are, takes the next incarnation of the run and its place
 /// on the prefix and the stores. Throws the same Error on all ranks, and then nothing is taken.
-[[nodiscard]] Started start(const Setup& setup, const comm::Group& group);
+[[nodiscard]] Started start(const comm::Group& group, const Options& options, const Environment& environment,
+                            const Log& log);
 
 }  // namespace kedge::start
