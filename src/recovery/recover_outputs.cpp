@@ -12,7 +12,7 @@ namespace kedge::recovery {
 /// COLLECTIVE. Tags of outputs that are to be flushed and of which some rank lacks its container; the newest of each
 /// tag.
 std::vector<Tag> Recovery::incomplete_outputs() const {
-  const std::vector<CommitHead> outputs = ledger_.outputs_to_flush();
+  const std::vector<CommitHead> outputs = storage_.ledger.outputs_to_flush();
   std::uint64_t count = outputs.size();
   group_.broadcast(count);
   std::vector<Tag> tags;
@@ -21,7 +21,7 @@ std::vector<Tag> Recovery::incomplete_outputs() const {
     Id128 id = group_.is_root() ? outputs[at].id : Id128();
     group_.broadcast(tag);
     group_.broadcast(id);
-    const auto newest = ledger_.find(tag);
+    const auto newest = storage_.ledger.find(tag);
     const bool is_newest = newest && newest->commit.id == id;
     const bool has_container = storage_.store.has(store::FileKind::container, group_.logical_rank(), {id, {}});
     if (group_.all(is_newest) && !group_.all(has_container)) tags.push_back(tag);

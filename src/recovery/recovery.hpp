@@ -64,8 +64,7 @@ struct Opened {
 class Recovery {
  public:
   /// All that is referred to must outlive it.
-  Recovery(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger, RecoveryPolicy policy,
-           Log log);
+  Recovery(comm::Group group, Storage storage, RecoveryPolicy policy, Log log);
 
   /// COLLECTIVE. Nothing is to be opened: only the ledger learns what there is, so that nothing is overwritten that is
   /// still needed. A prefix that cannot be read is only logged.
@@ -133,9 +132,7 @@ class Recovery {
   [[nodiscard]] Opened opened(const Plan& plan, Recovered mine, Depth depth) const;
 
   comm::Group group_;
-  commits::RunIdentity run_;
   Storage storage_;
-  commits::Ledger& ledger_;
   RecoveryPolicy policy_;
   Log log_;
   StorageSurvey survey_;

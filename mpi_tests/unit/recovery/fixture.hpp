@@ -183,8 +183,14 @@ class RecoveryTest : public testing::Test {
         const std::lock_guard guard(mutex_);
         lines_.emplace_back(line);
       };
-      RankOfJob scope{comm::Group(communicator, std::chrono::seconds(60)), tiers[me], ledgers[me], *store, record.get(),
-                      Storage{*store, tiers[me], trust, record.get()},     run,       Log(options)};
+      RankOfJob scope{comm::Group(communicator, std::chrono::seconds(60)),
+                      tiers[me],
+                      ledgers[me],
+                      *store,
+                      record.get(),
+                      Storage{run, *store, tiers[me], ledgers[me], trust, record.get()},
+                      run,
+                      Log(options)};
       body(scope);
     });
   }
