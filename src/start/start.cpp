@@ -20,10 +20,9 @@
 #include "start/fingerprint.hpp"
 #include "start/full_prefix_advice.hpp"
 #include "start/identity.hpp"
-#include "start/scavenged_warning.hpp"
 #include "start/sharing_check.hpp"
 #include "start/store_io.hpp"
-#include "start/store_roots.hpp"
+#include "start/store_warnings.hpp"
 #include "store/job_record.hpp"
 
 namespace kedge::start {

@@ -1,10 +1,15 @@
-#include "start/store_roots.hpp"
+#include "start/store_warnings.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "base/attempt.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "persist/prefix_runs.hpp"
 
 namespace kedge::start {
 
@@ -20,6 +25,19 @@ void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, cons
       "store.path is not set for {}{}, but is for {} other{}: have the launcher pass KEDGE_STORE_PATH to every node "
       "(Open MPI: mpirun -x KEDGE_STORE_PATH), or set it in kedge.toml",
       where, nodes[1] > 1 ? compose(" and {} more", nodes[1] - 1) : "", nodes[0], nodes[0] > 1 ? "s" : ""));
+}
+
+void warn_of_scavenged_stores(fs::FileSystem& file_system, const persist::RunRecords& records, const Log& log) {
+  const std::string copies = persist::scavenge_directory(records.directory());
+  std::vector<std::string> names;
+  (void)attempt([&] { names = file_system.list(copies); });
+  if (std::ranges::none_of(names, [](const std::string& name) { return name.starts_with(persist::kScavengedNode); }))
+    return;
+  log.warning(
+      compose("stores of an earlier start were copied to {} (kedge scavenge) and have not been flushed: they may have "
+              "newer checkpoints than this start finds. To use them, end this job and run kedge scavenge --finish {} "
+              "--run {}",
+              copies, shell_word(records.prefix()), records.run()));
 }
 
 }  // namespace kedge::start

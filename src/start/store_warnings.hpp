@@ -1,10 +1,12 @@
-// Whether all nodes were told where their stores are to lie.
+// Warnings of a start about stores that it may not find: where they are to lie, and whether they were copied away.
 #pragma once
 
 #include <string>
 
 #include "base/log.hpp"
 #include "comm/group.hpp"
+#include "fs/file_system.hpp"
+#include "persist/run_records.hpp"
 
 namespace kedge::start {
 
@@ -19,5 +21,9 @@ struct GivenRoot {
 /// COLLECTIVE. Warns if store.path is set for some nodes and not for others: some launchers pass the environment to one
 /// node only, and the default place of the others may be small, or be emptied.
 void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, const Log& log);
+
+/// Local, rank 0; not for a drain. No start looks into what was copied before it was complete: it warns, and says how
+/// to use it.
+void warn_of_scavenged_stores(fs::FileSystem& file_system, const persist::RunRecords& records, const Log& log);
 
 }  // namespace kedge::start
