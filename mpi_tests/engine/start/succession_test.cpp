@@ -315,6 +315,17 @@ TEST_F(Succession, ANoteThatCannotBeReadRefusesNothing) {
   EXPECT_EQ(reopen(job).step, 1);
 }
 
+TEST_F(Succession, AStartThatOnlyFlushesMayFlushForAnotherTask) {
+  enter({{"SLURM_ARRAY_TASK_ID", "3"}}, "vm/1@1");
+  run_to_the_end("a", 1);
+  enter({{"SLURM_ARRAY_TASK_ID", "4"}}, "vm/2@1");
+  job.surroundings = [as_task = job.surroundings](int rank, engine::EngineEnvironment& environment) {
+    as_task(rank, environment);
+    environment.is_drain = true;
+  };
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
 TEST_F(Succession, AStartThatOnlyFlushesIsNobodysPredecessor) {
   enter(mpirun("k", 0));
   run_to_the_end("a", 1);
