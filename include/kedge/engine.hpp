@@ -27,7 +27,7 @@ struct ForBindings;
 
 namespace engine {
 class EngineImpl;
-struct Environment;
+struct EngineEnvironment;
 }  // namespace engine
 
 /// Path of a file, or directory, routed through a checkpoint, and the call's status.
@@ -268,7 +268,7 @@ class Engine {
   [[nodiscard]] bool finalize_if_all_come(std::chrono::duration<double> at_most);
 
  private:
-  friend struct engine::Environment;  // tests create engines over other storage and clocks
+  friend struct engine::EngineEnvironment;  // tests create engines over other storage and clocks
   friend struct ForBindings;
   explicit Engine(std::unique_ptr<engine::EngineImpl> impl);
   std::unique_ptr<engine::EngineImpl> impl_;

@@ -25,9 +25,9 @@ struct Before {
 /// whose files are trusted. A damaged commit is skipped for an older one of the same tag. If what was listed is removed
 /// meanwhile, by a job that flushes there and keeps few (persistent.keep), it is listed again, for at most 10 s.
 struct Source {
-  std::string prefix;  ///< the directory that holds the tag directories
-  std::string run;     ///< the run whose tags to consider; empty: any run
-  Tag tag;             ///< the newest commit of this tag; "latest": the newest of all
+  std::string prefix;    ///< the directory that holds the tag directories
+  std::string run = {};  ///< the run whose tags to consider; empty: any run
+  Tag tag = "latest";    ///< the newest commit of this tag; "latest": the newest of all
 };
 
 /// The checkpoint to open; the tag "latest" is equivalent to Latest.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/environment.hpp"
+#include "engine/engine_environment.hpp"
 #include "kedge/mpi.hpp"
 #include "kedge/state.hpp"
 #include "timing.hpp"
@@ -71,9 +71,10 @@ void EngineRun::start(kedge::PipelineMode mode, std::shared_ptr<kedge::fs::FileS
     engine_.emplace(MPI_COMM_WORLD, options);
     return;
   }
-  auto environment = kedge::engine::Environment::system();
+  auto environment = kedge::start::Environment::system();
   environment.file_system = std::move(files);
-  engine_.emplace(kedge::engine::Environment::make_engine(kedge::mpi(MPI_COMM_WORLD), options, std::move(environment)));
+  engine_.emplace(
+      kedge::engine::EngineEnvironment::make_engine(kedge::mpi(MPI_COMM_WORLD), options, std::move(environment)));
 }
 
 void EngineRun::stop() {

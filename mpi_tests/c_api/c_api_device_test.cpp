@@ -19,7 +19,7 @@ constexpr std::uint64_t kSize = 64;
 class CApiDevice : public testing::Test {
  protected:
   CApiDevice() {
-    job.surroundings = [this](int /*rank*/, engine::Environment& environment) { environment.devices = devices; };
+    job.surroundings = [this](int /*rank*/, start::Environment& environment) { environment.devices = devices; };
   }
   void launch(std::byte value) {
     devices->give({&stream}, [this, value] { std::ranges::fill(array.contents(), value); });

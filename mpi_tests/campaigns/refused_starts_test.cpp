@@ -59,7 +59,7 @@ class RefusedStarts : public testing::TestWithParam<Case> {
   /// The next start is another launch; where it is wrong, by what is asked.
   void launch() {
     const std::string number = std::to_string(++launches_);
-    job_.surroundings = [this, number](int rank, engine::Environment& environment) {
+    job_.surroundings = [this, number](int rank, start::Environment& environment) {
       const bool is_wrong = is_on(rank);
       environment.variable = from({{"OMPI_MCA_orte_precondition_transports", "launch-" + number},
                                    {"OMPI_COMM_WORLD_RANK", is_wrong && is_asked(Wrong::part) ? "4" : "0"},

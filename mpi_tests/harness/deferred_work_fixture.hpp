@@ -48,7 +48,7 @@ class DeferredWorkFixture : public FlushFixture {
     one.options.persistent.every = 0;
     one.options.pipeline.mode = PipelineMode::background;
     one.options.redundancy.scheme = Scheme::xor_;
-    one.surroundings = [this](int /*rank*/, engine::Environment& environment) {
+    one.surroundings = [this](int /*rank*/, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = false;
       environment.file_system = std::make_shared<BlockingFiles>(environment.file_system, holds);
     };

@@ -66,7 +66,7 @@ struct JobWithDeadline : PersistentJob {
   JobWithDeadline() : PersistentJob(4) {
     options.schedule = {0, 0, 0};
     options.pipeline.mode = PipelineMode::inline_;  // whatever KEDGE_TEST_PIPELINE says: levels are looked at
-    surroundings = [this](int rank, engine::Environment& environment) {
+    surroundings = [this](int rank, engine::EngineEnvironment& environment) {
       environment.clock = rank == 0 ? clock : std::shared_ptr<Clock>(std::make_shared<SkewedClock>(clock, skew_s));
       environment.waits_for_worker = false;
       environment.file_system = std::make_shared<SlowToPublish>(environment.file_system, clock, flush_s);
@@ -76,7 +76,7 @@ struct JobWithDeadline : PersistentJob {
         const auto found = own.find(name);
         return found == own.end() ? std::nullopt : std::optional(found->second);
       };
-      if (real_signals) environment.watch_signals = engine::Environment::system().watch_signals;
+      if (real_signals) environment.watch_signals = start::Environment::system().watch_signals;
       else
         environment.watch_signals = [this, rank](const auto&, const auto&) {
           return [this, rank] { return signals.at(static_cast<std::size_t>(rank)).load(); };

@@ -86,10 +86,10 @@ inline std::vector<testing::RankOutcome> start_each(
   auto clock = std::make_shared<FakeClock>();
   auto outcomes = world.run([&](int rank) {
     body(rank, [&, rank] {
-      engine::Environment environment;
+      engine::EngineEnvironment environment;
       environment.file_system = job.disk.view(rank);
       environment.clock = clock;
-      return engine::Environment::make_engine(world.communicator(rank), options(rank), environment);
+      return engine::EngineEnvironment::make_engine(world.communicator(rank), options(rank), environment);
     });
   });
   job.disk.restart();

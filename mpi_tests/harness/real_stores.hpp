@@ -25,7 +25,7 @@ class OnRealStores : public ::testing::Test {
     job.options.redundancy.every = 0;  // asked for where it is what is tested
     job.options.store.path = directory + "/{node}";
     job.options.persistent.path = directory + "/prefix";
-    job.surroundings = [](int, engine::Environment& environment) { environment.file_system = fs::posix_file_system(); };
+    job.surroundings = [](int, start::Environment& environment) { environment.file_system = fs::posix_file_system(); };
   }
   void TearDown() override {
     if (!directory.empty()) std::filesystem::remove_all(directory);

@@ -70,7 +70,7 @@ std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(R
   auto outcomes = world.run_connected([&](Communicator& communicator) {
     const int rank = communicator.rank();
     RankScope scope{rank, ranks, communicator, [&, rank] {
-                      engine::Environment environment;
+                      engine::EngineEnvironment environment;
                       environment.file_system = disk.view(rank);
                       environment.clock = clock_;
                       environment.waits_for_worker = pipeline_of_tests() == "waits" || pipeline_of_tests() == "tcp";
@@ -78,7 +78,7 @@ std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(R
                       if (!nodes.empty()) environment.node = nodes.at(static_cast<std::size_t>(rank));
                       auto engines = world.communicator(rank);
                       if (in_front) engines = in_front(rank, std::move(engines));
-                      return engine::Environment::make_engine(std::move(engines), options, environment);
+                      return engine::EngineEnvironment::make_engine(std::move(engines), options, environment);
                     }};
     body(scope);
   });

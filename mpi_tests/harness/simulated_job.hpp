@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/environment.hpp"
+#include "engine/engine_environment.hpp"
 #include "harness/faulty_file_system.hpp"
 #include "harness/testing_world.hpp"
 #include "kedge/kedge.hpp"
@@ -68,7 +68,7 @@ class SimulatedJob {
   std::function<void(testing::InProcessWorld&)> plan;
 
   /// Changes what an engine of this rank stands in: its node, its machine, its environment variables.
-  std::function<void(int rank, engine::Environment&)> surroundings;
+  std::function<void(int rank, engine::EngineEnvironment&)> surroundings;
 
   /// What an engine of this rank gets for its communicator, if not that itself.
   std::function<std::unique_ptr<Communicator>(int rank, std::unique_ptr<Communicator>)> in_front;

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "engine/start.hpp"
 #include "harness/simulated_job.hpp"
+#include "start/start.hpp"
 
 namespace kedge::faults {
 
-using Setting = std::function<void(int rank, Options&, engine::Environment&)>;
+using Setting = std::function<void(int rank, Options&, start::Environment&)>;
 
 struct StartOfEach {
   std::vector<testing::RankOutcome> outcomes;
@@ -33,13 +33,12 @@ inline StartOfEach start_each(int ranks, const Setting& set) {
     options.store.path = compose("/nodes/{}", rank);
     options.persistent.path = "/prefix";
     options.log.level = LogLevel::off;
-    engine::Environment environment;
+    start::Environment environment;
     environment.file_system = disk.view(rank);
     environment.clock = std::make_shared<FakeClock>();
     set(rank, options, environment);
-    const engine::Setup setup{options, environment, Log(options.log)};
     const comm::Group group(world.communicator(rank), std::chrono::hours(1));
-    const engine::Started started = engine::start(setup, group);
+    const start::Started started = start::start(group, options, environment, Log(options.log));
     starts.topologies[static_cast<std::size_t>(rank)] = started.topology;
     starts.copy_threads[static_cast<std::size_t>(rank)] = started.copy_threads;
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "commits/selection.hpp"
 
 namespace kedge::commits {
 
@@ -11,7 +12,7 @@ bool is_tag(std::string_view text) noexcept {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
            c == '-';
   };
-  return !text.empty() && text.size() <= kTagBytesMax && text.front() != '.' && text != "latest" &&
+  return !text.empty() && text.size() <= kTagBytesMax && text.front() != '.' && !is_latest(text) &&
          std::ranges::all_of(text, permitted);
 }
 

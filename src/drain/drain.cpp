@@ -24,7 +24,7 @@ namespace {
 
 class Drain {
  public:
-  Drain(const comm::Group& processes, comm::ProcessLink* link, Options options, engine::Environment environment,
+  Drain(const comm::Group& processes, comm::ProcessLink* link, Options options, start::Environment environment,
         bool overtakes)
       : processes_(processes),
         link_(link),
@@ -244,7 +244,7 @@ class Drain {
   const comm::Group& processes_;
   comm::ProcessLink* link_;
   Options options_;
-  engine::Environment environment_;
+  start::Environment environment_;
   bool overtakes_;
   RecordedRun known_;
   StoredContainer newest_;             ///< that any process sees and the prefix has not
@@ -257,7 +257,7 @@ class Drain {
 }  // namespace
 
 std::string drain(const comm::Group& processes, comm::ProcessLink* link, Options options,
-                  engine::Environment environment, bool overtakes) {
+                  start::Environment environment, bool overtakes) {
   return Drain(processes, link, std::move(options), std::move(environment), overtakes)();
 }
 

@@ -5,8 +5,8 @@
 
 #include "comm/group.hpp"
 #include "comm/hosted/process_link.hpp"
-#include "engine/environment.hpp"
 #include "kedge/options.hpp"
+#include "start/environment.hpp"
 
 namespace kedge::drain {
 
@@ -17,6 +17,6 @@ namespace kedge::drain {
 /// may be at work elsewhere, which counts unless it `overtakes`), corrupt (what is on the prefix already is damaged),
 /// unrecoverable, or what kept it from the prefix.
 [[nodiscard]] std::string drain(const comm::Group& processes, comm::ProcessLink* link, Options options,
-                                engine::Environment environment, bool overtakes);
+                                start::Environment environment, bool overtakes);
 
 }  // namespace kedge::drain

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "engine/engine_environment.hpp"
 #include "kedge/engine.hpp"
 
 namespace kedge::drain {
@@ -28,13 +29,13 @@ std::string outputs_of(const Flushed& flushed) {
 }
 
 Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
-                      const engine::Environment& environment, const std::vector<Tag>& tags) {
-  engine::Environment as_drain = environment;
+                      const start::Environment& environment, const std::vector<Tag>& tags) {
+  start::Environment as_drain = environment;
   as_drain.is_drain = true;
   Options of_outputs = options;
   of_outputs.persistent.every = 0;  // an older checkpoint of so many ranks stays where it is
   of_outputs.redundancy.every = 0;  // what is on the prefix needs no protection
-  Engine engine = engine::Environment::make_engine(std::move(communicator), of_outputs, std::move(as_drain));
+  Engine engine = engine::EngineEnvironment::make_engine(std::move(communicator), of_outputs, std::move(as_drain));
   for (const Tag& tag : tags) {
     try {
       if (engine.open(tag)) engine.close();
@@ -48,10 +49,10 @@ Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options&
 }
 
 Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
-                     const engine::Environment& environment) {
-  engine::Environment as_drain = environment;
+                     const start::Environment& environment) {
+  start::Environment as_drain = environment;
   as_drain.is_drain = true;
-  Engine engine = engine::Environment::make_engine(std::move(communicator), options, std::move(as_drain));
+  Engine engine = engine::EngineEnvironment::make_engine(std::move(communicator), options, std::move(as_drain));
   Flushed flushed;
   if (const std::optional<Tag> tag = engine.open()) {
     const CheckpointInfo info = engine.info();

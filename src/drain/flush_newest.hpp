@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/environment.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/options.hpp"
 #include "kedge/types.hpp"
+#include "start/environment.hpp"
 
 namespace kedge::drain {
 
@@ -31,11 +31,11 @@ struct Flushed {
 /// the prefix does not have. Throws as the calls of an Engine; unrecoverable, too, if the run turns out to have no
 /// commit.
 [[nodiscard]] Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
-                                   const engine::Environment& environment);
+                                   const start::Environment& environment);
 
 /// COLLECTIVE over as many ranks as made them. The outputs of these tags that can be recovered, and no checkpoint.
 /// Throws as the calls of an Engine do.
 [[nodiscard]] Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
-                                    const engine::Environment& environment, const std::vector<Tag>& tags);
+                                    const start::Environment& environment, const std::vector<Tag>& tags);
 
 }  // namespace kedge::drain

@@ -40,8 +40,8 @@ std::string scavenge_directory(const RecordedRun& run) {
 }
 
 /// Where the filesystem has no locks, it is as if the lock were free.
-std::optional<std::unique_ptr<fs::Lock>> lock_if_possible(const engine::Environment& environment,
-                                                          const RecordedRun& run, std::string_view name) {
+std::optional<std::unique_ptr<fs::Lock>> lock_if_possible(const start::Environment& environment, const RecordedRun& run,
+                                                          std::string_view name) {
   std::unique_ptr<fs::Lock> lock;
   const std::string path = fs::join(scavenge_directory(run), name);
   const auto failure = attempt([&] { lock = environment.file_system->try_lock(path, environment.machine); });
@@ -63,7 +63,7 @@ std::string store_name(const fs::FileSystem& files, const RecordedRun& run) {
 /// One node's.
 class Copy {
  public:
-  Copy(fs::FileSystem& files, const RecordedRun& run, const engine::Environment& environment, std::string store)
+  Copy(fs::FileSystem& files, const RecordedRun& run, const start::Environment& environment, std::string store)
       : files_(files), run_(run), environment_(environment), store_(std::move(store)) {}
 
   /// Bytes that were copied; 0 if there was nothing newer than what is on the prefix.
@@ -178,7 +178,7 @@ class Copy {
 
   fs::FileSystem& files_;
   const RecordedRun& run_;
-  const engine::Environment& environment_;
+  const start::Environment& environment_;
   std::string store_;
   std::uint64_t bytes_ = 0;
 };
@@ -191,7 +191,7 @@ struct Copied {
   std::map<std::uint64_t, Tag> outputs;  ///< their tags, by generation
 };
 
-Copied look(const engine::Environment& environment, const RecordedRun& run) {
+Copied look(const start::Environment& environment, const RecordedRun& run) {
   fs::FileSystem& files = *environment.file_system;
   Copied copied;
   std::vector<SeenContainer> seen;
@@ -215,7 +215,7 @@ Copied look(const engine::Environment& environment, const RecordedRun& run) {
 }
 
 /// The copies stand for the nodes' stores: a start of the run in this process, whose ranks are threads.
-Flushed flush_copied(const Options& given, const engine::Environment& environment, const RecordedRun& run,
+Flushed flush_copied(const Options& given, const start::Environment& environment, const RecordedRun& run,
                      const Copied& copied, const FlushPass& shift) {
   Options options = options_to_flush(given);
   options.run = run.name;
@@ -234,7 +234,7 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
     const std::string& node = copied.nodes[static_cast<std::size_t>(place)];
     Options own = options;
     own.store.path = fs::join(scavenge_directory(run), node);
-    engine::Environment world = environment;
+    start::Environment world = environment;
     world.node = node;
     world.machine = "scavenged";
     auto communicator = make_communicator(std::move(transport));
@@ -247,7 +247,7 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
 }
 
 /// Removes copies, also those of calls that were killed, but not of those that go on.
-void remove_copies(const engine::Environment& environment, const RecordedRun& run, const Copied& copied) {
+void remove_copies(const start::Environment& environment, const RecordedRun& run, const Copied& copied) {
   fs::FileSystem& files = *environment.file_system;
   const std::string directory = scavenge_directory(run);
   for (const std::string& node : copied.nodes) (void)fs::remove_tree(files, fs::join(directory, node));
@@ -275,7 +275,7 @@ std::string words_for(const RecordedRun& run, const Flushed& flushed) {
   return words;
 }
 
-std::string flush_what_is_there(const Options& options, const engine::Environment& environment, const RecordedRun& run,
+std::string flush_what_is_there(const Options& options, const start::Environment& environment, const RecordedRun& run,
                                 const Copied& copied) {
   Flushed flushed;
   bool lacks_outputs = false;
@@ -306,7 +306,7 @@ struct Finished {
 };
 
 /// With the lock.
-Finished finish_once(const Options& options, const engine::Environment& environment, const RecordedRun& run,
+Finished finish_once(const Options& options, const start::Environment& environment, const RecordedRun& run,
                      const Copied& copied, bool at_once, bool overtakes) {
   if (copied.newest.generation == 0) {
     remove_copies(environment, run, copied);
@@ -328,7 +328,7 @@ Finished finish_once(const Options& options, const engine::Environment& environm
 
 /// A node copies before it tries the lock. Whoever has that looks once more when it is given back: so no copy is left
 /// to a node that has looked before it was there.
-std::string finish(const Options& options, const engine::Environment& environment, const RecordedRun& before,
+std::string finish(const Options& options, const start::Environment& environment, const RecordedRun& before,
                    bool at_once, bool overtakes) {
   Finished done;
   while (true) {
@@ -356,7 +356,7 @@ std::string finish(const Options& options, const engine::Environment& environmen
 }  // namespace
 
 std::string scavenge_store(const std::string& directory, const Options& options,
-                           const engine::Environment& environment) {
+                           const start::Environment& environment) {
   fs::FileSystem& files = *environment.file_system;
   const store::StoreContent content =
       wait_until_free(*environment.clock, [&] { return store::content_of_store(files, directory); });
@@ -390,7 +390,7 @@ std::string scavenge_store(const std::string& directory, const Options& options,
                  finish(options, environment, run, false, false));
 }
 
-std::string finish_scavenge(const Options& options, const engine::Environment& environment, bool overtakes) {
+std::string finish_scavenge(const Options& options, const start::Environment& environment, bool overtakes) {
   fs::FileSystem& files = *environment.file_system;
   const RecordedRun run = find_recorded_run(files, options.persistent.path, options.run);
   if (!files.status(scavenge_directory(run))) return compose("no node of run '{}' has been copied yet", run.name);

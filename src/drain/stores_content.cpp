@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kNode = "{node}";
 
 /// Nodes of consecutive ranks: which of them a process sees does not depend on the process.
-bool sees_all_nodes(const engine::Environment& environment, const Options& options) {
+bool sees_all_nodes(const start::Environment& environment, const Options& options) {
   return environment.node.empty() && options.topology.ranks_per_node != 0;
 }
 
@@ -41,16 +41,16 @@ std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::s
 }
 
 /// In which stores lie side by side.
-std::vector<std::string> roots(const engine::Environment& environment, const Options& options) {
+std::vector<std::string> roots(const start::Environment& environment, const Options& options) {
   const std::string& configured = options.store.path;
   if (configured.empty()) return environment.store_candidates;
   if (sees_all_nodes(environment, options)) return with_any_node(*environment.file_system, configured);
-  return {store::expand_node(configured, engine::node_name(environment, options, 0))};
+  return {store::expand_node(configured, start::node_name(environment, options, 0))};
 }
 
 class Look {
  public:
-  Look(const engine::Environment& environment, const Options& options, std::string_view run,
+  Look(const start::Environment& environment, const Options& options, std::string_view run,
        const persist::RunRecord& record)
       : environment_(environment), options_(options), run_(run), record_(record) {}
 
@@ -104,7 +104,7 @@ class Look {
     found_.outputs.merge(outputs_in(environment_.file_system, directory, record_.run_id));
   }
 
-  const engine::Environment& environment_;
+  const start::Environment& environment_;
   const Options& options_;
   std::string_view run_;
   const persist::RunRecord& record_;
@@ -167,7 +167,7 @@ std::vector<Tag> tags_of(const std::map<std::uint64_t, Tag>& outputs, const std:
   return tags;
 }
 
-std::string node_of(const engine::Environment& environment) {
+std::string node_of(const start::Environment& environment) {
   const std::string& machine = environment.machine;
   return environment.node.empty() ? machine.substr(machine.rfind('/') + 1) : environment.node;
 }
@@ -180,7 +180,7 @@ bool matches_node_pattern(std::string_view name, std::string_view pattern) {
   return name.size() > before.size() + after.size() && name.starts_with(before) && name.ends_with(after);
 }
 
-StoresContent find_stores_content(const engine::Environment& environment, const Options& options, std::string_view run,
+StoresContent find_stores_content(const start::Environment& environment, const Options& options, std::string_view run,
                                   const persist::RunRecord& record) {
   return Look(environment, options, run, record)();
 }

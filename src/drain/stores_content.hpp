@@ -12,9 +12,9 @@
 
 #include "base/clock.hpp"
 #include "drain/placement.hpp"
-#include "engine/environment.hpp"
 #include "kedge/options.hpp"
 #include "persist/run_record.hpp"
+#include "start/environment.hpp"
 
 namespace kedge::drain {
 
@@ -41,7 +41,7 @@ struct StoresContent {
 
 /// Local, reads only. Survivors of the run of this name and record, in the stores that a process here sees: those of
 /// its own node alone, unless `options` simulate nodes. A file that cannot be read is left out. Throws Error{io}.
-[[nodiscard]] StoresContent find_stores_content(const engine::Environment& environment, const Options& options,
+[[nodiscard]] StoresContent find_stores_content(const start::Environment& environment, const Options& options,
                                                 std::string_view run, const persist::RunRecord& record);
 
 /// Local. Calls `look` until nobody uses what it looks at (its `used_by`), and returns its result: processes of a job
@@ -61,7 +61,7 @@ template <class Look>
 }
 
 /// Pure. The name of this process's node, for people.
-[[nodiscard]] std::string node_of(const engine::Environment& environment);
+[[nodiscard]] std::string node_of(const start::Environment& environment);
 
 /// Pure. Whether `name` is `pattern` with something in place of {node}.
 [[nodiscard]] bool matches_node_pattern(std::string_view name, std::string_view pattern);

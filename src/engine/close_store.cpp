@@ -27,24 +27,23 @@ struct StoreUse {
 
 class StoreCloser {
  public:
-  StoreCloser(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
-              CommitMarkers& notes, OnExit on_exit)
-      : setup_(setup), started_(started), group_(group), ledger_(ledger), notes_(notes), on_exit_(on_exit) {}
+  explicit StoreCloser(const StoreClosing& closing) : its_(closing) {}
 
   void run() {
-    if (on_exit_ == OnExit::remove) remove_on_purpose();
-    if (on_exit_ == OnExit::remove_if_persistent) remove_if_persistent();
+    if (its_.on_exit == OnExit::remove) remove_on_purpose();
+    if (its_.on_exit == OnExit::remove_if_persistent) remove_if_persistent();
     StoreUse use;
     use.nodes = is_first_of_node() ? 1 : 0;
     // Files that stay after a failure are removed by the next start.
     if (const auto failure = attempt([&] { tidy_up(use); })) {
-      setup_.log.warning("the node-local store could not be tidied up: " + to_string(*failure));
+      its_.log.warning("the node-local store could not be tidied up: " + to_string(*failure));
     }
-    const auto local = attempt([&] { started_.node.lock->release(); });
-    const auto all = group_.sum(std::array{use.while_running_bytes, use.kept_bytes, use.checkpoint_bytes, use.nodes});
-    const auto failure = group_.vote(local);
-    if (group_.is_root()) {
-      if (!failure) (void)attempt([&] { started_.prefix.start->mark_ended(); });
+    const auto local = attempt([&] { its_.started.node.lock->release(); });
+    const auto all =
+        its_.group.sum(std::array{use.while_running_bytes, use.kept_bytes, use.checkpoint_bytes, use.nodes});
+    const auto failure = its_.group.vote(local);
+    if (its_.group.is_root()) {
+      if (!failure) (void)attempt([&] { its_.started.prefix.start->mark_ended(); });
       log_what_is_persistent();
       log_what_is_not();
       log_what_stays({all[0], all[1], all[2], all[3]});
@@ -61,63 +60,63 @@ class StoreCloser {
     use.kept_bytes = store().used_bytes();
   }
 
-  [[nodiscard]] store::NodeStore& store() const { return *started_.node.store; }
+  [[nodiscard]] std::string flush_words() const { return how_to_flush(its_.started.path, its_.started.run); }
+  [[nodiscard]] store::NodeStore& store() const { return *its_.started.node.store; }
 
   /// Removes the run's files, as was asked for, so that the next start may begin from zero. The containers go first, on
   /// every rank, and what says that commits exist last: a crash in between is `unrecoverable` at the next start, never
   /// a silent start from zero beside containers that live.
   void remove_on_purpose() {
-    if (ledger_.known().lost) {
-      if (group_.is_root()) {
-        setup_.log.warning(
+    if (its_.ledger.known().lost) {
+      if (its_.group.is_root()) {
+        its_.log.warning(
             "store.on_exit = remove was not carried out: the files of commits that could not be recovered are kept, "
             "in case the nodes that held the rest return");
       }
       return;
     }
     if (keeps_outputs("store.on_exit = remove")) return;
-    group_.together([&] { store().remove_all(); });
-    notes_.forget();
-    ledger_.clear();
+    its_.group.together([&] { store().remove_all(); });
+    its_.markers.forget();
+    its_.ledger.clear();
   }
 
   /// The newest commit outlives the stores, if each rank finds its container on the prefix as the manifest knows it.
   /// What says that commits exist stays.
   void remove_if_persistent() {
-    const std::optional<commits::Entry> newest = ledger_.known().newest();
-    if (ledger_.known().lost || !newest || keeps_outputs("store.on_exit = remove_if_persistent")) return;
+    const std::optional<commits::Entry> newest = its_.ledger.known().newest();
+    if (its_.ledger.known().lost || !newest || keeps_outputs("store.on_exit = remove_if_persistent")) return;
     std::optional<Failure> not_there;
-    if (newest->persistent) not_there = group_.try_on_all_ranks([&] { require_container(newest->commit); });
+    if (newest->persistent) not_there = its_.group.try_on_all_ranks([&] { require_container(newest->commit); });
     if (newest->persistent && !not_there) {
-      group_.together([&] { store().remove_all(); });
-    } else if (group_.is_root()) {
-      setup_.log.info(compose("{} is not persistent; keeping the node-local files{}", newest->commit.tag,
-                              not_there ? " (" + to_string(*not_there) + ")" : ""));
+      its_.group.together([&] { store().remove_all(); });
+    } else if (its_.group.is_root()) {
+      its_.log.info(compose("{} is not persistent; keeping the node-local files{}", newest->commit.tag,
+                            not_there ? " (" + to_string(*not_there) + ")" : ""));
     }
   }
 
   /// Nothing but a flush takes outputs from the stores: they are on no list of what may be lost.
   [[nodiscard]] bool keeps_outputs(std::string_view option) const {
-    const std::vector<CommitHead> outputs = ledger_.known().unflushed_outputs();
-    if (!group_.any(!outputs.empty())) return false;
-    if (group_.is_root()) {
-      setup_.log.warning(
+    const std::vector<CommitHead> outputs = its_.ledger.known().unflushed_outputs();
+    if (!its_.group.any(!outputs.empty())) return false;
+    if (its_.group.is_root()) {
+      its_.log.warning(
           compose("{} was not carried out: {} of the outputs could not be flushed and {} in the "
                   "node-local stores only ({}). {}",
-                  option, outputs.size(), outputs.size() == 1 ? "is" : "are", commits::listed(outputs),
-                  how_to_flush(setup_, started_)));
+                  option, outputs.size(), outputs.size() == 1 ? "is" : "are", commits::listed(outputs), flush_words()));
     }
     return true;
   }
 
   void require_container(const CommitHead& commit) const {
-    (void)started_.prefix.prefix_storage->open(persist::directory_name(commit), commit, group_.logical_rank());
+    (void)its_.started.prefix.prefix_storage->open(persist::directory_name(commit), commit, its_.group.logical_rank());
   }
 
   /// Without a limit, the persistent commits grow until the filesystem is full.
   void log_what_is_persistent() const {
     std::vector<persist::TagEntry> entries;
-    if (attempt([&] { entries = persist::own_commits(*started_.prefix.prefix_storage, started_.run.id); }) ||
+    if (attempt([&] { entries = persist::own_commits(*its_.started.prefix.prefix_storage, its_.started.run.id); }) ||
         entries.empty()) {
       return;
     }
@@ -125,38 +124,38 @@ class StoreCloser {
     for (const persist::TagEntry& entry : entries) bytes += entry.total_bytes;
     const auto outputs = std::ranges::count_if(entries, [](const auto& entry) { return entry.commit.is_output; });
     const auto checkpoints = static_cast<std::ptrdiff_t>(entries.size()) - outputs;
-    const std::uint64_t keep = setup_.options.persistent.keep;
-    setup_.log.info(compose("on the prefix: {} checkpoint{}{} of this run, {} (persistent.keep = {})", checkpoints,
-                            checkpoints == 1 ? "" : "s",
-                            outputs == 0 ? "" : compose(" and {} output{}", outputs, outputs == 1 ? "" : "s"),
-                            human_bytes(bytes), keep == 0 ? "0: all are kept" : compose("{}", keep)));
+    const std::uint64_t keep = its_.persistent.keep;
+    its_.log.info(compose("on the prefix: {} checkpoint{}{} of this run, {} (persistent.keep = {})", checkpoints,
+                          checkpoints == 1 ? "" : "s",
+                          outputs == 0 ? "" : compose(" and {} output{}", outputs, outputs == 1 ? "" : "s"),
+                          human_bytes(bytes), keep == 0 ? "0: all are kept" : compose("{}", keep)));
   }
 
   /// The reason was logged when it was flushed.
   void log_what_is_not() const {
-    if (on_exit_ == OnExit::keep) warn_of_unflushed_outputs(setup_, started_, ledger_);
-    const std::optional<commits::Entry> newest = ledger_.known().newest();
-    const bool is_meant = setup_.options.persistent.every != 0 && on_exit_ != OnExit::remove;
-    if (!is_meant || !newest || newest->persistent || ledger_.known().lost) return;
-    setup_.log.warning(compose("the newest checkpoint, {}, is in the node-local stores only. {}", newest->commit.tag,
-                               how_to_flush(setup_, started_)));
+    if (its_.on_exit == OnExit::keep) warn_of_unflushed_outputs(its_.ledger, flush_words(), its_.log);
+    const std::optional<commits::Entry> newest = its_.ledger.known().newest();
+    const bool is_meant = its_.persistent.every != 0 && its_.on_exit != OnExit::remove;
+    if (!is_meant || !newest || newest->persistent || its_.ledger.known().lost) return;
+    its_.log.warning(
+        compose("the newest checkpoint, {}, is in the node-local stores only. {}", newest->commit.tag, flush_words()));
   }
 
   /// Bytes of this rank's container of the newest commit; 0 if it is not here.
   [[nodiscard]] std::uint64_t newest_bytes() const {
-    const std::optional<commits::Entry> newest = ledger_.known().newest();
+    const std::optional<commits::Entry> newest = its_.ledger.known().newest();
     if (!newest) return 0;
-    return store().size_bytes(store::FileKind::container, group_.logical_rank(), {newest->commit.id, {}});
+    return store().size_bytes(store::FileKind::container, its_.group.logical_rank(), {newest->commit.id, {}});
   }
 
-  [[nodiscard]] bool is_first_of_node() const { return started_.topology.node.front() == group_.rank(); }
+  [[nodiscard]] bool is_first_of_node() const { return its_.started.topology.node.front() == its_.group.rank(); }
 
   void log_what_stays(const StoreUse& use) const {
-    if (use.kept_bytes == 0) return setup_.log.info("finalized: nothing kept in the node-local store");
-    setup_.log.info(compose("finalized: {} {}{} kept for the next start{}; to free it{}: kedge drop {}",
-                            human_bytes(use.kept_bytes), store().memory_backed() ? "of memory" : "of disk space",
-                            use.nodes > 1 ? compose(" on {} nodes", use.nodes) : "", in_checkpoints(use),
-                            use.nodes > 1 ? ", run on each node" : "", shell_word(store().directory())));
+    if (use.kept_bytes == 0) return its_.log.info("finalized: nothing kept in the node-local store");
+    its_.log.info(compose("finalized: {} {}{} kept for the next start{}; to free it{}: kedge drop {}",
+                          human_bytes(use.kept_bytes), store().memory_backed() ? "of memory" : "of disk space",
+                          use.nodes > 1 ? compose(" on {} nodes", use.nodes) : "", in_checkpoints(use),
+                          use.nodes > 1 ? ", run on each node" : "", shell_word(store().directory())));
   }
 
   /// Store space in checkpoints: a user plans a node's memory with it.
@@ -169,37 +168,25 @@ class StoreCloser {
                    times(use.while_running_bytes));
   }
 
-  const Setup& setup_;
-  const Started& started_;
-  const comm::Group& group_;
-  commits::Ledger& ledger_;
-  CommitMarkers& notes_;
-  OnExit on_exit_;
+  const StoreClosing& its_;
 };
 
 }  // namespace
 
-void warn_of_unflushed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger) {
+void warn_of_unflushed_outputs(const commits::Ledger& ledger, const std::string& how_to_flush, const Log& log) {
   const std::vector<CommitHead> outputs = ledger.known().unflushed_outputs();
   if (outputs.empty()) return;
-  setup.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
-                            outputs.size() == 1 ? "is" : "are", commits::listed(outputs),
-                            how_to_flush(setup, started)));
+  log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
+                      outputs.size() == 1 ? "is" : "are", commits::listed(outputs), how_to_flush));
 }
 
-std::string how_to_flush(const Setup& setup, const Started& started) {
-  std::string prefix = absolute_path(setup.environment, setup.options.persistent.path);
-  if (started.prefix.start) prefix = started.prefix.start->directory().prefix();
+std::string how_to_flush(const std::string& prefix, const commits::RunIdentity& run) {
   return compose(
       "To flush it when this job has ended, run with the job's options: kedge drain {} --run {}; or start the job "
       "again",
-      shell_word(prefix), started.run.name);
+      shell_word(prefix), run.name);
 }
 
-void close_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
-                 CommitMarkers& notes, bool keeps_files) {
-  const OnExit on_exit = keeps_files ? OnExit::keep : setup.options.store.on_exit;
-  StoreCloser(setup, started, group, ledger, notes, on_exit).run();
-}
+void close_store(const StoreClosing& closing) { StoreCloser(closing).run(); }
 
 }  // namespace kedge::engine

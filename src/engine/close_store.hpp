@@ -3,23 +3,35 @@
 
 #include <string>
 
+#include "base/log.hpp"
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
 #include "engine/commit_markers.hpp"
-#include "engine/start.hpp"
+#include "kedge/options.hpp"
+#include "start/start.hpp"
 
 namespace kedge::engine {
 
-/// COLLECTIVE. Keeps or removes the store as store.on_exit says, or keeps it if `keeps_files`; releases the locks, and
-/// rank 0 logs what stays and how to free it. Throws the same Error on all ranks if something could not be removed.
-void close_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
-                 CommitMarkers& notes, bool keeps_files);
+/// What the end of an engine closes, and how.
+struct StoreClosing {
+  const comm::Group& group;
+  const start::Started& started;
+  commits::Ledger& ledger;
+  CommitMarkers& markers;
+  OnExit on_exit = OnExit::keep;  ///< whether the files stay
+  const Options::Persistent& persistent;
+  const Log& log;
+};
 
-/// Local, rank 0. Names outputs that are not on the prefix, whichever number of ranks made them, and how they get
-/// there.
-void warn_of_unflushed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger);
+/// COLLECTIVE. Keeps or removes the store, releases the locks, and rank 0 logs what stays and how to free it. Throws
+/// the same Error on all ranks if something could not be removed.
+void close_store(const StoreClosing& closing);
 
-/// Local. A sentence for whoever has to flush a job's newest checkpoint himself.
-[[nodiscard]] std::string how_to_flush(const Setup& setup, const Started& started);
+/// Local, rank 0. Names outputs that are not on the prefix, whichever number of ranks made them; `how_to_flush`: how
+/// they get there.
+void warn_of_unflushed_outputs(const commits::Ledger& ledger, const std::string& how_to_flush, const Log& log);
+
+/// Pure. A sentence for whoever has to flush a job's newest checkpoint himself.
+[[nodiscard]] std::string how_to_flush(const std::string& prefix, const commits::RunIdentity& run);
 
 }  // namespace kedge::engine

@@ -10,16 +10,10 @@
 #include "kedge/types.hpp"
 #include "persist/prefix_markers.hpp"
 #include "persist/run_start.hpp"
+#include "start/start.hpp"
 #include "store/store_records.hpp"
 
 namespace kedge::engine {
-
-/// Who says that commits of the run exist.
-struct FoundMarkers {
-  bool on_prefix = false;       ///< on the prefix; the same on every rank
-  bool in_store = false;        ///< this rank's
-  bool store_recorded = false;  ///< the run's record names rank 0's store; rank 0's
-};
 
 /// One note on the prefix and one in every store: the loss of either does not let a start begin from zero.
 class CommitMarkers {
@@ -31,7 +25,7 @@ class CommitMarkers {
   };
   /// `on_prefix` and `store_records` must outlive this. `noted` is what the start found.
   CommitMarkers(comm::Group group, const OnPrefix& on_prefix, store::StoreRecords& store_records, const Id128& run_id,
-                const FoundMarkers& noted, const Log& log)
+                const start::FoundMarkers& noted, const Log& log)
       : group_(std::move(group)),
         on_prefix_(on_prefix),
         node_records_(store_records),
@@ -64,7 +58,7 @@ class CommitMarkers {
   OnPrefix on_prefix_;
   store::StoreRecords& node_records_;
   Id128 run_id_;
-  FoundMarkers noted_;
+  start::FoundMarkers noted_;
   std::optional<bool> damaged_;    ///< as the store says; nothing: nobody has looked
   std::optional<ErrorCode> said_;  ///< why the prefix could not note it, as far as the log says; rank 0's
   const Log& log_;

@@ -17,7 +17,7 @@ namespace kedge {
 
 Engine::Engine(std::unique_ptr<Communicator> communicator, Options options)
     : Engine(std::make_unique<engine::EngineImpl>(std::move(communicator), std::move(options),
-                                                  engine::Environment::system())) {}
+                                                  start::Environment::system())) {}
 Engine::Engine(std::unique_ptr<engine::EngineImpl> impl) : impl_(std::move(impl)) {}
 
 Engine::~Engine() {

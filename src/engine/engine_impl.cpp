@@ -5,91 +5,19 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/hash.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "base/utf8.hpp"
-#include "engine/continuation.hpp"
+#include "commits/selection.hpp"
 #include "engine/store_loss.hpp"
-#include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_retention.hpp"
-#include "persist/prefix_runs.hpp"
-#include "pipeline/flush_stage.hpp"
+#include "start/continuation.hpp"
 
 namespace kedge::engine {
-namespace {
-
-// How long the work in the background stands still for one commit, of comm.timeout_s: other ranks wait for it.
-constexpr double kPausedShare = 0.25;
-
-Setup make_setup(Options options, Environment environment) {
-  const Log log(options.log);
-  return {std::move(options), std::move(environment), log};
-}
-
-redundancy::PieceSettings piece_settings(const Options& options) {
-  return {options.redundancy.piece_bytes, options.redundancy.depth};
-}
-
-std::string paused_too_long(pipeline::Pause::Seconds limit) {
-  return compose(
-      "background work resumed by itself after {} of pause(), the limit for each commit, as other ranks wait for it; "
-      "call resume() sooner, or raise comm.timeout_s",
-      human_seconds(limit.count()));
-}
-
-}  // namespace
-
-EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
-    : setup_(make_setup(std::move(options), std::move(environment))),
-      signal_(setup_.environment.watch_signals(setup_.options.exit.signals, setup_.log)),
-      group_(std::move(communicator), comm::Group::Seconds(setup_.options.comm.timeout_s)),
-      started_(lifecycle_.collective([&] { return group_.guarded([&] { return start(setup_, group_); }); })),
-      notes_(group_, {started_.prefix.start.get(), started_.prefix.markers.get()}, *started_.node.records,
-             started_.run.id, started_.noted, setup_.log),
-      pause_(group_.timeout() * kPausedShare, [this](auto limit) { setup_.log.warning(paused_too_long(limit)); }),
-      metrics_(make_event_log()),
-      pipeline_(lifecycle_.collective([&] { return group_.guarded([&] { return make_pipeline(); }); })),
-      recovery_(make_recovery()),
-      schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
-      job_end_(setup_, group_, pipeline_, signal_),
-      staging_(
-          setup_.environment.devices, {}, not_registered(),
-          [this](LogLevel level, std::string_view line) { setup_.log.write(level, line); }, direct_writes()),
-      copies_(std::make_shared<device::CopyPool>(setup_.environment.devices)),
-      writer_(parts()),
-      reader_(parts(), make_source_recovery()) {
-  if (started_.commits_exist) ledger_.set_commits_exist();
-  if (setup_.options.device.snapshot && !pipeline_.waits().is_in_background() && group_.is_root()) {
-    setup_.log.warning(setup_.options.pipeline.mode == PipelineMode::inline_
-                           ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
-                           : "device.snapshot has no effect, as nothing is done in the background here (at log level "
-                             "info another message says why)");
-  }
-  metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
-}
-
-/// Logs, once per node, that the store cannot be registered; empty if it is not to be.
-device::Staging::Refused EngineImpl::not_registered() const {
-  if (!setup_.options.device.direct) return {};
-  return [this](const Failure& why) {
-    if (started_.topology.node.front() != group_.rank()) return;
-    setup_.log.warning(
-        compose("cannot copy GPU memory straight into the node-local store; using pinned buffers instead: {} "
-                "(device.direct = false skips the attempt)",
-                why.message));
-  };
-}
-
-/// Whether it serves is the same for all ranks of a node: one of them says so.
-device::DirectWrites::Settings EngineImpl::direct_writes() const {
-  return {setup_.options.device.gds, [this](LogLevel level, std::string_view line) {
-            if (started_.topology.node.front() == group_.rank()) setup_.log.write(level, line);
-          }};
-}
 
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, Expected expected) {
-  Clock& clock = *setup_.environment.clock;
+  Clock& clock = *environment_.clock;
   const double begun_at = clock.seconds();
   try {
     expected.is_last = job_end_.is_last_due() && !expected.is_output;
@@ -107,7 +35,7 @@ void EngineImpl::create(std::string_view tag, const Attributes& attributes, Expe
 }
 
 void EngineImpl::commit() {
-  Clock& clock = *setup_.environment.clock;
+  Clock& clock = *environment_.clock;
   const double begun_at = clock.seconds();
   const double before_s = writer_.blocked_s();
   const Tag tag = writer_.tag();
@@ -129,11 +57,6 @@ void EngineImpl::commit() {
   }
 }
 
-Parts EngineImpl::parts() {
-  return {setup_, started_, group_,    lifecycle_, ledger_,  notes_,
-          pause_, metrics_, pipeline_, recovery_,  staging_, *copies_};
-}
-
 /// A child of a fork may have been made while a lock of what is asked was held.
 void EngineImpl::require_own_process() const {
   if (!is_own_process()) comm::throw_if(lifecycle_.ended());
@@ -149,19 +72,6 @@ Counters EngineImpl::counters() const {
   Counters counters = metrics_.counters();
   counters.pending = pipeline_.waits().pending();
   return counters;
-}
-
-/// Events that all ranks know of are written by one rank of each node.
-std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
-  const Environment& environment = setup_.environment;
-  if (setup_.options.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
-  Options::Events events = setup_.options.events;
-  events.path = absolute_path(environment, events.path);
-  return std::make_unique<pipeline::EventLog>(
-      environment.file_system, events,
-      pipeline::EventOrigin{started_.run, node_name(environment, setup_.options, group_.rank()), group_.rank(),
-                            environment.file_system->user(), started_.job, started_.path},
-      environment.clock, setup_.log);
 }
 
 bool EngineImpl::end() {
@@ -191,7 +101,7 @@ void EngineImpl::leave_by_error(std::string_view why) noexcept {
 void EngineImpl::note_if_left_in_order() const {
   const bool unwinds = std::uncaught_exceptions() != exceptions_;
   if (unwinds || has_failed_ || lifecycle_.is_dead() || lifecycle_.phase() == Phase::finished) return;
-  (void)attempt([&] { mark_finished(started_.start_id); });
+  (void)attempt([&] { start::mark_finished(started_.start_id); });
 }
 
 /// Local. Within a bound. What is kept for messages need not stay page-locked; a worker that copies a snapshot is not
@@ -215,120 +125,43 @@ EngineImpl::~EngineImpl() {
   if (lifecycle_.is_dead()) keep_forever(std::move(started_.node.store));
 }
 
-/// What commits go through.
-pipeline::Stages EngineImpl::make_stages() {
-  const Options& options = setup_.options;
-  store::NodeStore& store = *started_.node.store;
-  auto protect = std::make_unique<pipeline::ProtectStage>(
-      store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options), options.store.durable});
-  auto flush = std::make_unique<pipeline::FlushStage>(
-      store, ledger_, *started_.prefix.prefix_storage, started_.prefix.markers.get(),
-      pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
-                              options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); },
-                              [this] { return pause_.is_ended(); }},
-      *setup_.environment.clock, setup_.log);
-  using pipeline::Turns;
-  const pipeline::ProtectStage& protects = *protect;
-  std::vector<pipeline::ScheduledStage> list;
-  list.push_back({std::move(protect), std::make_unique<Turns>(Turns::Rule::every_nth, options.redundancy.every)});
-  list.push_back({std::move(flush), std::make_unique<Turns>(Turns::Rule::nth_since_last, options.persistent.every)});
-  for (pipeline::ScheduledStage& one : setup_.environment.more_stages()) list.push_back(std::move(one));
-  return {std::move(list), protects};
-}
-
-pipeline::Pipeline EngineImpl::make_pipeline() {
-  const Options& options = setup_.options;
-  const pipeline::PipelineSettings settings{
-      .keep = options.store.keep,
-      // What is going to be removed with the stores is not worth a flush at the end.
-      .flush_at_end = options.store.on_exit != OnExit::remove,
-      .has_snapshots = options.device.snapshot,
-      .waits = {.max_pending = options.pipeline.max_pending,
-                .when_full = options.pipeline.when_full,
-                .after_each_submit = setup_.environment.waits_for_worker},
-      .executor = {.channel = {options.pipeline.mode, options.pipeline.messages, options.pipeline.interface},
-                   .cores = options.pipeline.cores,
-                   .sent_bytes_per_s = options.redundancy.bandwidth_limit},
-      .run = run_to_name()};
-  return {group_,
-          *started_.node.store,
-          ledger_,
-          make_stages(),
-          settings,
-          pause_,
-          *setup_.environment.clock,
-          setup_.log,
-          {&metrics_},
-          group_.is_root() ? started_.node.records.get() : nullptr};
-}
-
-/// Most jobs have one run and give it no name. If a job gave one, its process or launch may have several.
-std::string EngineImpl::run_to_name() const {
-  return started_.run.name == persist::default_run_name({}) ? std::string() : started_.run.name;
-}
-
-recovery::Recovery EngineImpl::make_recovery() {
-  const Options& options = setup_.options;
-  return {group_,
-          started_.run,
-          {*started_.node.store, *started_.prefix.prefix_storage, options.persistent.trust,
-           started_.prefix.markers.get(), setup_.environment.is_drain},
-          ledger_,
-          {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
-           options.store.keep, piece_settings(options), pipeline_.waits().is_in_background()},
-          setup_.log};
-}
-
-recovery::SourceRecovery EngineImpl::make_source_recovery() {
-  return {group_,
-          [this](const std::string& prefix) -> std::unique_ptr<persist::PrefixStorage> {
-            return persist::PosixPrefixStorage::of_source(setup_.environment.file_system, prefix,
-                                                          setup_.options.persistent);
-          },
-          setup_.log};
-}
-
 std::optional<Tag> EngineImpl::open(const Selection& selection, Newer newer, recovery::Reading reading) {
-  // The reserved word, for programs that pass a tag through from their users.
-  const auto* tag = std::get_if<Tag>(&selection);
-  const Selection meant = tag != nullptr && *tag == "latest" ? Selection(latest) : selection;
-  if (setup_.options.open.verify == Verify::loaded) reading = recovery::Reading::in_load;
-  return call([&] { return reader_.open(meant, newer, reading); });
+  if (options_.open.verify == Verify::loaded) reading = recovery::Reading::in_load;
+  return call([&] { return reader_.open(commits::parsed(selection), newer, reading); });
 }
 
-bool EngineImpl::need_checkpoint() {
-  return job_end_.need_checkpoint(schedule_.is_due(setup_.environment.clock->seconds()));
-}
+bool EngineImpl::need_checkpoint() { return job_end_.need_checkpoint(schedule_.is_due(environment_.clock->seconds())); }
 
 /// COLLECTIVE. In a start that has opened nothing the stores may hold what is waited for. The next create, or open,
 /// looks again: here nothing is made room for.
 void EngineImpl::check_stores() {
   if (ledger_.known().is_surveyed()) return;
   pipeline_.waits().quiesce();
-  recreate_lost_stores(parts());
+  recreation_.run();
   recovery_.survey_only();
   ledger_.require_survey();
 }
 
 void EngineImpl::wait(std::string_view tag, Level level) {
-  std::optional<Failure> local = lifecycle_.check_phase(Call::wait, {Phase::idle, Phase::reading});
-  if (!local) local = check_tag(tag);
+  std::optional<Failure> local = lifecycle_.check_phase(comm::Call::wait, {Phase::idle, Phase::reading});
+  if (!local) local = commits::check_tag(tag);
   if (!local) local = pipeline_.waits().wait_for(tag, level, Deadline::never()).failure;
-  begin_call(group_, Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
+  comm::begin_call(group_, comm::Call::wait, fnv1a(tag) ^ static_cast<std::uint64_t>(level), local);
   check_stores();
   pipeline_.require(tag, level);
 }
 
 bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most) {
-  std::optional<Failure> local = lifecycle_.check_phase(Call::wait_for, {Phase::idle, Phase::reading});
-  if (!local) local = check_tag(tag);
+  std::optional<Failure> local = lifecycle_.check_phase(comm::Call::wait_for, {Phase::idle, Phase::reading});
+  if (!local) local = commits::check_tag(tag);
   pipeline::Waited waited;
   if (!local) {
     waited = pipeline_.waits().wait_for(tag, level, Deadline::after(at_most));
     local = waited.failure;
   }
   const std::uint64_t gave_up = waited.in_time ? 0 : 1;
-  if (begin_call(group_, Call::wait_for, hash_of(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) != 0)
+  if (comm::begin_call(group_, comm::Call::wait_for, fnv1a(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) !=
+      0)
     return false;
   check_stores();
   pipeline_.require(tag, level);
@@ -336,13 +169,13 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
 }
 
 void EngineImpl::pin(std::string_view tag, bool pinned) {
-  std::optional<Failure> local = lifecycle_.check_phase(Call::pin, {Phase::idle, Phase::reading});
-  if (!local) local = check_tag(tag);
+  std::optional<Failure> local = lifecycle_.check_phase(comm::Call::pin, {Phase::idle, Phase::reading});
+  if (!local) local = commits::check_tag(tag);
   if (!local) local = pipeline_.waits().wait_until_idle(pipeline::Rest::ignored).failure;
-  begin_call(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
+  comm::begin_call(group_, comm::Call::pin, fnv1a(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.mark_prefix_changed();
   group_.together([&] {
-    const Prefix& prefix = started_.prefix;
+    const start::Prefix& prefix = started_.prefix;
     if (prefix.markers) persist::set_pinned(*prefix.prefix_storage, *prefix.markers, started_.run.id, Tag(tag), pinned);
   });
 }

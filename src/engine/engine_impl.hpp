@@ -10,11 +10,13 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "engine/engine_environment.hpp"
 #include "engine/job_end.hpp"
-#include "engine/parts.hpp"
 #include "engine/reader.hpp"
 #include "engine/schedule.hpp"
+#include "engine/store_loss.hpp"
 #include "engine/writer.hpp"
 #include "kedge/engine.hpp"
 
@@ -26,7 +28,7 @@ class EngineImpl {
   static constexpr std::chrono::seconds kEndTimeout{10};
 
   /// COLLECTIVE.
-  EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
+  EngineImpl(std::unique_ptr<Communicator> communicator, Options options, const EngineEnvironment& environment);
 
   /// Local. Before it is destroyed: ends what goes on in the background, without communicating. False if something
   /// does not end soon, or if this is a child of the process that made it: this must then be kept until the process
@@ -67,7 +69,7 @@ class EngineImpl {
   }
   [[nodiscard]] Reader& reader() noexcept { return reader_; }
   /// By the engine's clock.
-  [[nodiscard]] double seconds() const { return setup_.environment.clock->seconds(); }
+  [[nodiscard]] double seconds() const { return environment_.clock->seconds(); }
 
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
   [[nodiscard]] bool need_checkpoint();
@@ -101,13 +103,14 @@ class EngineImpl {
   void give_up(std::chrono::duration<double> after);
   [[nodiscard]] std::string given_up(std::chrono::duration<double> after) const;
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
-  [[nodiscard]] pipeline::Stages make_stages();
-  [[nodiscard]] pipeline::Pipeline make_pipeline();
+  [[nodiscard]] pipeline::Stages make_stages(std::vector<pipeline::ScheduledStage> more);
+  [[nodiscard]] pipeline::Pipeline make_pipeline(const EngineEnvironment& environment);
   [[nodiscard]] std::string run_to_name() const;
   [[nodiscard]] recovery::Recovery make_recovery();
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
-  [[nodiscard]] Parts parts();
+  [[nodiscard]] Writer::Uses writer_uses();
+  [[nodiscard]] Reader::Uses reader_uses();
   [[nodiscard]] device::Staging::Refused not_registered() const;
   [[nodiscard]] pipeline::Stopped stop_worker();
   [[nodiscard]] device::DirectWrites::Settings direct_writes() const;
@@ -115,14 +118,17 @@ class EngineImpl {
 
   int exceptions_ = std::uncaught_exceptions();
   bool has_failed_ = false;  ///< a call has thrown, or the application said so
-  Setup setup_;
-  double begun_s_ = setup_.environment.clock->seconds();
+  Options options_;
+  start::Environment environment_;
+  Log log_;
+  double begun_s_ = environment_.clock->seconds();
   std::function<int()> signal_;  ///< from the beginning on: a start may take long
   comm::Group group_;
   Lifecycle lifecycle_;
-  Started started_;
+  start::Started started_;
   commits::Ledger ledger_;
-  CommitMarkers notes_;
+  CommitMarkers markers_;
+  StoreRecreation recreation_;
   pipeline::Pause pause_;
   pipeline::Metrics metrics_;
   pipeline::Pipeline pipeline_;

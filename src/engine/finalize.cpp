@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/close_store.hpp"
-#include "engine/continuation.hpp"
 #include "engine/engine_impl.hpp"
+#include "start/continuation.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -27,7 +27,7 @@ void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) 
   const std::optional<Failure> ended = pipeline_.waits().wait_until_idle().failure;
   release_device();  // the application may reset its GPU afterwards, also if this fails
   const auto patience = std::min(to_meet.value_or(group_.timeout()), group_.timeout());
-  begin_call(group_.with_timeout(patience), Call::finalize, 0, ended);
+  comm::begin_call(group_.with_timeout(patience), comm::Call::finalize, 0, ended);
   const std::optional<Failure> failure = end_phase();
   const std::optional<Failure> lost = pipeline_.snapshots().not_told();
   (void)pipeline_.finish();
@@ -39,7 +39,8 @@ bool EngineImpl::finalize_for(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
   const pipeline::Waited waited = pipeline_.waits().wait_until_idle(pipeline::Rest::given_up, deadline);
   if (!pipeline_.snapshots().is_sealing()) release_device();
-  const bool in_time = begin_call(group_, Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
+  const bool in_time =
+      comm::begin_call(group_, comm::Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::OwedFlushes::Finished;
   const std::optional<Failure> lost = in_time ? pipeline_.snapshots().not_told() : std::nullopt;
@@ -66,12 +67,18 @@ std::optional<Failure> EngineImpl::end_phase() {
 /// COLLECTIVE. `lost`: why the newest checkpoint is; then all files are kept.
 void EngineImpl::leave(const std::optional<Failure>& lost) {
   try {
-    close_store(setup_, started_, group_, ledger_, notes_, lost.has_value());
+    close_store({.group = group_,
+                 .started = started_,
+                 .ledger = ledger_,
+                 .markers = markers_,
+                 .on_exit = lost ? OnExit::keep : options_.store.on_exit,
+                 .persistent = options_.persistent,
+                 .log = log_});
   } catch (const Error& error) {
     if (!lost || comm::ends_communication(error.code())) throw;
     throw Error(*both(lost, error.failure()));
   }
-  if (!lost && !job_end_.is_asked_to_end()) mark_finished(started_.start_id);
+  if (!lost && !job_end_.is_asked_to_end()) start::mark_finished(started_.start_id);
   end_calls();
 }
 
@@ -86,8 +93,8 @@ void EngineImpl::end_calls() {
 /// Local. Nothing is removed, and no lock is released before the engine is destroyed: messages may still be under way.
 void EngineImpl::give_up(std::chrono::duration<double> after) {
   if (group_.is_root()) {
-    setup_.log.warning(given_up(after));
-    warn_of_unflushed_outputs(setup_, started_, ledger_);
+    log_.warning(given_up(after));
+    warn_of_unflushed_outputs(ledger_, how_to_flush(started_.path, started_.run), log_);
   }
   const pipeline::Stopped stopped = stop_worker();
   const bool was_idle = stopped == pipeline::Stopped::idle;
@@ -118,7 +125,7 @@ std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
   }
   return compose("finalize stopped waiting {} with work left: {} is only {}; the node-local files are kept. {}", when,
                  newest ? newest->commit.tag : Tag("the newest checkpoint"),
-                 to_string(newest ? newest->level() : Level::none), how_to_flush(setup_, started_));
+                 to_string(newest ? newest->level() : Level::none), how_to_flush(started_.path, started_.run));
 }
 
 }  // namespace kedge::engine

@@ -1,4 +1,5 @@
 #include "engine/job_end.hpp"
+#include "comm/calls.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,12 +9,9 @@
 #include "base/text.hpp"
 #include "base/timestamp.hpp"
 #include "base/units.hpp"
-#include "engine/calls.hpp"
 
 namespace kedge::engine {
 namespace {
-
-constexpr const char* kSlurmEnd = "SLURM_JOB_END_TIME";
 
 // A rank's reason to end, as a number; the largest counts. A signal's number and the rank that it came to are below the
 // bit.
@@ -39,56 +37,54 @@ std::string time_left(double left_s) {
 
 }  // namespace
 
-JobEnd::JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pipeline& pipeline,
-               std::function<int()> signal)
-    : setup_(setup),
-      group_(group),
+JobEnd::JobEnd(const comm::Group& group, const pipeline::Pipeline& pipeline, Settings settings)
+    : group_(group),
       pipeline_(pipeline),
-      signal_(std::move(signal)),
+      settings_(std::move(settings)),
       last_save_({pipeline.stages().highest_level(), pipeline.stages().is_scheduled(Level::protected_),
-                  setup.options.exit.margin_s}) {
+                  settings_.exit.margin_s}) {
   if (!group_.is_root()) return;
   deadline_s_ = find_deadline();
 }
 
 /// Finds the deadline, on rank 0.
 std::optional<double> JobEnd::find_deadline() const {
-  const std::string& given = setup_.options.deadline;
+  const std::string& given = settings_.deadline;
   const std::optional<double> deadline_s =
       given.empty() ? slurm_deadline() : parse_timestamp(given);  // "none" is not one
   if (deadline_s && *deadline_s <= wall_s()) {
-    setup_.log.warning(
+    settings_.log.warning(
         compose("deadline {} has passed: the job ends after one checkpoint; the option is a point in "
                 "time, not a duration",
                 format_timestamp(*deadline_s)));
   } else if (deadline_s) {
-    setup_.log.info(compose("{} {} ({}); the last checkpoint is to be done {} before (exit.margin_s)",
-                            given.empty() ? kSlurmEnd : "deadline", format_timestamp(*deadline_s),
-                            time_left(*deadline_s - wall_s()), human_seconds(setup_.options.exit.margin_s)));
+    settings_.log.info(compose("{} {} ({}); the last checkpoint is to be done {} before (exit.margin_s)",
+                               given.empty() ? kSlurmEndVariable : "deadline", format_timestamp(*deadline_s),
+                               time_left(*deadline_s - wall_s()), human_seconds(settings_.exit.margin_s)));
   }
   return deadline_s;
 }
 
 /// A variable that nobody configured for Kedge stops no job: a value that is of no use is only logged.
 std::optional<double> JobEnd::slurm_deadline() const {
-  const auto text = setup_.environment.variable(kSlurmEnd);
+  const std::optional<std::string>& text = settings_.slurm_end;
   if (!text || text->empty()) return std::nullopt;
   const bool is_number = text->find_first_not_of("0123456789") == std::string::npos;
   const auto end_s = is_number ? parse_timestamp(*text) : std::nullopt;
   if (!end_s) {
-    setup_.log.warning(
+    settings_.log.warning(
         compose("{} is \"{}\", which is not a time, so the job's end is unknown; set deadline to a time, or to none",
-                kSlurmEnd, text->substr(0, 64)));
+                kSlurmEndVariable, text->substr(0, 64)));
   } else if (*end_s <= wall_s()) {
-    setup_.log.warning(
+    settings_.log.warning(
         compose("{} is {}, which has passed, so the job's end is unknown; set deadline to a time, or to none",
-                kSlurmEnd, format_timestamp(*end_s)));
+                kSlurmEndVariable, format_timestamp(*end_s)));
     return std::nullopt;
   }
   return end_s;
 }
 
-double JobEnd::wall_s() const { return static_cast<double>(setup_.environment.clock->wall_ns()) * 1e-9; }
+double JobEnd::wall_s() const { return static_cast<double>(settings_.clock.wall_ns()) * 1e-9; }
 
 std::optional<double> JobEnd::left_s() const {
   return deadline_s_ ? std::optional(*deadline_s_ - wall_s()) : std::nullopt;
@@ -102,10 +98,10 @@ SaveCosts JobEnd::costs() const {
 
 /// Local. Why the job is to end, as far as this rank knows; 0 if it knows of nothing.
 std::uint64_t JobEnd::look() {
-  const double now_s = setup_.environment.clock->seconds();
+  const double now_s = settings_.clock.seconds();
   if (since_s_) passes_s_.add(now_s - *since_s_);
   since_s_ = now_s;
-  if (const int signal = signal_(); signal != 0) return from_signal(signal, group_.rank());
+  if (const int signal = settings_.signal(); signal != 0) return from_signal(signal, group_.rank());
   return look_at_deadline();
 }
 
@@ -132,7 +128,7 @@ bool JobEnd::need_checkpoint(bool is_scheduled) {
   was_asked_ = true;
   const std::uint64_t found = look();
   const std::uint64_t scheduled = group_.is_root() && is_scheduled && leaves_time() ? kScheduled : 0;
-  const std::uint64_t agreed = begin_call(group_, Call::need_checkpoint, 0, {}, std::max(found, scheduled));
+  const std::uint64_t agreed = comm::begin_call(group_, comm::Call::need_checkpoint, 0, {}, std::max(found, scheduled));
   if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::now);
   if (level_) return !is_saved_;
   if (agreed == kMeasure) measure();
@@ -142,7 +138,7 @@ bool JobEnd::need_checkpoint(bool is_scheduled) {
 bool JobEnd::should_exit() {
   std::uint64_t found = std::exchange(was_asked_, false) ? 0 : look();
   if (found == kMeasure) found = kDeadline;  // the checkpoint that follows this call is the last
-  const std::uint64_t agreed = begin_call(group_, Call::should_exit, 0, {}, found);
+  const std::uint64_t agreed = comm::begin_call(group_, comm::Call::should_exit, 0, {}, found);
   if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::next);
   return level_.has_value();
 }
@@ -151,8 +147,8 @@ bool JobEnd::should_exit() {
 void JobEnd::measure() {
   has_measured_ = measures_ = true;
   if (!group_.is_root()) return;
-  setup_.log.info(compose("{}: taking a checkpoint to level {} now, to measure how long the last one will take",
-                          time_left(left_s().value_or(0)), to_string(pipeline_.stages().highest_level())));
+  settings_.log.info(compose("{}: taking a checkpoint to level {} now, to measure how long the last one will take",
+                             time_left(left_s().value_or(0)), to_string(pipeline_.stages().highest_level())));
 }
 
 /// COLLECTIVE, once.
@@ -165,19 +161,19 @@ void JobEnd::begin(std::uint64_t reason, LastSave::When when) {
 /// Rank 0's clock, measurements and log.
 Level JobEnd::choose(std::uint64_t reason, LastSave::When when) {
   const bool by_signal = reason >= kSignal;
-  const double grace_s = setup_.options.exit.grace_s;
+  const double grace_s = settings_.exit.grace_s;
   if (by_signal && grace_s > 0) deadline_s_ = std::min(deadline_s_.value_or(INFINITY), wall_s() + grace_s);
   const auto left = left_s();
   const LastSave::Choice choice = last_save_.choose(left, costs());
   std::string why = by_signal ? signal_reason(reason) : "";
   if (left) why += (why.empty() ? "" : ", ") + time_left(*left);
-  setup_.log.info(compose("{}: {}", why, last_save_.describe(choice, when)));
+  settings_.log.info(compose("{}: {}", why, last_save_.describe(choice, when)));
   return choice.level;
 }
 
 void JobEnd::committed(std::optional<double> local_s) {
   if (local_s) local_s_.add(*local_s);
-  since_s_ = setup_.environment.clock->seconds();
+  since_s_ = settings_.clock.seconds();
   measures_ = false;
   if (level_) is_saved_ = true;
 }

@@ -6,21 +6,34 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/recent_values.hpp"
 #include "comm/group.hpp"
 #include "engine/last_save.hpp"
-#include "engine/setup.hpp"
+#include "kedge/options.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace kedge::engine {
+
+/// Slurm's variable that says when the job ends.
+inline constexpr const char* kSlurmEndVariable = "SLURM_JOB_END_TIME";
 
 /// A job is to end when a signal came to any rank, or when rank 0 finds the deadline near. All ranks learn of it in the
 /// same call. From then on need_checkpoint() is true until a checkpoint was committed, and should_exit() is true. If
 /// the deadline seems near only because nothing was measured yet, one checkpoint is made first to measure.
 class JobEnd {
  public:
-  /// Local. `signal`: the number of a signal that came to this process; 0 if none did.
-  JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pipeline& pipeline, std::function<int()> signal);
+  struct Settings {
+    const Options::Exit& exit;
+    const std::string& deadline;           ///< the option
+    std::optional<std::string> slurm_end;  ///< kSlurmEndVariable, if it is set
+    std::function<int()> signal;           ///< the number of a signal that came to this process; 0 if none did
+    Clock& clock;
+    const Log& log;
+  };
+  /// Local. All that is referred to must outlive it.
+  JobEnd(const comm::Group& group, const pipeline::Pipeline& pipeline, Settings settings);
 
   /// COLLECTIVE. `is_scheduled`: a checkpoint is due in any case; rank 0's counts.
   [[nodiscard]] bool need_checkpoint(bool is_scheduled);
@@ -41,7 +54,7 @@ class JobEnd {
   [[nodiscard]] bool permits_snapshot() const noexcept { return !level_ && !measures_; }
   /// Local. The engine was finalized: signals do again what they did before.
   void restore_signals() {
-    signal_ = [] { return 0; };
+    settings_.signal = [] { return 0; };
   }
 
  private:
@@ -57,10 +70,9 @@ class JobEnd {
   [[nodiscard]] double wall_s() const;
   [[nodiscard]] SaveCosts costs() const;
 
-  const Setup& setup_;
   const comm::Group& group_;
   const pipeline::Pipeline& pipeline_;
-  std::function<int()> signal_;
+  Settings settings_;
   LastSave last_save_;
   std::optional<double> deadline_s_;  ///< seconds since 1970, on rank 0
   RecentValues<4> local_s_;

@@ -43,7 +43,7 @@ std::optional<Failure> Lifecycle::ended() const {
   return std::nullopt;
 }
 
-std::optional<Failure> Lifecycle::check_phase(Call call, std::initializer_list<Phase> fitting) const {
+std::optional<Failure> Lifecycle::check_phase(comm::Call call, std::initializer_list<Phase> fitting) const {
   if (std::ranges::find(fitting, phase_) != fitting.end()) return std::nullopt;
   return bad_state(compose("{} was called out of order: {}", to_string(call), phase_name(phase_)));
 }

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "comm/calls.hpp"
 #include "comm/group.hpp"
-#include "engine/calls.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::engine {
@@ -35,7 +35,7 @@ class Lifecycle {
   /// Local. Why the engine takes no more calls, if so: it is dead or was finalized, or is the parent's of this process.
   [[nodiscard]] std::optional<Failure> ended() const;
   /// Local. Nothing if the engine is in one of these phases, else the bad_state to bring to enter().
-  [[nodiscard]] std::optional<Failure> check_phase(Call call, std::initializer_list<Phase> fitting) const;
+  [[nodiscard]] std::optional<Failure> check_phase(comm::Call call, std::initializer_list<Phase> fitting) const;
   /// Local. Phase check for a call that never throws and does not communicate; `first` is the call that it lacks.
   [[nodiscard]] std::optional<Failure> check_phase(std::string_view call, Phase fitting, std::string_view first) const;
 

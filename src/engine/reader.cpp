@@ -7,11 +7,11 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "engine/calls.hpp"
+#include "comm/calls.hpp"
+#include "commits/selection.hpp"
 #include "engine/check_load_target.hpp"
 #include "engine/describe_opened.hpp"
 #include "engine/device_memory.hpp"
-#include "engine/recover_outputs.hpp"
 #include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
 #include "fs/tree.hpp"
@@ -29,31 +29,29 @@ bool is_lost(const Failure& failure) {
 }  // namespace
 
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recovery::Reading reading) {
-  const double begin_s = parts_.clock().seconds();
-  std::optional<Failure> local = parts_.lifecycle.check_phase(Call::open, {Phase::idle});
-  if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
-  if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
-  if (const auto* source = std::get_if<Source>(&selection); source != nullptr && !local) local = check_source(*source);
-  if (!local) local = parts_.pipeline.waits().wait_until_idle(pipeline::Rest::given_up).failure;
-  if (parts_.notes.is_marked_damaged()) reading = recovery::Reading::all_in_open;
-  reading = static_cast<recovery::Reading>(
-      begin_call(parts_.group, Call::open, hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
+  const double begin_s = uses_.clock.seconds();
+  std::optional<Failure> local = uses_.lifecycle.check_phase(comm::Call::open, {Phase::idle});
+  if (!local) local = commits::check(selection);
+  if (!local) local = uses_.pipeline.waits().wait_until_idle(pipeline::Rest::given_up).failure;
+  if (uses_.markers.is_marked_damaged()) reading = recovery::Reading::all_in_open;
+  reading = static_cast<recovery::Reading>(comm::begin_call(
+      uses_.group, comm::Call::open, commits::hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
-  recreate_lost_stores(parts_);
-  std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer, reading);
-  while (opened && !try_to_pin(*opened)) opened = parts_.recovery.open(selection, newer, reading);
+  uses_.recreation.run();
+  std::optional<recovery::Opened> opened = uses_.recovery.open(selection, newer, reading);
+  while (opened && !try_to_pin(*opened)) opened = uses_.recovery.open(selection, newer, reading);
   if (!opened || !opened->is_own_unread)
-    recover_outputs(parts_);  // output rescue may write over files that an older
-                              // commit needs
+    uses_.recovery.recover_outputs();  // output rescue may write over files that an older
+                                       // commit needs
   if (!opened) {
-    parts_.pipeline.opened_nothing(false);
+    uses_.pipeline.opened_nothing(false);
     return std::nullopt;
   }
-  if (!opened->commit.is_output) parts_.notes.note(opened->commit.id);
-  if (newer == Newer::discard) parts_.pipeline.snapshots().ignore_lost();
+  if (!opened->commit.is_output) uses_.markers.note(opened->commit.id);
+  if (newer == Newer::discard) uses_.pipeline.snapshots().ignore_lost();
   if (!opened->is_own_unread)
-    parts_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
+    uses_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
   count_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);
   return opened->commit.tag;
@@ -62,20 +60,19 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
 /// COLLECTIVE. Nothing of it comes into this run's stores: it belongs to another run.
 std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   recovery::OpenedSource opened = sources_.open(source);
-  open_ = std::make_unique<OpenCheckpoint>(parts_);
-  open_->parent_before = parts_.ledger.known().parent_id;
+  open_ = std::make_unique<OpenCheckpoint>(uses_);
+  open_->parent_before = uses_.ledger.known().parent_id;
   open_->source_prefix = source.prefix;
   open_->source = std::move(opened.container);
-  parts_.ledger.set_parent(opened.commit.id);
+  uses_.ledger.set_parent(opened.commit.id);
   CheckpointInfo info;
   static_cast<CommitHead&>(info) = opened.commit;
   info.total_bytes = opened.total_bytes;
   info.source = RecoverySource::fetched;
   begin_reading(std::move(info));
   count_opened(0, begin_s);  // a Source is read in place
-  if (parts_.group.is_root()) {
-    parts_.setup.log.info(
-        describe_opened(source.prefix, opened.commit, opened.total_bytes, parts_.clock().seconds() - begin_s));
+  if (uses_.group.is_root()) {
+    uses_.log.info(describe_opened(source.prefix, opened.commit, opened.total_bytes, uses_.clock.seconds() - begin_s));
   }
   return opened.commit.tag;
 }
@@ -83,22 +80,22 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
 /// COLLECTIVE. Takes hold of this rank's container in the store. False if that was damaged or lost since it was found:
 /// it is to be recovered again, or another commit opened.
 bool Reader::try_to_pin(const recovery::Opened& opened) {
-  open_ = std::make_unique<OpenCheckpoint>(parts_);
-  const auto failure = parts_.group.try_on_all_ranks([&] {
+  open_ = std::make_unique<OpenCheckpoint>(uses_);
+  const auto failure = uses_.group.try_on_all_ranks([&] {
     open_->file =
-        store::Pin(parts_.store(), store::FileKind::container, parts_.group.logical_rank(), {opened.commit.id, {}});
+        store::Pin(uses_.store, store::FileKind::container, uses_.group.logical_rank(), {opened.commit.id, {}});
     store::StoreFile& file = *open_->file;
-    open_->container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path(),
-                                                                 parts_.started.copy_threads);
+    open_->container =
+        std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path(), uses_.copy_threads);
     if (opened.is_own_unread) open_->unproven = std::make_unique<UnverifiedContainer>(opened);
   });
   if (failure) {
     open_.reset();
     if (!is_lost(*failure)) throw Error(*failure);
-    parts_.recovery.found_damaged(opened.commit, *failure);
+    uses_.recovery.found_damaged(opened.commit, *failure);
     return false;
   }
-  parts_.ledger.open(opened.commit, opened.persistent, !opened.is_own_unread);
+  uses_.ledger.open(opened.commit, opened.persistent, !opened.is_own_unread);
   CheckpointInfo info;
   static_cast<CommitHead&>(info) = opened.commit;
   info.total_bytes = opened.total_bytes;
@@ -111,25 +108,25 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
 
 /// Local.
 void Reader::count_opened(std::uint64_t fetched_bytes, double begin_s) const {
-  parts_.metrics.opened(*info_, {info_->total_bytes, fetched_bytes, info_->source}, parts_.clock().seconds() - begin_s);
+  uses_.metrics.opened(*info_, {info_->total_bytes, fetched_bytes, info_->source}, uses_.clock.seconds() - begin_s);
 }
 
 /// COLLECTIVE. The lines that say where the checkpoint came from.
 void Reader::log_opened(const recovery::Opened& opened, double begin_s) const {
-  const Log& log = parts_.setup.log;
+  const Log& log = uses_.log;
   if (!opened.mine.summary.empty()) {
     log.info(compose("{}, {}", opened.mine.summary, human_bytes(opened.mine.container_bytes)));
   }
-  if (!parts_.group.is_root()) return;
-  const double age_s = static_cast<double>(parts_.clock().wall_ns() - opened.commit.time_ns) * 1e-9;
-  log.info(describe_opened(opened, age_s, parts_.clock().seconds() - begin_s));
+  if (!uses_.group.is_root()) return;
+  const double age_s = static_cast<double>(uses_.clock.wall_ns() - opened.commit.time_ns) * 1e-9;
+  log.info(describe_opened(opened, age_s, uses_.clock.seconds() - begin_s));
 }
 
 /// COLLECTIVE. From now on it is open.
 void Reader::begin_reading(CheckpointInfo info) {
-  info.logical_rank = parts_.group.logical_rank();
+  info.logical_rank = uses_.group.logical_rank();
   info_ = std::move(info);
-  parts_.lifecycle.move_to(Phase::reading);
+  uses_.lifecycle.move_to(Phase::reading);
   share_attributes();
 }
 
@@ -141,7 +138,7 @@ void Reader::share_attributes() {
     auto failure = attempt([&] { text = container().attributes(); });
     if (failure) (void)remember(std::move(*failure));
   }
-  parts_.group.broadcast(text);
+  uses_.group.broadcast(text);
   if (text.empty()) return;
   auto failure = attempt([&] { info_->attributes = format::decode_attributes(text, "attributes"); });
   if (failure) (void)remember(std::move(*failure));
@@ -177,9 +174,9 @@ void Reader::record_unloaded(const State& state) {
 
 /// COLLECTIVE.
 void Reader::log_unread(const std::optional<std::string>& mine) const {
-  const std::string list = parts_.group.text_of_lowest_rank(mine);
-  if (list.empty() || !parts_.group.is_root()) return;
-  parts_.setup.log.warning(compose(
+  const std::string list = uses_.group.text_of_lowest_rank(mine);
+  if (list.empty() || !uses_.group.is_root()) return;
+  uses_.log.warning(compose(
       "{} has regions that this program's State does not have: {}; they are not loaded, and the next checkpoint "
       "will not have them",
       info_->tag, list));
@@ -191,7 +188,7 @@ CheckpointInfo Reader::info() const {
 }
 
 std::optional<Failure> Reader::check_reading(std::string_view call) const {
-  return parts_.lifecycle.check_phase(call, Phase::reading, "open");
+  return uses_.lifecycle.check_phase(call, Phase::reading, "open");
 }
 
 Status Reader::refuse(const Failure& failure) {
@@ -200,7 +197,7 @@ Status Reader::refuse(const Failure& failure) {
 }
 
 Status Reader::remember(Failure failure) {
-  failure.rank = parts_.group.rank();
+  failure.rank = uses_.group.rank();
   const std::lock_guard guard(mutex_);
   if (!open_->first_failure) open_->first_failure = failure;
   return failure;
@@ -211,7 +208,7 @@ const format::StoredRegion& Reader::region(std::string_view name) const {
   if (placed == nullptr) {
     throw Error(ErrorCode::not_found,
                 compose("{} has no region '{}' on rank {}; regions() and kedge show list what it has", info_->tag, name,
-                        parts_.group.rank()));
+                        uses_.group.rank()));
   }
   return *placed;
 }
@@ -235,8 +232,8 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
     const format::StoredRegion& placed = region(name);
     if (const auto wrong = check_load_target(info_->tag, placed, target, placement)) throw Error(*wrong);
     const auto memory = with_region_name(placed.spec.name,
-                                         [&] { return find_device_memory(parts_.staging, target, placed.size_bytes); });
-    const pipeline::Pause::Hold hold(parts_.pause);  // as while saving
+                                         [&] { return find_device_memory(uses_.staging, target, placed.size_bytes); });
+    const pipeline::Pause::Hold hold(uses_.pause);  // as while saving
     require_present();
     copy(placed, {static_cast<std::byte*>(target.data), placed.size_bytes}, memory);
     if (open_->unproven) open_->unproven->mark_read(placed);
@@ -248,7 +245,7 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
 void Reader::copy(const format::StoredRegion& placed, std::span<std::byte> on_host,
                   const std::optional<device::Span>& on_device) const {
   if (!on_device) container().read(placed, on_host);
-  else with_region_name(placed.spec.name, [&] { container().read(placed, parts_.staging, *on_device); });
+  else with_region_name(placed.spec.name, [&] { container().read(placed, uses_.staging, *on_device); });
 }
 
 Routed Reader::route_in(std::string_view name) {
@@ -291,7 +288,7 @@ std::vector<const format::StoredRegion*> Reader::routed_regions(std::string_view
 
 /// Local. Extracts a routed file. A part that was written when it fails is removed by release().
 void Reader::extract(const format::StoredRegion& placed, const Route& route) const {
-  fs::FileSystem& file_system = *parts_.setup.environment.file_system;
+  fs::FileSystem& file_system = uses_.file_system;
   const std::string within =
       placed.spec.name.substr(route.is_directory() ? route.name.size() : placed.spec.name.size());
   if (!within.empty()) fs::make_parents(file_system, route.path, within, 0700);
@@ -318,10 +315,10 @@ void Reader::prove() {
   // have to be rebuilt, which may write over what an older commit needs.
   enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
   const bool is_large_here =
-      parts_.pipeline.waits().is_in_background() && unproven.unread_bytes(*open_->container) > kReadAtOnceBytes;
-  const bool cannot_wait = open_->first_failure.has_value() || !parts_.ledger.known().outputs_to_flush().empty();
+      uses_.pipeline.waits().is_in_background() && unproven.unread_bytes(*open_->container) > kReadAtOnceBytes;
+  const bool cannot_wait = open_->first_failure.has_value() || !uses_.ledger.known().outputs_to_flush().empty();
   const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
-  const bool reads_behind = parts_.group.max(mine) == is_large;
+  const bool reads_behind = uses_.group.max(mine) == is_large;
   if (reads_behind) checked_ = "the rest is checked in the background";
   std::optional<Failure> damage;
   if (open_->first_failure && open_->first_failure->code == ErrorCode::corrupt) {
@@ -332,24 +329,24 @@ void Reader::prove() {
       unproven.verify_unread(*open_->container, open_->file->path());
     });
   }
-  if (const auto failure = parts_.group.vote(damage)) {
+  if (const auto failure = uses_.group.vote(damage)) {
     Failure as_damage = *failure;
     as_damage.code = ErrorCode::corrupt;
     if (damage) damage->code = ErrorCode::corrupt;
     note_damage(damage);
-    parts_.recovery.found_damaged(opened.commit, as_damage);
-    if (!opened.commit.is_output) parts_.ledger.set_parent(opened.commit.parent_id);
+    uses_.recovery.found_damaged(opened.commit, as_damage);
+    if (!opened.commit.is_output) uses_.ledger.set_parent(opened.commit.parent_id);
     release();
     throw Error(as_damage);
   }
-  if (!reads_behind) parts_.ledger.prove(opened.commit.id);
-  recover_outputs(parts_);
-  parts_.pipeline.continue_from(opened.commit, opened.persistent, {.others = opened.unread, .container = reads_behind});
+  if (!reads_behind) uses_.ledger.prove(opened.commit.id);
+  uses_.recovery.recover_outputs();
+  uses_.pipeline.continue_from(opened.commit, opened.persistent, {.others = opened.unread, .container = reads_behind});
 }
 
 void Reader::close() {
-  begin_call(parts_.group, Call::close, 0, parts_.lifecycle.check_phase(Call::close, {Phase::reading}));
-  const bool is_all_checked = !open_->source && parts_.setup.options.open.verify != Verify::headers;
+  comm::begin_call(uses_.group, comm::Call::close, 0, uses_.lifecycle.check_phase(comm::Call::close, {Phase::reading}));
+  const bool is_all_checked = !open_->source && uses_.verify != Verify::headers;
   checked_ = is_all_checked ? "and so is the rest" : "the rest is not";
   prove();
   const std::optional<Failure> local = open_->first_failure;
@@ -358,42 +355,42 @@ void Reader::close() {
   const std::string source_prefix = open_->source_prefix;
   const Id128 parent_before = open_->parent_before;
   release();
-  const auto [failure, is_unread] = parts_.group.vote_with_request(local, unread.has_value());
+  const auto [failure, is_unread] = uses_.group.vote_with_request(local, unread.has_value());
   if (is_unread) log_unread(unread);
   if (!failure) {
-    if (of_this_run) parts_.recovery.found_intact(info_->id);
+    if (of_this_run) uses_.recovery.found_intact(info_->id);
     return;
   }
   if (failure->code == ErrorCode::corrupt) {
     if (of_this_run) {
       note_damage(local);
-      parts_.recovery.found_damaged(*info_, *failure);
-      if (!info_->is_output) parts_.ledger.set_parent(info_->parent_id);
+      uses_.recovery.found_damaged(*info_, *failure);
+      if (!info_->is_output) uses_.ledger.set_parent(info_->parent_id);
     } else {
       sources_.exclude(source_prefix, info_->id, "it was found damaged while it was loaded: " + to_string(*failure));
-      parts_.ledger.set_parent(parent_before);
+      uses_.ledger.set_parent(parent_before);
     }
   }
   throw Error(*failure);
 }
 
 void Reader::log_restored(double took_s) const {
-  if (!parts_.group.is_root()) return;
-  parts_.setup.log.info(compose("restored {} ({}): every byte that was loaded is checked, {}; took {} in all",
-                                info_->tag, human_bytes(info_->total_bytes), checked_, human_seconds(took_s)));
+  if (!uses_.group.is_root()) return;
+  uses_.log.info(compose("restored {} ({}): every byte that was loaded is checked, {}; took {} in all", info_->tag,
+                         human_bytes(info_->total_bytes), checked_, human_seconds(took_s)));
 }
 
 /// Local. For the start that comes after this one, if it does not read every byte by itself.
 void Reader::note_damage(const std::optional<Failure>& mine) const {
   if (mine && mine->code == ErrorCode::corrupt)
-    parts_.notes.note_damage(compose("{}: {}", info_->tag, to_string(*mine)));
+    uses_.markers.note_damage(compose("{}: {}", info_->tag, to_string(*mine)));
 }
 
 /// Local; never throws.
 void Reader::release() {
   open_->routed.drop();
   open_.reset();
-  parts_.lifecycle.move_to(Phase::idle);
+  uses_.lifecycle.move_to(Phase::idle);
 }
 
 }  // namespace kedge::engine

@@ -7,11 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "engine/parts.hpp"
+#include "device/staging.hpp"
+#include "engine/commit_markers.hpp"
+#include "engine/lifecycle.hpp"
 #include "engine/routed_files.hpp"
+#include "engine/store_loss.hpp"
 #include "engine/unverified_container.hpp"
 #include "format/container_reader.hpp"
+#include "kedge/engine.hpp"
+#include "kedge/options.hpp"
 #include "persist/open_container.hpp"
+#include "pipeline/metrics.hpp"
+#include "pipeline/pipeline.hpp"
+#include "recovery/recovery.hpp"
 #include "recovery/source.hpp"
 #include "store/pin.hpp"
 
@@ -19,7 +27,27 @@ namespace kedge::engine {
 
 class Reader {
  public:
-  Reader(const Parts& parts, recovery::SourceRecovery sources) : parts_(parts), sources_(std::move(sources)) {}
+  /// All that is referred to must outlive it.
+  struct Uses {
+    const comm::Group& group;
+    Lifecycle& lifecycle;
+    commits::Ledger& ledger;
+    CommitMarkers& markers;
+    pipeline::Pause& pause;
+    pipeline::Metrics& metrics;
+    pipeline::Pipeline& pipeline;
+    recovery::Recovery& recovery;
+    device::Staging& staging;
+    store::NodeStore& store;
+    const StoreRecreation& recreation;
+    fs::FileSystem& file_system;
+    Clock& clock;
+    const Log& log;
+    Verify verify = Verify::all;  ///< open.verify
+    unsigned copy_threads = 1;
+  };
+
+  Reader(const Uses& uses, recovery::SourceRecovery sources) : uses_(uses), sources_(std::move(sources)) {}
 
   /// With Reading::in_load on all ranks, what is opened is checked as it is loaded; close says whether it was intact.
   std::optional<Tag> open(const Selection& selection, Newer newer, recovery::Reading reading);
@@ -43,8 +71,7 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
-    explicit OpenCheckpoint(const Parts& parts)
-        : routed(parts.store(), *parts.setup.environment.file_system, parts.setup.log) {}
+    explicit OpenCheckpoint(const Uses& uses) : routed(uses.store, uses.file_system, uses.log) {}
 
     store::Pin file;                                 ///< of the store; none for a Source
     std::optional<persist::OpenedContainer> source;  ///< a Source's container, read where it lies
@@ -76,7 +103,7 @@ class Reader {
   [[nodiscard]] const format::StoredRegion& region(std::string_view name) const;
   [[nodiscard]] std::optional<Failure> check_reading(std::string_view call) const;
 
-  Parts parts_;
+  Uses uses_;
   mutable std::mutex mutex_;  ///< guards what load and route_in change from several threads
   std::unique_ptr<OpenCheckpoint> open_;
   recovery::SourceRecovery sources_;

@@ -15,28 +15,15 @@ namespace {
 
 enum class Lost : std::uint8_t { nothing, files, lock, directory };
 
-Lost what_is_lost(const Started& started, fs::FileSystem* file_system) {
+Lost what_is_lost(const start::NodeLocal& node, fs::FileSystem* file_system) {
   Lost lost = Lost::nothing;
   (void)attempt([&] {
-    const NodeLocal& node = started.node;
     if (!node.lock->is_held()) lost = Lost::lock;
     else if (node.store->has_missing_files()) lost = Lost::files;
     if (lost != Lost::lock || file_system == nullptr) return;
     if (!file_system->status(node.store->directory())) lost = Lost::directory;
   });
   return lost;
-}
-
-/// Local. A second rank of the node finds the directory and the owner's record in place.
-void restore(const Parts& parts) {
-  const NodeLocal& node = parts.started.node;
-  fs::FileSystem& file_system = *parts.setup.environment.file_system;
-  const std::string& directory = node.store->directory();
-  store::recreate_store(file_system, directory);
-  if (parts.setup.options.store.durable) fs::sync_path(file_system, directory);
-  node.lock->take_again(parts.clock());
-  if (!node.records->is_owned_by(node.owner.run_id, node.owner.prefix_id)) node.records->write_owner(node.owner);
-  parts.notes.store_lost();
 }
 
 std::string_view part(Lost lost) {
@@ -58,21 +45,31 @@ std::string warning_of(const std::string& what, std::uint64_t ranks) {
 
 }  // namespace
 
-bool has_lost_store(const Started& started) { return what_is_lost(started, nullptr) != Lost::nothing; }
+/// Local. A second rank of the node finds the directory and the owner's record in place.
+void StoreRecreation::restore() const {
+  const std::string& directory = node.store->directory();
+  store::recreate_store(file_system, directory);
+  if (durable) fs::sync_path(file_system, directory);
+  node.lock->take_again(clock);
+  if (!node.records->is_owned_by(node.owner.run_id, node.owner.prefix_id)) node.records->write_owner(node.owner);
+  markers.store_lost();
+}
 
-void recreate_lost_stores(const Parts& parts) {
-  const Lost lost = what_is_lost(parts.started, parts.setup.environment.file_system.get());
-  const std::uint64_t ranks = parts.group.sum(lost == Lost::nothing ? 0 : 1);
+bool has_lost_store(const start::NodeLocal& node) { return what_is_lost(node, nullptr) != Lost::nothing; }
+
+void StoreRecreation::run() const {
+  const Lost lost = what_is_lost(node, &file_system);
+  const std::uint64_t ranks = group.sum(lost == Lost::nothing ? 0 : 1);
   if (ranks == 0) return;
   std::optional<std::string> mine;
   if (lost != Lost::nothing) {
-    mine = compose("{} ({}, rank {})", part(lost), parts.store().directory(), parts.group.rank());
+    mine = compose("{} ({}, rank {})", part(lost), node.store->directory(), group.rank());
   }
-  const std::string what = parts.group.text_of_lowest_rank(mine);
-  const auto failure = parts.group.try_on_all_ranks([&] {
-    if (lost > Lost::files) restore(parts);
+  const std::string what = group.text_of_lowest_rank(mine);
+  const auto failure = group.try_on_all_ranks([&] {
+    if (lost > Lost::files) restore();
   });
-  if (parts.group.is_root()) parts.setup.log.warning(warning_of(what, ranks));
+  if (group.is_root()) log.warning(warning_of(what, ranks));
   comm::throw_if(failure);
 }
 

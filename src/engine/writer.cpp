@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/hash.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "engine/calls.hpp"
+#include "comm/calls.hpp"
+#include "commits/selection.hpp"
 #include "engine/describe_kept_commits.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/store_loss.hpp"
@@ -24,11 +26,11 @@ constexpr std::size_t kAttributesRoomMin = 512;
 }  // namespace
 
 void Writer::create(std::string_view tag, const Attributes& attributes, const Expected& expected) {
-  const double begin_s = parts_.clock().seconds();
-  pipeline::Waits& waits = parts_.pipeline.waits();
-  std::optional<Failure> local = parts_.lifecycle.check_phase(Call::create, {Phase::idle});
-  if (!local) local = check_tag(tag);
-  if (!local && parts_.group.is_root()) local = format::check(attributes);
+  const double begin_s = uses_.clock.seconds();
+  pipeline::Waits& waits = uses_.pipeline.waits();
+  std::optional<Failure> local = uses_.lifecycle.check_phase(comm::Call::create, {Phase::idle});
+  if (!local) local = commits::check_tag(tag);
+  if (!local && uses_.group.is_root()) local = format::check(attributes);
   if (!local) local = expected.is_last ? waits.failure() : waits.wait_for_room();
   // If the snapshot fails, the parent is the commit before it. The wait is short: a snapshot is the first in the
   // worker's queue.
@@ -36,22 +38,22 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   // One rank may know what another is about to hear.
   enum Before : std::uint64_t { nothing, skip_flushes, survey };
   const bool is_one_too_many = !expected.is_last && waits.is_full();
-  const bool looks = parts_.ledger.known().must_survey() || has_lost_store(parts_.started);
+  const bool looks = uses_.ledger.known().must_survey() || has_lost_store(uses_.recreation.node);
   const Before mine = looks ? survey : is_one_too_many ? skip_flushes : nothing;
   const std::string what = expected.is_output ? compose("output {}", tag) : std::string(tag);
-  const std::uint64_t before = begin_call(parts_.group, Call::create, hash_of(what), local, mine);
+  const std::uint64_t before = comm::begin_call(uses_.group, comm::Call::create, fnv1a(what), local, mine);
   if (before == skip_flushes) waits.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (before == survey) {
     waits.quiesce();
-    recreate_lost_stores(parts_);
-    parts_.recovery.survey_only();
-    parts_.pipeline.opened_nothing(true);
+    uses_.recreation.run();
+    uses_.recovery.survey_only();
+    uses_.pipeline.opened_nothing(true);
   }
-  const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here; who needs the worker after all says so
+  const pipeline::Pause::Hold hold(uses_.pause);  // every rank is in here; who needs the worker after all says so
   const CommitHead head = draw_head(tag, expected.is_output);
   last_.reset();
-  checkpoint_ = std::make_unique<Checkpoint>(parts_);
+  checkpoint_ = std::make_unique<Checkpoint>(uses_);
   checkpoint_->commit = head;
   checkpoint_->attributes = attributes;
   checkpoint_->takes_snapshots = permits_snapshots(expected);
@@ -63,10 +65,10 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     failure->message += describe_kept_commits();
     throw Error(*failure);
   }
-  checkpoint_->blocked_s = parts_.clock().seconds() - begin_s;
-  parts_.lifecycle.move_to(Phase::writing);
-  if (parts_.group.is_root()) {
-    parts_.setup.log.debug(compose("began {} (generation {})", head.tag, head.generation));
+  checkpoint_->blocked_s = uses_.clock.seconds() - begin_s;
+  uses_.lifecycle.move_to(Phase::writing);
+  if (uses_.group.is_root()) {
+    uses_.log.debug(compose("began {} (generation {})", head.tag, head.generation));
   }
 }
 
@@ -77,12 +79,12 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
   };
   auto failure = begin(expected.bytes);
   // Nothing older is retired as long as the checkpoint that was opened is still verified in the background.
-  if (is_full(failure) && (expected.is_last || parts_.group.any(parts_.ledger.known().has_unverified()))) {
-    parts_.group.together([&] { comm::throw_if(parts_.pipeline.waits().wait_until_idle().failure); });
+  if (is_full(failure) && (expected.is_last || uses_.group.any(uses_.ledger.known().has_unverified()))) {
+    uses_.group.together([&] { comm::throw_if(uses_.pipeline.waits().wait_until_idle().failure); });
     failure = begin(expected.bytes);
   }
   // This checkpoint may need less than the last one lets expect.
-  if (is_full(failure) && parts_.group.any(expected.bytes != 0)) {
+  if (is_full(failure) && uses_.group.any(expected.bytes != 0)) {
     pattern().layout.reset();
     failure = begin(expected.bytes);
   }
@@ -93,11 +95,10 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
 /// other.
 std::string Writer::describe_kept_commits() const {
   std::string text;
-  if (parts_.group.is_root()) {
-    text = engine::describe_kept_commits(parts_.ledger, parts_.setup.options.store.keep,
-                                         parts_.pipeline.waits().pending() != 0);
+  if (uses_.group.is_root()) {
+    text = engine::describe_kept_commits(uses_.ledger, uses_.keep, uses_.pipeline.waits().pending() != 0);
   }
-  parts_.group.broadcast(text);
+  uses_.group.broadcast(text);
   return text;
 }
 
@@ -107,14 +108,14 @@ CommitHead Writer::draw_head(std::string_view tag, bool is_output) const {
     Id128 id;
     std::int64_t time_ns = 0;
   };
-  const Drawn drawn = parts_.group.decide_on_root([&] { return Drawn{random_id(), parts_.clock().wall_ns()}; });
+  const Drawn drawn = uses_.group.decide_on_root([&] { return Drawn{random_id(), uses_.clock.wall_ns()}; });
   CommitHead head;
-  head.run_id = parts_.started.run.id;
+  head.run_id = uses_.run.id;
   head.id = drawn.id;
-  head.parent_id = parts_.ledger.known().parent_id;
-  head.generation = parts_.ledger.generations().take();
-  head.incarnation = parts_.started.run.incarnation;
-  head.world_size = parts_.group.world_size();
+  head.parent_id = uses_.ledger.known().parent_id;
+  head.generation = uses_.ledger.generations().take();
+  head.incarnation = uses_.run.incarnation;
+  head.world_size = uses_.group.world_size();
   head.time_ns = drawn.time_ns;
   head.tag = tag;
   head.is_output = is_output;
@@ -131,16 +132,16 @@ std::optional<Failure> Writer::begin(std::uint64_t expected_bytes) {
     checkpoint.draft = &checkpoint.seal_transaction.begin_unsized(
         store::FileKind::container, {checkpoint.commit.id, {}}, checkpoint.commit.generation, expected_bytes);
     checkpoint.container =
-        std::make_unique<format::ContainerWriter>(checkpoint.draft->file(), layout, parts_.started.copy_threads);
+        std::make_unique<format::ContainerWriter>(checkpoint.draft->file(), layout, uses_.copy_threads);
   });
 }
 
 std::optional<Failure> Writer::check_writing(std::string_view call) const {
-  return parts_.lifecycle.check_phase(call, Phase::writing, "create");
+  return uses_.lifecycle.check_phase(call, Phase::writing, "create");
 }
 
 Status Writer::remember(Failure failure) {
-  failure.rank = parts_.group.rank();
+  failure.rank = uses_.group.rank();
   const std::lock_guard guard(mutex_);
   if (checkpoint_ && !checkpoint_->first_failure) checkpoint_->first_failure = failure;
   return failure;
@@ -152,8 +153,8 @@ Status Writer::refuse(const Failure& failure) {
 }
 
 Writer::Committed Writer::commit(std::optional<Level> level) {
-  auto local = parts_.lifecycle.check_phase(Call::commit, {Phase::writing});
-  if (!local) local = parts_.pipeline.waits().failure();
+  auto local = uses_.lifecycle.check_phase(comm::Call::commit, {Phase::writing});
+  if (!local) local = uses_.pipeline.waits().failure();
   // The largest of all ranks counts.
   enum Snapshots : std::uint64_t { nothing_on_devices, none, none_of_new_regions, some };
   const Snapshots mine = !checkpoint_                                                      ? nothing_on_devices
@@ -162,40 +163,40 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
                          : checkpoint_->might_have_snapshots || checkpoint_->first_failure ? none
                                                                                            : nothing_on_devices;
   const std::uint64_t snapshots =
-      begin_call(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
+      comm::begin_call(uses_.group, comm::Call::commit, fnv1a(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
   if (snapshots == none_of_new_regions) log_seal_reason(SealReason::structure);
   if (snapshots == nothing_on_devices) log_seal_reason(SealReason::host);
-  const double begin_s = parts_.clock().seconds();
+  const double begin_s = uses_.clock.seconds();
   const double before_s = checkpoint_->blocked_s;
   pipeline::CommitBytes bytes;
   {
-    const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here, and none of them waits for its worker
+    const pipeline::Pause::Hold hold(uses_.pause);  // every rank is in here, and none of them waits for its worker
     save_remaining();
-    if (checkpoint_->takes_snapshots) parts_.copies.drop_unused();  // of regions that have other sizes now
+    if (checkpoint_->takes_snapshots) uses_.copies.drop_unused();  // of regions that have other sizes now
     // A checkpoint that is to reach a level, as the last one of a job, may turn out only after create to be the last.
     if (snapshots == some && !level && agree_on_snapshot()) return commit_snapshot(begin_s);
     finish();
     bytes.own = checkpoint_->container->container_bytes();
-    bytes.total = parts_.group.sum(bytes.own);
+    bytes.total = uses_.group.sum(bytes.own);
     seal();
   }
-  if (!checkpoint_->commit.is_output) parts_.notes.mark_committed(checkpoint_->commit.id);
-  const auto blocked_s = [&] { return before_s + parts_.clock().seconds() - begin_s; };
-  const pipeline::CommitProgress progress = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
+  if (!checkpoint_->commit.is_output) uses_.markers.mark_committed(checkpoint_->commit.id);
+  const auto blocked_s = [&] { return before_s + uses_.clock.seconds() - begin_s; };
+  const pipeline::CommitProgress progress = uses_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
   checkpoint_.reset();
   // A later start of the run has taken over: this commit stands, and nothing may follow it.
   const std::optional<Failure> not_flushed = progress.failure_to(Level::persistent);
-  if (not_flushed && not_flushed->code == ErrorCode::busy) parts_.lifecycle.die(not_flushed->message);
+  if (not_flushed && not_flushed->code == ErrorCode::busy) uses_.lifecycle.die(not_flushed->message);
   return {.blocked_s = blocked_s(), .in_stages_s = progress.in_stages_s};
 }
 
 std::span<const std::byte> Writer::committed(std::string_view name) const {
   const std::ptrdiff_t position = last_ ? last_layout_->position(name) : -1;
-  if (position < 0 || parts_.pipeline.waits().wait_until_sealed()) return {};
+  if (position < 0 || uses_.pipeline.waits().wait_until_sealed()) return {};
   const format::StoredRegion& region = last_layout_->regions[static_cast<std::size_t>(position)];
   std::span<const std::byte> bytes;
   (void)attempt([&] {
-    const store::Pin file(parts_.store(), store::FileKind::container, parts_.group.logical_rank(), {*last_, {}});
+    const store::Pin file(uses_.store, store::FileKind::container, uses_.group.logical_rank(), {*last_, {}});
     const std::span<const std::byte> all = file->mapped();
     if (!all.empty()) bytes = all.subspan(region.offset, region.size_bytes);
   });
@@ -204,7 +205,7 @@ std::span<const std::byte> Writer::committed(std::string_view name) const {
 
 /// Local. Saves the attributes in logical rank 0's container, so that they are there again whatever level is reached.
 void Writer::save_attributes() {
-  if (!parts_.group.is_root()) return;
+  if (!uses_.group.is_root()) return;
   std::size_t& room = pattern().attributes_room;
   if (checkpoint_->attributes.empty() && room == 0) return;
   std::string text = format::encode(checkpoint_->attributes);
@@ -219,11 +220,11 @@ void Writer::save_attributes() {
 void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& layout) {
   const bool is_new = layout != pattern().layout;
   const arrays::NameBits names = is_new ? arrays::shared_names(layout->regions) : pattern().shared_names;
-  const auto of_all = arrays::gather_names_if_changed(parts_.group, is_new, names);
+  const auto of_all = arrays::gather_names_if_changed(uses_.group, is_new, names);
   if (!of_all) return;
   const auto mine = arrays::shared_regions(layout->regions);
   const auto own = arrays::own_regions_among(*of_all, layout->regions);
-  const auto homed = arrays::GlobalArrays::exchange(parts_.group, mine, own);
+  const auto homed = arrays::GlobalArrays::exchange(uses_.group, mine, own);
   abort_if_failed(checkpoint_->seal_transaction.vote(homed.check()));
   pattern().shared_names = names;
 }
@@ -240,20 +241,19 @@ void Writer::save_remaining() {
 }
 
 /// Local. All but the seal. `between_regions` is called before each region that is still only on a device.
-std::shared_ptr<const format::Layout> Writer::finish_container(const Parts& parts, Checkpoint& checkpoint,
-                                                               bool straight,
+std::shared_ptr<const format::Layout> Writer::finish_container(const Uses& uses, Checkpoint& checkpoint, bool straight,
                                                                const std::function<void()>& between_regions) {
   for (const DeviceRegion& region : checkpoint.on_device) {
     between_regions();
     with_region_name(region.spec.name,
-                     [&] { checkpoint.container->fill(region.spec, parts.staging, region.copy.span(), straight); });
+                     [&] { checkpoint.container->fill(region.spec, uses.staging, region.copy.span(), straight); });
   }
   checkpoint.on_device.clear();
   checkpoint.draft->file().require_present();
   std::shared_ptr<const format::Layout> layout = checkpoint.container->finish();
   format::Superblock superblock;
   superblock.commit = checkpoint.commit;
-  superblock.logical_rank = parts.group.logical_rank();
+  superblock.logical_rank = uses.group.logical_rank();
   checkpoint.draft->head() = checkpoint.container->sealed_head(superblock);
   return layout;
 }
@@ -264,7 +264,7 @@ void Writer::finish() {
   std::optional<Failure> local = checkpoint.first_failure;
   std::shared_ptr<const format::Layout> layout;
   if (!local)
-    local = attempt([&] { layout = finish_container(parts_, checkpoint, pattern().mostly_of_devices, [] {}); });
+    local = attempt([&] { layout = finish_container(uses_, checkpoint, pattern().mostly_of_devices, [] {}); });
   abort_if_failed(checkpoint.seal_transaction.ready(local));
   check_global_arrays(layout);
   pattern().layout = last_layout_ = std::move(layout);
@@ -276,8 +276,8 @@ void Writer::seal() {
   checkpoint_->draft = nullptr;
   last_ = checkpoint_->commit.id;
   pattern().mostly_of_devices = 2 * checkpoint_->device_bytes >= checkpoint_->container->container_bytes();
-  parts_.ledger.commit(checkpoint_->commit);
-  parts_.lifecycle.move_to(Phase::idle);
+  uses_.ledger.commit(checkpoint_->commit);
+  uses_.lifecycle.move_to(Phase::idle);
   checkpoint_->routed.drop();
 }
 
@@ -289,7 +289,8 @@ void Writer::abort_if_failed(const std::optional<Failure>& failure) {
 }
 
 void Writer::abandon() {
-  begin_call(parts_.group, Call::abandon, 0, parts_.lifecycle.check_phase(Call::abandon, {Phase::writing}));
+  comm::begin_call(uses_.group, comm::Call::abandon, 0,
+                   uses_.lifecycle.check_phase(comm::Call::abandon, {Phase::writing}));
   give_up();
 }
 
@@ -299,10 +300,10 @@ void Writer::give_up() {
   checkpoint_->container.reset();
   checkpoint_->seal_transaction.give_up();
   if (const auto& failure = checkpoint_->seal_transaction.left_behind()) {
-    parts_.setup.log.warning("an unfinished container could not be removed: " + to_string(*failure));
+    uses_.log.warning("an unfinished container could not be removed: " + to_string(*failure));
   }
   checkpoint_.reset();
-  parts_.lifecycle.move_to(Phase::idle);
+  uses_.lifecycle.move_to(Phase::idle);
 }
 
 }  // namespace kedge::engine

@@ -16,9 +16,14 @@
 #include "arrays/global_arrays.hpp"
 #include "device/copies.hpp"
 #include "device/staging.hpp"
-#include "engine/parts.hpp"
+#include "engine/commit_markers.hpp"
+#include "engine/lifecycle.hpp"
 #include "engine/routed_files.hpp"
+#include "engine/store_loss.hpp"
 #include "format/container_writer.hpp"
+#include "kedge/engine.hpp"
+#include "pipeline/pipeline.hpp"
+#include "recovery/recovery.hpp"
 #include "store/seal_transaction.hpp"
 
 namespace kedge::engine {
@@ -33,7 +38,30 @@ struct Expected {
 
 class Writer {
  public:
-  explicit Writer(const Parts& parts) : parts_(parts) {}
+  /// All that is referred to must outlive it.
+  struct Uses {
+    const comm::Group& group;
+    Lifecycle& lifecycle;
+    commits::Ledger& ledger;
+    CommitMarkers& markers;
+    pipeline::Pause& pause;
+    pipeline::Pipeline& pipeline;
+    recovery::Recovery& recovery;
+    device::Staging& staging;
+    device::CopyPool& copies;
+    store::NodeStore& store;
+    const StoreRecreation& recreation;
+    fs::FileSystem& file_system;
+    Clock& clock;
+    const Log& log;
+    const commits::RunIdentity& run;
+    unsigned copy_threads = 1;
+    std::uint32_t keep = 1;  ///< store.keep
+    bool durable = false;    ///< store.durable
+    bool snapshots = false;  ///< device.snapshot
+  };
+
+  explicit Writer(const Uses& uses) : uses_(uses) {}
 
   /// All that the ranks of a node expect is admitted before any takes it. The last one waits for the commits that are
   /// under way only if there is no space for it beside them: a flush may take longer than the job has.
@@ -69,9 +97,8 @@ class Writer {
   };
   /// The checkpoint that create began.
   struct Checkpoint {
-    explicit Checkpoint(const Parts& parts)
-        : seal_transaction(parts.group, parts.store(), parts.setup.options.store.durable),
-          routed(parts.store(), *parts.setup.environment.file_system, parts.setup.log) {}
+    explicit Checkpoint(const Uses& uses)
+        : seal_transaction(uses.group, uses.store, uses.durable), routed(uses.store, uses.file_system, uses.log) {}
 
     CommitHead commit;
     Attributes attributes;
@@ -121,7 +148,7 @@ class Writer {
   void save_remaining();
   void finish();
   [[nodiscard]] static std::shared_ptr<const format::Layout> finish_container(
-      const Parts& parts, Checkpoint& checkpoint, bool straight, const std::function<void()>& between_regions);
+      const Uses& uses, Checkpoint& checkpoint, bool straight, const std::function<void()>& between_regions);
   [[nodiscard]] bool permits_snapshots(const Expected& expected);
   [[nodiscard]] bool take_snapshot(const format::RegionSpec& spec, const device::Span& from);
   [[nodiscard]] bool agree_on_snapshot();
@@ -135,7 +162,7 @@ class Writer {
   void give_up();
   [[nodiscard]] std::optional<Failure> check_writing(std::string_view call) const;
 
-  Parts parts_;
+  Uses uses_;
   std::mutex mutex_;  ///< guards what save and route_out change from several threads
   std::unique_ptr<Checkpoint> checkpoint_;
   Pattern checkpoints_;

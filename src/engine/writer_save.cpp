@@ -17,7 +17,7 @@ constexpr std::uint64_t kCheckEveryBytes = std::uint64_t{1} << 20U;
 
 Status Writer::save(std::string_view name, const Region& region, const Placement& placement) {
   if (auto failure = check_writing("save")) return *failure;
-  const double begin_s = parts_.clock().seconds();
+  const double begin_s = uses_.clock.seconds();
   double waited_s = 0;
   auto failure = attempt([&] {
     const format::RegionSpec spec{std::string(name), region.dtype, region.shape,
@@ -34,11 +34,11 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
     }
     const auto memory = wait_for_device(spec.name, region, bytes, waited_s);
     // While neither a rank, whose worker may need this one's, nor a device is waited for.
-    const pipeline::Pause::Hold hold(parts_.pause);
+    const pipeline::Pause::Hold hold(uses_.pause);
     require_present(bytes);
     copy(spec, {static_cast<const std::byte*>(region.data), bytes}, memory);
   });
-  const double spent_s = parts_.clock().seconds() - begin_s - waited_s;
+  const double spent_s = uses_.clock.seconds() - begin_s - waited_s;
   {
     const std::lock_guard guard(mutex_);
     checkpoint_->blocked_s += spent_s;
@@ -50,11 +50,11 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
 /// that is the application's own work, and no cost of the checkpoint.
 std::optional<device::Span> Writer::wait_for_device(std::string_view name, const Region& region, std::uint64_t bytes,
                                                     double& waited_s) {
-  const double begin_s = parts_.clock().seconds();
+  const double begin_s = uses_.clock.seconds();
   std::optional<device::Span> memory;
   const auto failure = attempt(
-      [&] { memory = with_region_name(name, [&] { return find_device_memory(parts_.staging, region, bytes); }); });
-  waited_s = parts_.clock().seconds() - begin_s;
+      [&] { memory = with_region_name(name, [&] { return find_device_memory(uses_.staging, region, bytes); }); });
+  waited_s = uses_.clock.seconds() - begin_s;
   comm::throw_if(failure);
   return memory;
 }
@@ -70,7 +70,7 @@ void Writer::copy(const format::RegionSpec& spec, std::span<const std::byte> on_
   with_region_name(spec.name, [&] {
     if (checkpoint_->takes_snapshots && !may_be_on_host && take_snapshot(spec, *on_device)) return;
     // The whole file is registered for it, which must be worth it.
-    container.add(spec, parts_.staging, *on_device, pattern().mostly_of_devices);
+    container.add(spec, uses_.staging, *on_device, pattern().mostly_of_devices);
   });
 }
 

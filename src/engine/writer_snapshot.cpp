@@ -14,14 +14,14 @@ namespace kedge::engine {
 /// stopped.
 class Writer::PendingSnapshot final : public pipeline::PendingSeal {
  public:
-  PendingSnapshot(const Parts& parts, std::unique_ptr<Checkpoint> checkpoint, bool straight)
-      : parts_(parts), checkpoint_(std::move(checkpoint)), straight_(straight) {}
+  PendingSnapshot(const Uses& uses, std::unique_ptr<Checkpoint> checkpoint, bool straight)
+      : uses_(uses), checkpoint_(std::move(checkpoint)), straight_(straight) {}
 
   [[nodiscard]] std::optional<Failure> seal(const comm::Group& group) override {
     Checkpoint& checkpoint = *checkpoint_;
     checkpoint.seal_transaction.continue_over(group);
     // No region changes the layout: it is the predicted one, for which HDF5 is not called.
-    auto local = attempt([&] { (void)finish_container(parts_, checkpoint, straight_, [this] { go_on(); }); });
+    auto local = attempt([&] { (void)finish_container(uses_, checkpoint, straight_, [this] { go_on(); }); });
     if (local) {
       local->rank = group.rank();
       checkpoint.on_device.clear();  // memory is freed also if nobody waits for the result any more
@@ -29,12 +29,12 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
     auto failure = checkpoint.seal_transaction.ready(local);
     if (!failure) failure = checkpoint.seal_transaction.write_seals();
     if (!failure) {
-      parts_.ledger.commit(checkpoint.commit);
+      uses_.ledger.commit(checkpoint.commit);
       return std::nullopt;
     }
     checkpoint.on_device.clear();
     if (const auto& left = checkpoint.seal_transaction.left_behind()) {
-      parts_.setup.log.warning("an unfinished container could not be removed: " + to_string(*left));
+      uses_.log.warning("an unfinished container could not be removed: " + to_string(*left));
     }
     return failure;
   }
@@ -42,22 +42,21 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
  private:
   /// Between two regions: an engine that ends is not kept waiting for those that are left.
   void go_on() const {
-    parts_.pause.pass();
-    if (parts_.pause.is_ended()) throw Error(ErrorCode::bad_state, "the engine ends before the snapshot is sealed");
+    uses_.pause.pass();
+    if (uses_.pause.is_ended()) throw Error(ErrorCode::bad_state, "the engine ends before the snapshot is sealed");
   }
 
-  Parts parts_;
+  Uses uses_;
   std::unique_ptr<Checkpoint> checkpoint_;
   bool straight_;
 };
 
 /// Local. Not while another commit is under way: that may take long, and what is not sealed yet would wait for it.
 bool Writer::permits_snapshots(const Expected& expected) {
-  const bool is_wanted = parts_.setup.options.device.snapshot && parts_.pipeline.waits().is_in_background() &&
-                         expected.may_be_snapshot && !expected.is_last && !expected.is_output &&
-                         parts_.ledger.known().newest().has_value();
-  if (is_wanted && !parts_.pipeline.waits().is_idle()) log_seal_reason(SealReason::busy);
-  return is_wanted && parts_.pipeline.waits().is_idle();
+  const bool is_wanted = uses_.snapshots && uses_.pipeline.waits().is_in_background() && expected.may_be_snapshot &&
+                         !expected.is_last && !expected.is_output && uses_.ledger.known().newest().has_value();
+  if (is_wanted && !uses_.pipeline.waits().is_idle()) log_seal_reason(SealReason::busy);
+  return is_wanted && uses_.pipeline.waits().is_idle();
 }
 
 /// Local. Whether the region needs nothing more in save.
@@ -66,16 +65,16 @@ bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& f
     checkpoint_->has_new_regions = pattern().layout != nullptr;  // without a layout there is nothing to differ from
     return false;
   }
-  auto copy = parts_.copies.take(from);
-  if (!copy) checkpoint_->container->fill(spec, parts_.staging, from, pattern().mostly_of_devices);
+  auto copy = uses_.copies.take(from);
+  if (!copy) checkpoint_->container->fill(spec, uses_.staging, from, pattern().mostly_of_devices);
   const std::lock_guard guard(mutex_);
   if (copy) {
     checkpoint_->on_device.push_back({spec, std::move(*copy)});
   } else if (!std::exchange(said_no_memory_, true)) {
-    parts_.setup.log.warning(
+    uses_.log.warning(
         compose("rank {}: not enough GPU memory for a snapshot of region '{}' ({}); it is written to the store in save "
                 "instead, which takes longer (said once): free GPU memory, or set device.snapshot = false",
-                parts_.group.rank(), spec.name, human_bytes(from.size_bytes)));
+                uses_.group.rank(), spec.name, human_bytes(from.size_bytes)));
   }
   return true;
 }
@@ -83,16 +82,16 @@ bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& f
 /// Local.
 Writer::SealReason Writer::find_seal_reason() const {
   if (checkpoint_->first_failure) return SealReason::failed;
-  if (!parts_.pipeline.waits().is_idle()) return SealReason::busy;  // before what a commit under way may still change
+  if (!uses_.pipeline.waits().is_idle()) return SealReason::busy;  // before what a commit under way may still change
   if (!pattern().layout || !checkpoint_->container->is_as_predicted()) return SealReason::structure;
-  if (!parts_.pipeline.snapshots().can_prepare(pattern().layout->regions, checkpoint_->attributes))
+  if (!uses_.pipeline.snapshots().can_prepare(pattern().layout->regions, checkpoint_->attributes))
     return SealReason::manifest;
   return SealReason::no;
 }
 
 /// COLLECTIVE. Whether all ranks have all that they saved, and none of them needs the application's thread for more.
 bool Writer::agree_on_snapshot() {
-  const auto why = static_cast<SealReason>(parts_.group.max(static_cast<std::uint64_t>(find_seal_reason())));
+  const auto why = static_cast<SealReason>(uses_.group.max(static_cast<std::uint64_t>(find_seal_reason())));
   log_seal_reason(why);
   return why == SealReason::no;
 }
@@ -100,36 +99,35 @@ bool Writer::agree_on_snapshot() {
 /// Local. Each reason once: it is likely to last.
 void Writer::log_seal_reason(SealReason why) {
   std::string_view words;
-  if (why == SealReason::host && parts_.setup.options.device.snapshot && parts_.pipeline.waits().is_in_background()) {
+  if (why == SealReason::host && uses_.snapshots && uses_.pipeline.waits().is_in_background()) {
     words = "no region of it is in GPU memory (managed memory does not count)";
   }
   if (why == SealReason::structure) words = "its regions differ from the previous checkpoint's on some rank";
   if (why == SealReason::manifest) words = "its manifest has a new structure";
   if (why == SealReason::busy) words = "the previous one is still being protected or flushed";
-  if (words.empty() || !parts_.group.is_root() || !said_in_commit_.insert(why).second) return;
-  parts_.setup.log.info(
-      compose("device.snapshot: {} is written to the node-local stores before commit returns, because {}",
-              checkpoint_->commit.tag, words));
+  if (words.empty() || !uses_.group.is_root() || !said_in_commit_.insert(why).second) return;
+  uses_.log.info(compose("device.snapshot: {} is written to the node-local stores before commit returns, because {}",
+                         checkpoint_->commit.tag, words));
 }
 
 /// COLLECTIVE. Makes a snapshot, which is a commit when the worker has sealed it.
 Writer::Committed Writer::commit_snapshot(double begin_s) {
   // Made up for where it failed: from here on this commit alone may be there. Global arrays were checked with the
   // commit before, whose layout all ranks have again.
-  parts_.notes.note(parts_.ledger.known().newest()->commit.id);
+  uses_.markers.note(uses_.ledger.known().newest()->commit.id);
   Checkpoint& checkpoint = *checkpoint_;
   pipeline::CommitBytes bytes;
   bytes.own = checkpoint.container->container_bytes();
-  bytes.total = parts_.group.sum(bytes.own);
+  bytes.total = uses_.group.sum(bytes.own);
   const bool straight = std::exchange(pattern().mostly_of_devices, 2 * checkpoint.device_bytes >= bytes.own);
   last_ = checkpoint.commit.id;
   checkpoint.routed.drop();
-  parts_.lifecycle.move_to(Phase::idle);
+  uses_.lifecycle.move_to(Phase::idle);
   const CommitHead head = checkpoint.commit;
-  const auto blocked_s = [&, before_s = checkpoint.blocked_s] { return before_s + parts_.clock().seconds() - begin_s; };
-  parts_.ledger.take_snapshot(head);
-  auto behind = std::make_unique<PendingSnapshot>(parts_, std::move(checkpoint_), straight);
-  parts_.pipeline.submit_unsealed(head, {bytes, blocked_s()}, std::move(behind));
+  const auto blocked_s = [&, before_s = checkpoint.blocked_s] { return before_s + uses_.clock.seconds() - begin_s; };
+  uses_.ledger.take_snapshot(head);
+  auto behind = std::make_unique<PendingSnapshot>(uses_, std::move(checkpoint_), straight);
+  uses_.pipeline.submit_unsealed(head, {bytes, blocked_s()}, std::move(behind));
   return {.blocked_s = blocked_s(), .is_sealed = false};
 }
 

@@ -39,22 +39,28 @@ struct FlushSettings {
   std::function<bool()> is_ended = [] { return false; };  ///< whether the limit of bandwidth holds no more
 };
 
+/// From where to where a flush goes, and who knows of it.
+struct FlushStorage {
+  store::NodeStore& store;
+  commits::Ledger& ledger;
+  persist::PrefixStorage& prefix_storage;
+  const persist::PrefixMarkers* markers = nullptr;  ///< rank 0's, null elsewhere
+};
+
 class FlushStage final : public Stage {
  public:
-  /// `markers` are rank 0's, null elsewhere.
-  FlushStage(store::NodeStore& store, commits::Ledger& ledger, persist::PrefixStorage& prefix_storage,
-             const persist::PrefixMarkers* markers, FlushSettings settings, Clock& clock, const Log& log)
-      : store_(store),
-        ledger_(ledger),
-        prefix_storage_(prefix_storage),
-        markers_(markers),
+  FlushStage(const FlushStorage& storage, FlushSettings settings, Clock& clock, const Log& log)
+      : store_(storage.store),
+        ledger_(storage.ledger),
+        prefix_storage_(storage.prefix_storage),
+        markers_(storage.markers),
         builder_(settings.run.name, settings.persistent.view_limit, log),
         settings_(std::move(settings)),
         clock_(clock),
         log_(log),
-        removal_(prefix_storage, clock, log) {
+        removal_(prefix_storage_, clock, log) {
     const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
-    const auto sharers = static_cast<double>(std::max<std::size_t>(store.ranks_on_node().size(), 1));
+    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks_on_node().size(), 1));
     const double rate = limit > 0 ? limit / sharers : std::numeric_limits<double>::infinity();
     if (limit > 0 || settings_.pauses) pace_.emplace(clock, rate, settings_.between_pieces, settings_.is_ended);
   }

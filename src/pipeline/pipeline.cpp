@@ -41,25 +41,27 @@ Observers::Observers(const comm::Group& group, const commits::Ledger& ledger, co
       completions(ledger, std::move(is_under_way), own_log),
       all(with(std::move(others), {&completions, &flush_record, &log})) {}
 
-Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, Stages stages,
-                   const PipelineSettings& settings, Pause& pause, Clock& clock, const Log& log,
-                   std::vector<CommitObserver*> observers, store::StoreRecords* flush_records)
+Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& settings, const PipelineUses& uses)
     : group_(std::move(group)),
-      ledger_(ledger),
+      ledger_(uses.ledger),
       stages_(std::move(stages.list)),
-      outputs_(ledger),
-      timer_(clock),
+      outputs_(uses.ledger),
+      timer_(uses.clock),
       observers_(
-          group_, ledger, stages_, stages.protect.scheme(), settings.run,
-          [this](const Id128& commit_id) { return executor_->backlog().may_have(commit_id); }, flush_records,
-          std::move(observers), clock, log),
-      runner_(store, ledger, stages_, observers_.all, pause, timer_, {settings.keep, settings.waits.max_pending}, log),
-      snapshots_(group_, ledger, stages_, runner_, observers_.all, pause, timer_, settings.has_snapshots),
-      after_open_(store, ledger, stages.protect, stages_, runner_, observers_.all, pause, timer_, log),
-      executor_(make_executor(group_, settings.executor, store.ranks_on_node().size(), duties(), pause, clock, log)),
-      waits_(group_, ledger, *executor_, stages_, snapshots_, outputs_, observers_.all, pause, settings.waits),
-      owed_(group_, ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
-  if (executor_->is_in_background()) store.set_idle_files(store::FileKind::container, settings.waits.max_pending);
+          group_, uses.ledger, stages_, stages.protect.scheme(), settings.run,
+          [this](const Id128& commit_id) { return executor_->backlog().may_have(commit_id); }, uses.flush_records,
+          uses.observers, uses.clock, uses.log),
+      runner_(uses.store, uses.ledger, stages_, observers_.all, uses.pause, timer_,
+              {settings.keep, settings.waits.max_pending}, uses.log),
+      snapshots_(group_, uses.ledger, stages_, runner_, observers_.all, uses.pause, timer_, settings.has_snapshots),
+      after_open_(uses.store, uses.ledger, stages.protect, stages_, runner_, observers_.all, uses.pause, timer_,
+                  uses.log),
+      executor_(make_executor(group_, settings.executor, uses.store.ranks_on_node().size(), duties(), uses.pause,
+                              uses.clock, uses.log)),
+      waits_(group_, uses.ledger, *executor_, stages_, snapshots_, outputs_, observers_.all, uses.pause,
+             settings.waits),
+      owed_(group_, uses.ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
+  if (executor_->is_in_background()) uses.store.set_idle_files(store::FileKind::container, settings.waits.max_pending);
 }
 
 Duties Pipeline::duties() {

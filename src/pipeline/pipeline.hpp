@@ -47,6 +47,17 @@ struct Stages {
   const ProtectStage& protect;  ///< the one of the list that does
 };
 
+/// What a pipeline works with. All that is referred to must outlive it.
+struct PipelineUses {
+  store::NodeStore& store;
+  commits::Ledger& ledger;
+  Pause& pause;
+  Clock& clock;
+  const Log& log;
+  std::vector<CommitObserver*> observers;        ///< of the engine's own
+  store::StoreRecords* flush_records = nullptr;  ///< rank 0's, null elsewhere
+};
+
 /// What a commit has cost until it is submitted.
 struct CommitCost {
   CommitBytes bytes;
@@ -71,10 +82,8 @@ struct Observers {
 /// are local, and throw what ends communication.
 class Pipeline {
  public:
-  /// COLLECTIVE. All that is referred to must outlive it. `flush_records`: rank 0's, null elsewhere.
-  Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, Stages stages,
-           const PipelineSettings& settings, Pause& pause, Clock& clock, const Log& log,
-           std::vector<CommitObserver*> observers, store::StoreRecords* flush_records);
+  /// COLLECTIVE.
+  Pipeline(comm::Group group, Stages stages, const PipelineSettings& settings, const PipelineUses& uses);
 
   /// A commit that was just sealed: takes it as far as its turn says, or to `level` if that is given. What failed is
   /// tried again with a later one. In the background nothing has become of it when this returns, except that a flush

@@ -8,6 +8,7 @@
 #include "base/attempt.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "commits/selection.hpp"
 #include "fs/file_system.hpp"
 #include "recovery/deferred_reads.hpp"
 
@@ -25,15 +26,12 @@ std::vector<std::string> recoverable_tags(const Survey& survey) {
 
 }  // namespace
 
-Recovery::Recovery(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger,
-                   RecoveryPolicy policy, Log log)
+Recovery::Recovery(comm::Group group, Storage storage, RecoveryPolicy policy, Log log)
     : group_(std::move(group)),
-      run_(std::move(run)),
-      storage_(storage),
-      ledger_(ledger),
+      storage_(std::move(storage)),
       policy_(policy),
       log_(std::move(log)),
-      survey_(group_, run_, storage_, ledger_, log_) {}
+      survey_(group_, storage_, log_) {}
 
 void Recovery::survey_only() {
   survey_.look();
@@ -74,7 +72,7 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
   while (true) {
     Plan plan;
     plan.survey = survey_.survey(&selection);
-    plan.choice = choose(plan.survey, selection, ledger_.known().commits_exist);
+    plan.choice = choose(plan.survey, selection, storage_.ledger.known().commits_exist);
     DeferredReads read_later;
     if (const Candidate* chosen = plan.chosen()) {
       plan.orders = plan_orders(group_, plan.survey.homes, *chosen);
@@ -108,7 +106,7 @@ bool Recovery::verify_selected_files(const Candidate& chosen, const Orders& orde
 bool Recovery::verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own) {
   std::set<Id128> counts;
   if (chosen != nullptr) counts.insert(chosen->commit.id);
-  for (const Id128& commit_id : ledger_.known().ids_to_keep(policy_.keep)) counts.insert(commit_id);
+  for (const Id128& commit_id : storage_.ledger.known().ids_to_keep(policy_.keep)) counts.insert(commit_id);
   bool as_found = true;
   group_.together([&] {
     for (const Id128& commit_id : counts) {
@@ -145,8 +143,9 @@ void Recovery::log_no_match(const Plan& plan, const Selection& selection) const 
   if (tags.empty()) return;
   const auto* tag = std::get_if<Tag>(&selection);
   const auto meant = tag == nullptr ? std::nullopt : nearest(*tag, tags);
-  log_.warning(compose("no checkpoint matches '{}', so nothing was opened; the newest is {}{}", to_string(selection),
-                       tags.front(), meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
+  log_.warning(compose("no checkpoint matches '{}', so nothing was opened; the newest is {}{}",
+                       commits::to_string(selection), tags.front(),
+                       meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }
 
 /// Which commits are older than one that nobody knows cannot be said, and a program that gets nothing starts from zero.
@@ -165,16 +164,16 @@ void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection
 
 void Recovery::require_recoverable(const Choice& choice, const Selection& selection) {
   if (choice.lost.empty()) return;
-  if (std::holds_alternative<Latest>(selection)) ledger_.lose();  // one lost tag does not make the run lost
+  if (std::holds_alternative<Latest>(selection)) storage_.ledger.lose();  // one lost tag does not make the run lost
   throw Error(
       ErrorCode::unrecoverable,
-      compose(
-          "run '{}' has commits, but {} be recovered: {}. {}to start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
-          run_.name,
-          std::holds_alternative<Latest>(selection) ? "none of them can" : compose("'{}' cannot", to_string(selection)),
-          choice.lost,
-          choice.other_ranks ? "Start it with as many ranks as saved it, or, "
-                             : "Bring back the nodes that held it, or, "));
+      compose("run '{}' has commits, but {} be recovered: {}. {}to start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+              storage_.run.name,
+              std::holds_alternative<Latest>(selection) ? "none of them can"
+                                                        : compose("'{}' cannot", commits::to_string(selection)),
+              choice.lost,
+              choice.other_ranks ? "Start it with as many ranks as saved it, or, "
+                                 : "Bring back the nodes that held it, or, "));
 }
 
 /// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is
@@ -195,7 +194,8 @@ std::optional<Recovered> Recovery::try_to_execute_orders(const Plan& plan, const
     require_prefix(chosen);
     if (depth != Depth::all_that_counts) return std::nullopt;
     const bool first_time = failed_once_.insert(chosen.commit.id).second;
-    if (!first_time) ledger_.exclude(chosen.commit.id, "it could not be recovered: " + to_string(error.failure()));
+    if (!first_time)
+      storage_.ledger.exclude(chosen.commit.id, "it could not be recovered: " + to_string(error.failure()));
     return std::nullopt;
   }
 }
@@ -214,10 +214,10 @@ void Recovery::require_prefix(const Candidate& chosen) const {
 
 void Recovery::found_damaged(const CommitHead& commit, const Failure& damage) {
   if (!failed_once_.insert(commit.id).second) {
-    ledger_.exclude_damaged(commit.id, "it was found damaged while it was loaded: " + to_string(damage));
+    storage_.ledger.exclude_damaged(commit.id, "it was found damaged while it was loaded: " + to_string(damage));
     return;
   }
-  ledger_.drop_damaged(commit.id);
+  storage_.ledger.drop_damaged(commit.id);
   if (!group_.is_root()) return;
   log_.warning(
       compose("{} (generation {}) was found damaged while it was loaded: {}; the next open reads every byte of it, and "
@@ -238,10 +238,11 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
       if (is_left_behind(candidate.commit)) storage_.markers->discard(candidate.commit.id);
     }
     for (const persist::TagEntry& entry : storage_.prefix_storage.list().entries) {
-      if (entry.commit.run_id == run_.id && is_left_behind(entry.commit)) storage_.markers->discard(entry.commit.id);
+      if (entry.commit.run_id == storage_.run.id && is_left_behind(entry.commit))
+        storage_.markers->discard(entry.commit.id);
     }
   });
-  ledger_.discard_newer(generation);
+  storage_.ledger.discard_newer(generation);
 }
 
 /// COLLECTIVE.

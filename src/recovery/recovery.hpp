@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "base/log.hpp"
 #include "comm/group.hpp"
@@ -63,8 +64,7 @@ struct Opened {
 class Recovery {
  public:
   /// All that is referred to must outlive it.
-  Recovery(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger, RecoveryPolicy policy,
-           Log log);
+  Recovery(comm::Group group, Storage storage, RecoveryPolicy policy, Log log);
 
   /// COLLECTIVE. Nothing is to be opened: only the ledger learns what there is, so that nothing is overwritten that is
   /// still needed. A prefix that cannot be read is only logged.
@@ -84,6 +84,11 @@ class Recovery {
   /// Reading::in_load is a hint, which is ignored where something is written over, or discarded, for what is opened
   /// (Opened::is_own_unread).
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
+
+  /// COLLECTIVE, while nothing is under way and the stores were surveyed. Where a rank lacks its container of an output
+  /// that is to be flushed, it is moved or rebuilt, as that of a checkpoint that is opened. One that cannot be costs a
+  /// warning. Of outputs of one tag that is done for the newest. Throws only what ends the engine.
+  void recover_outputs();
 
   /// COLLECTIVE. The opened commit turned out damaged while it was loaded: the next open reads all that counts first,
   /// and rebuilds it or takes an older commit. The second time it must not be opened again.
@@ -115,6 +120,7 @@ class Recovery {
   [[nodiscard]] bool verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own);
   [[nodiscard]] bool verify_selected_files(const Candidate& chosen, const Orders& orders,
                                            std::span<const store::FileKey> except_own);
+  [[nodiscard]] std::vector<Tag> incomplete_outputs() const;
   void log_no_match(const Plan& plan, const Selection& selection) const;
   static void refuse_unknown_bound(const Plan& plan, const Selection& selection);
   void log_skipped(const Plan& plan);
@@ -126,9 +132,7 @@ class Recovery {
   [[nodiscard]] Opened opened(const Plan& plan, Recovered mine, Depth depth) const;
 
   comm::Group group_;
-  commits::RunIdentity run_;
   Storage storage_;
-  commits::Ledger& ledger_;
   RecoveryPolicy policy_;
   Log log_;
   StorageSurvey survey_;

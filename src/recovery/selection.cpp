@@ -41,13 +41,6 @@ bool tells_of_commits(const Survey& survey) {
 
 }  // namespace
 
-std::string to_string(const Selection& selection) {
-  if (const auto* tag = std::get_if<Tag>(&selection)) return *tag;
-  if (const auto* before = std::get_if<Before>(&selection)) return "before " + before->tag;
-  if (const auto* source = std::get_if<Source>(&selection)) return source->tag + " of " + source->prefix;
-  return "latest";
-}
-
 Choice choose(const Survey& survey, const Selection& selection, bool commits_exist) {
   const Candidates& candidates = survey.candidates;
   const auto* tag = std::get_if<Tag>(&selection);

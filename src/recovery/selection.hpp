@@ -24,9 +24,6 @@ struct Choice {
   bool is_bound_unknown = false;
 };
 
-/// "latest", "step-7", "before step-7".
-[[nodiscard]] std::string to_string(const Selection& selection);
-
 /// `commits_exist`: the run record says that a commit returned once.
 [[nodiscard]] Choice choose(const Survey& survey, const Selection& selection, bool commits_exist);
 

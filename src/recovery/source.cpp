@@ -9,6 +9,7 @@
 
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "commits/selection.hpp"
 #include "persist/tag_directory.hpp"
 #include "recovery/agreement.hpp"
 
@@ -43,7 +44,7 @@ class SourceSurvey {
     const persist::TagList list = prefix_storage_.list();
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
-      if (!is_wanted(entry.commit.tag) || (source_.tag == "latest" && entry.commit.is_output)) continue;
+      if (!commits::is_named(source_.tag, entry.commit.tag, entry.commit.is_output)) continue;
       const FoundTag one = judged(entry);
       if (!one.is_usable() && may_list_again && !prefix_storage_.is_published(entry.directory)) return std::nullopt;
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
@@ -60,28 +61,29 @@ class SourceSurvey {
     throw Error(
         Failure{ErrorCode::not_found,
                 compose("there is no checkpoint{}{} here; kedge ls {} lists what there is",
-                        source_.tag == "latest" ? "" : compose(" '{}'", source_.tag),
+                        commits::is_latest(source_.tag) ? "" : compose(" '{}'", source_.tag),
                         source_.run.empty() ? "" : compose(" of run '{}'", source_.run), shell_word(source_.prefix)),
                 -1, prefix_storage_.where(), 0});
   }
 
  private:
+  /// By the name of its directory, which does not tell outputs from checkpoints.
+  [[nodiscard]] bool is_named(const std::optional<persist::TagDirectory>& name) const {
+    return name && commits::is_named(source_.tag, name->tag, false);
+  }
+
   /// A name without a manifest may have had one a moment ago, and the newer one was not listed yet.
   [[nodiscard]] bool is_under_way(const std::vector<persist::UnusableTag>& unusable) const {
     return std::ranges::any_of(unusable, [&](const persist::UnusableTag& one) {
-      const auto name = persist::parse_directory_name(one.directory);
-      return !one.committed && name && is_wanted(name->tag);
+      return !one.committed && is_named(persist::parse_directory_name(one.directory));
     });
   }
-
-  [[nodiscard]] bool is_wanted(const Tag& tag) const { return source_.tag == "latest" || source_.tag == tag; }
 
   /// Their run is no longer known, so they may be meant. Returns the damage in words.
   [[nodiscard]] std::string log_unusable(const std::vector<persist::UnusableTag>& unusable) const {
     std::string damaged;
     for (const persist::UnusableTag& one : unusable) {
-      const auto name = persist::parse_directory_name(one.directory);
-      if (!one.committed || !name || !is_wanted(name->tag)) continue;
+      if (!one.committed || !is_named(persist::parse_directory_name(one.directory))) continue;
       const std::string line = compose("{}: {}", one.directory, one.reason);
       if (logged_.insert(line).second) log_.warning("skipped " + line);
       damaged += compose("{}{}", damaged.empty() ? "" : "; ", line);

@@ -67,13 +67,11 @@ StoreFinding classify(const std::vector<store::ScannedFile>& files, const Id128&
 /// One survey, while it is being made.
 class SurveyDraft {
  public:
-  SurveyDraft(const comm::Group& group, const commits::RunIdentity& run, const Storage& storage,
-              const commits::Ledger& ledger)
-      : group_(group), run_(run), storage_(storage), ledger_(ledger) {}
+  SurveyDraft(const comm::Group& group, const Storage& storage) : group_(group), storage_(storage) {}
 
   /// COLLECTIVE.
   void add_stores(const std::vector<store::ScannedFile>& files) {
-    in_stores_ = classify(files, run_.id);
+    in_stores_ = classify(files, storage_.run.id);
     Agreement agreed =
         agree_on_commits(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable});
     survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),
@@ -86,8 +84,9 @@ class SurveyDraft {
     std::vector<std::byte> tags;
     auto failure = group_.try_on_all_ranks([&] {
       if (storage_.markers == nullptr) return;
-      found = survey_prefix(storage_.prefix_storage, *storage_.markers,
-                            {run_.id, group_.world_size(), storage_.trust, survey_.candidates, selection, ledger_});
+      found = survey_prefix(
+          storage_.prefix_storage, *storage_.markers,
+          {storage_.run.id, group_.world_size(), storage_.trust, survey_.candidates, selection, storage_.ledger});
       tags = pack(found.tags);
     });
     if (failure) return failure;
@@ -121,7 +120,8 @@ class SurveyDraft {
     for (std::size_t i = 0; i < discarded.size(); ++i) {
       Candidate& candidate = survey_.candidates[i];
       candidate.discarded = discarded[i] != std::byte{0};
-      std::string why = candidate.discarded ? std::string(kDiscarded) : ledger_.excluded().why(candidate.commit.id);
+      std::string why =
+          candidate.discarded ? std::string(kDiscarded) : storage_.ledger.excluded().why(candidate.commit.id);
       if (why.empty()) continue;
       candidate.reason = std::move(why);
       candidate.recoverable = false;
@@ -134,7 +134,7 @@ class SurveyDraft {
   [[nodiscard]] commits::SurveyResult surveyed() const {
     commits::SurveyResult result;
     result.highest_generation = highest_generation();
-    result.commits_exist = ledger_.known().commits_exist || commits_on_prefix_;
+    result.commits_exist = storage_.ledger.known().commits_exist || commits_on_prefix_;
     bool has_checkpoint = false;  // an output replaces none
     for (const Candidate& candidate : survey_.candidates) {
       // One that was given up must not push out the one that it was given up for.
@@ -167,8 +167,8 @@ class SurveyDraft {
   /// COLLECTIVE. Highest generation that was seen, and at least the one that this start counts from.
   [[nodiscard]] std::uint64_t highest_generation() const {
     const std::uint64_t seen =
-        std::max({in_stores_.highest_generation, highest_on_prefix_, ledger_.generations().highest()});
-    return std::max(group_.max(seen), run_.incarnation * commits::kGenerationsPerIncarnation);
+        std::max({in_stores_.highest_generation, highest_on_prefix_, storage_.ledger.generations().highest()});
+    return std::max(group_.max(seen), storage_.run.incarnation * commits::kGenerationsPerIncarnation);
   }
   [[nodiscard]] Survey finish() && { return std::move(survey_); }
 
@@ -202,9 +202,7 @@ class SurveyDraft {
   }
 
   const comm::Group& group_;
-  const commits::RunIdentity& run_;
   const Storage& storage_;
-  const commits::Ledger& ledger_;
   StoreFinding in_stores_;
   Survey survey_;
   std::vector<std::string> warnings_;
@@ -215,12 +213,8 @@ class SurveyDraft {
 
 }  // namespace
 
-StorageSurvey::StorageSurvey(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger,
-                             Log log)
-    : group_(std::move(group)), run_(std::move(run)), storage_(storage), ledger_(ledger), log_(std::move(log)) {}
-
 void StorageSurvey::look() {
-  group_.together([&] { files_ = storage_.store.scan(run_.id, Verify::headers); });
+  group_.together([&] { files_ = storage_.store.scan(storage_.run.id, Verify::headers); });
   verified_.clear();
   reject_contradicted();
 }
@@ -231,7 +225,7 @@ void StorageSurvey::reject_contradicted() {
   std::vector<store::ScannedFile*> files;
   for (store::ScannedFile& held : files_) {
     const bool is_container = held.kind == store::FileKind::container && held.intact && held.superblock;
-    if (!is_container || held.superblock->commit.run_id != run_.id) continue;
+    if (!is_container || held.superblock->commit.run_id != storage_.run.id) continue;
     heads.push_back(held.superblock->commit);
     files.push_back(&held);
   }
@@ -247,13 +241,13 @@ void StorageSurvey::reject_contradicted() {
 }
 
 Survey StorageSurvey::survey(const Selection* selection) {
-  SurveyDraft draft(group_, run_, storage_, ledger_);
+  SurveyDraft draft(group_, storage_);
   draft.add_stores(files_);
   // Generations that were seen count, though nothing can be opened now: the next commit must be newer than all of them.
   const auto throw_if_opening = [&](const std::optional<Failure>& failure) {
     if (selection == nullptr || !failure) return;
-    ledger_.generations().raise(draft.highest_generation());
-    if (draft.has_commits_on_prefix()) ledger_.set_commits_exist();
+    storage_.ledger.generations().raise(draft.highest_generation());
+    if (draft.has_commits_on_prefix()) storage_.ledger.set_commits_exist();
     throw Error(*failure);
   };
   const auto unread = draft.add_prefix(selection != nullptr ? *selection : Selection(latest));
@@ -266,8 +260,8 @@ Survey StorageSurvey::survey(const Selection* selection) {
   if (const auto& failure = unread ? unread : no_record; failure && group_.is_root()) {
     log_.warning("the prefix could not be read; the checkpoint continues: " + to_string(*failure));
   }
-  const std::vector<CommitHead> owed_before = ledger_.known().outputs_to_flush();
-  ledger_.survey(draft.surveyed());
+  const std::vector<CommitHead> owed_before = storage_.ledger.known().outputs_to_flush();
+  storage_.ledger.survey(draft.surveyed());
   Survey survey = std::move(draft).finish();
   if (!unread && group_.is_root()) warn_of_stranded(survey, owed_before);
   return survey;
@@ -278,7 +272,7 @@ void StorageSurvey::warn_of_stranded(const Survey& survey, const std::vector<Com
   std::vector<std::string> lines = describe_lost_outputs(stranded);
   if (!storage_.is_drained) {
     const auto waiting =
-        describe_waiting_outputs(stranded, {storage_.prefix_storage.where(), run_.name, survey.processes});
+        describe_waiting_outputs(stranded, {storage_.prefix_storage.where(), storage_.run.name, survey.processes});
     lines.insert(lines.end(), waiting.begin(), waiting.end());
   }
   for (const std::string& line : lines) {
@@ -297,7 +291,7 @@ std::vector<store::FileKey> StorageSurvey::protections(const Id128& commit_id) c
 bool StorageSurvey::verify(const Id128& commit_id, const store::SkippedFiles& skipped_files) {
   if (verified_.contains(commit_id)) return true;
   bool as_found = true;
-  for (store::ScannedFile& held : storage_.store.verify(run_.id, commit_id, skipped_files)) {
+  for (store::ScannedFile& held : storage_.store.verify(storage_.run.id, commit_id, skipped_files)) {
     const auto found = std::ranges::find(files_, held.path, &store::ScannedFile::path);
     as_found = as_found && found != files_.end() && held.intact && held.key() == found->key();
     if (found != files_.end()) *found = std::move(held);

@@ -30,18 +30,21 @@ struct Survey {
 
 /// Where commits of a run may be.
 struct Storage {
+  commits::RunIdentity run;
   store::NodeStore& store;
   persist::PrefixStorage& prefix_storage;
-  Trust trust = Trust::self;                        ///< persistent.trust
+  commits::Ledger& ledger;                 ///< what is known of its commits
+  Trust trust = Trust::self;               ///< persistent.trust
   const persist::PrefixMarkers* markers = nullptr;  ///< rank 0's, null elsewhere
-  bool is_drained = false;  ///< this start, or another by the same caller, flushes all that is there
+  bool is_drained = false;                 ///< this start, or another by the same caller, flushes all that is there
 };
 
 /// Looks at the stores and the prefix. Usage: look, survey, and survey once more each time verify finds a difference.
 class StorageSurvey {
  public:
   /// All that is referred to must outlive it.
-  StorageSurvey(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger, Log log);
+  StorageSurvey(comm::Group group, Storage storage, Log log)
+      : group_(std::move(group)), storage_(std::move(storage)), log_(std::move(log)) {}
 
   /// COLLECTIVE. Reads the headers of all files in the stores anew.
   void look();
@@ -65,9 +68,7 @@ class StorageSurvey {
   void warn_of_stranded(const Survey& survey, const std::vector<CommitHead>& owed_before);
 
   comm::Group group_;
-  commits::RunIdentity run_;
   Storage storage_;
-  commits::Ledger& ledger_;
   Log log_;
   std::vector<store::ScannedFile> files_;
   std::set<Id128> verified_;      ///< commits of which all was read since the look

@@ -12,9 +12,9 @@
 #include "comm/mpi/mpi_link.hpp"
 #include "drain/drain.hpp"
 #include "drain/recorded_run.hpp"
-#include "engine/environment.hpp"
 #include "kedge/exit_status.hpp"
 #include "kedge/mpi.hpp"
+#include "start/environment.hpp"
 #include "tools/outcome.hpp"
 
 namespace kedge::tools {
@@ -70,7 +70,7 @@ Outcome drain_each(const comm::Group& processes, Options options, bool overtakes
     };
     try {
       comm::MpiLink link(MPI_COMM_WORLD);
-      say(drain::drain(processes, processes.size() == 1 ? nullptr : &link, options, engine::Environment::system(),
+      say(drain::drain(processes, processes.size() == 1 ? nullptr : &link, options, start::Environment::system(),
                        overtakes));
       any_seen = true;
     } catch (const Error& error) {
@@ -96,7 +96,7 @@ Outcome drain_all(const Asked& asked) {
     if (all_runs) return drain_each(processes, options, overtakes);
     comm::MpiLink link(MPI_COMM_WORLD);
     const std::string words = drain::drain(processes, processes.size() == 1 ? nullptr : &link, options,
-                                           engine::Environment::system(), overtakes);
+                                           start::Environment::system(), overtakes);
     if (processes.is_root()) print(printable(words) + "\n");
     return Outcome::ok;
   } catch (const Error& error) {

@@ -9,7 +9,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "drain/scavenge.hpp"
-#include "engine/environment.hpp"
+#include "start/environment.hpp"
 #include "tools/node_stores.hpp"
 #include "tools/outcome.hpp"
 #include "tools/scavenge_arguments.hpp"
@@ -21,7 +21,7 @@ namespace {
 Outcome scavenge(const ScavengeArguments& arguments) {
   Options options = load_options(process_environment(), ".").options;
   if (options.load_failure) return explain(*options.load_failure);
-  const auto environment = engine::Environment::system();
+  const auto environment = start::Environment::system();
   if (!arguments.run.empty()) options.run = arguments.run;
   if (!arguments.finish.empty()) {
     options.persistent.path = arguments.finish;

@@ -9,7 +9,7 @@
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "fs/small_file.hpp"
+#include "commits/selection.hpp"
 #include "persist/tag_directory.hpp"
 #include "store/file_name.hpp"
 #include "tools/outcome.hpp"
@@ -45,9 +45,8 @@ std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const
   return persist::parse_directory_name(text) ? std::optional(text) : std::nullopt;
 }
 
-/// The newest is a checkpoint; outputs are asked for by their tags.
 bool is_named(const persist::TagEntry& entry, const std::string& word) {
-  return entry.commit.tag == word || entry.directory == word || (word == "latest" && !entry.commit.is_output);
+  return entry.directory == word || commits::is_named(word, entry.commit.tag, entry.commit.is_output);
 }
 
 /// Generations of different runs cannot be compared: of several runs that have the tag, the one is meant that made it
@@ -93,7 +92,8 @@ std::optional<TagLocation> look_for(fs::FileSystem& file_system, const TagQuery&
   if (!prefix.empty()) return find_tag(file_system, meant);
   if (auto place = tag_directory_at(file_system, word)) {
     const bool is_latest = name_of(word) == persist::kLatestFile;
-    if (!run.empty()) return find_tag(file_system, {is_latest ? "latest" : place->directory, place->prefix, run});
+    const std::string meant_tag = is_latest ? commits::to_string(latest) : place->directory;
+    if (!run.empty()) return find_tag(file_system, {meant_tag, place->prefix, run});
     if (is_latest) name_run(file_system, *place);
     return place;
   }
@@ -166,7 +166,8 @@ TagLocation find_tag(fs::FileSystem& file_system, const TagQuery& meant) {
   std::optional<Candidate> newest;
   const auto consider = [&](const std::string& directory, bool committed) {
     const auto name = persist::parse_directory_name(directory);
-    if (!name || (name->tag != word && directory != word && (word != "latest" || !committed))) return;
+    // An unfinished one has no manifest yet, which would say whether it is a checkpoint.
+    if (!name || (directory != word && !commits::is_named(word, name->tag, !committed))) return;
     const Candidate candidate{committed, name->generation, directory};
     if (!newest || *newest < candidate) newest = candidate;
   };

@@ -39,7 +39,7 @@ class Backup : public ::testing::TestWithParam<std::string> {
     job.options.persistent.path = directory + "/job/prefix";
     job.options.persistent.every = 1;
     job.options.persistent.keep = 2;
-    job.surroundings = [](int, engine::Environment& environment) { environment.file_system = fs::posix_file_system(); };
+    job.surroundings = [](int, start::Environment& environment) { environment.file_system = fs::posix_file_system(); };
   }
   void TearDown() override {
     if (!directory.empty()) std::filesystem::remove_all(directory);

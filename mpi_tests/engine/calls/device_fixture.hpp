@@ -30,7 +30,7 @@ inline void fill(std::span<std::byte> bytes, unsigned seed) {
 class DeviceMemory : public testing::Test {
  protected:
   DeviceMemory() {
-    job.surroundings = [this](int rank, engine::Environment& environment) { environment.devices = of(rank); };
+    job.surroundings = [this](int rank, start::Environment& environment) { environment.devices = of(rank); };
   }
   [[nodiscard]] std::shared_ptr<ModelDevices> of(int rank) const { return devices[static_cast<std::size_t>(rank)]; }
 

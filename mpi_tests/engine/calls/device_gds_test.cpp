@@ -35,7 +35,7 @@ class DeviceGds : public DeviceMemory {
     for (const auto& one : devices) EXPECT_EQ(one->direct_files(), 0U);
   }
   void prepare(SimulatedJob& any) {
-    any.surroundings = [this](int rank, engine::Environment& environment) {
+    any.surroundings = [this](int rank, start::Environment& environment) {
       environment.devices = of(rank);
       environment.file_system = std::make_shared<CachedFileSystem>(environment.file_system, cache);
     };

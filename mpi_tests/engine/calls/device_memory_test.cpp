@@ -139,7 +139,7 @@ TEST_F(DeviceMemory, InAStateIsSavedAndLoadedAfterWhatItsStreamWasGiven) {
 // Else checkpoints would seem expensive to schedule.overhead, and be too few.
 TEST_F(DeviceMemory, StepsThatAGpuHasYetToDoAreNoCostOfTheCheckpoint) {
   const std::vector<std::shared_ptr<FakeClock>> clocks{std::make_shared<FakeClock>(), std::make_shared<FakeClock>()};
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, start::Environment& environment) {
     environment.devices = of(rank);
     environment.clock = clocks[static_cast<std::size_t>(rank)];
   };

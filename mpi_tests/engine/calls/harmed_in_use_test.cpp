@@ -243,7 +243,7 @@ TEST_F(HarmedInUse, WhatIsFlushedWhileItIsTruncatedIsNotPersistent) {
   holds.making = [this](const std::string& path) {
     if (path.starts_with(directory + "/prefix/") && path.ends_with(compose("rank-{}.h5", kHarmed))) truncate_all();
   };
-  job.surroundings = [&](int, engine::Environment& environment) {
+  job.surroundings = [&](int, start::Environment& environment) {
     environment.file_system = std::make_shared<BlockingFiles>(fs::posix_file_system(), holds);
   };
   expect_all_returned(job.start([&](RankScope& scope) {

@@ -277,12 +277,12 @@ TEST(Misuse, TwoEnginesOverTwoGroupsWithTwoRunNames) {
   testing::InProcessWorld right(2);
   const auto run = [&](testing::InProcessWorld& world, const std::string& name, int first_process, std::int32_t value) {
     expect_returned(world.run([&](int rank) {
-      engine::Environment environment;
+      engine::EngineEnvironment environment;
       environment.file_system = job.disk.view(first_process + rank);
       environment.clock = std::make_shared<FakeClock>();
       Options options = job.options;
       options.run = name;
-      Engine engine = engine::Environment::make_engine(world.communicator(rank), options, environment);
+      Engine engine = engine::EngineEnvironment::make_engine(world.communicator(rank), options, environment);
       for (std::int32_t round = 0; round < 10; ++round) {
         commit_value(engine, "same-tag", value + round);
         EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>("same-tag"), value + round));

@@ -70,7 +70,7 @@ TEST(RoutedStreams, LargeFilesAreStreamedInBothDirections) {
   for (const bool memory : {true, false}) {
     SimulatedJob job(1, memory ? SimulatedJob::memory_disk() : SimulatedJob::block_disk());
     std::atomic<std::uint64_t> largest = 0;
-    job.surroundings = [&](int, engine::Environment& environment) {
+    job.surroundings = [&](int, start::Environment& environment) {
       environment.file_system = std::make_shared<WatchedFileSystem>(environment.file_system, largest);
     };
     const auto content = content_of(5, 37'000'001);
@@ -95,7 +95,7 @@ TEST(RoutedStreams, AFileThatChangesWhileItIsTakenInIsRefused) {
     SimulatedJob job(2);
     std::atomic<std::uint64_t> largest = 0;
     std::atomic<bool> torn = false;
-    job.surroundings = [&](int rank, engine::Environment& environment) {
+    job.surroundings = [&](int rank, start::Environment& environment) {
       if (rank == 0) return;
       environment.file_system =
           std::make_shared<WatchedFileSystem>(environment.file_system, largest, [&](const std::string& path) {

@@ -72,7 +72,7 @@ TEST(Schedule, AFailedOneCostsTimeAsWell) {
 int due_while_all_fail(SimulatedJob& job, const std::function<void(Engine&)>& fails) {
   job.options.schedule = of(0, 0, 0.01);
   const auto clock = std::make_shared<FakeClock>();
-  job.surroundings = [&](int, engine::Environment& environment) { environment.clock = clock; };
+  job.surroundings = [&](int, start::Environment& environment) { environment.clock = clock; };
   job.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
     if (rank != 0) return own;
     return std::make_unique<kedge::testing::WatchedCommunicator>(

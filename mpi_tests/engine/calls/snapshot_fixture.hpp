@@ -26,14 +26,14 @@ class DeviceSnapshot : public DeviceMemory {
     any.options.device.snapshot = true;
     any.options.pipeline.mode = PipelineMode::background;
     any.options.pipeline.max_pending = 1;
-    any.surroundings = [this](int rank, engine::Environment& environment) {
+    any.surroundings = [this](int rank, engine::EngineEnvironment& environment) {
       environment.devices = of(rank);
       environment.waits_for_worker = false;
     };
   }
   /// From here on `signals` are what the ranks of `job` get.
   void watch_signals() {
-    job.surroundings = [this, ordinary = job.surroundings](int rank, engine::Environment& environment) {
+    job.surroundings = [this, ordinary = job.surroundings](int rank, engine::EngineEnvironment& environment) {
       ordinary(rank, environment);
       environment.watch_signals = [this, rank](const auto&, const auto&) {
         return [this, rank] { return signals.at(static_cast<std::size_t>(rank)).load(); };

@@ -180,7 +180,9 @@ TEST(RestoreOnce, MuchThatTheStateDoesNotLoadIsCheckedBehindItAndNothingOlderIsG
     }));
     job.options.store.keep = 1;
     job.options.pipeline.mode = PipelineMode::background;
-    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = true; };
+    job.surroundings = [](int /*rank*/, engine::EngineEnvironment& environment) {
+      environment.waits_for_worker = true;
+    };
     const std::string path = container_of(job.disk, 1, "b");
     job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
     expect_all_returned(job.start([&](RankScope& scope) {

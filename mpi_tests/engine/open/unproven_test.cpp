@@ -64,7 +64,7 @@ TEST(UnverifiedContainer, WhoWaitsForProtectionHearsOfTheDamage) {
 
 TEST(UnverifiedContainer, TheNextCheckpointLooksAtTheStoresAgainAfterTheDamage) {
   Job job(0);
-  job.surroundings = [](int, engine::Environment& environment) { environment.waits_for_worker = true; };
+  job.surroundings = [](int, engine::EngineEnvironment& environment) { environment.waits_for_worker = true; };
   job.flip(container_of(job.disk, 1, "c"));
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -107,7 +107,7 @@ TEST(UnverifiedContainer, FormerCopiesStayWhereTheContainerIsDamaged) {
   }));
   job.options.redundancy.scheme = Scheme::single;
   job.options.pipeline.mode = PipelineMode::background;
-  job.surroundings = [](int, engine::Environment& environment) { environment.waits_for_worker = true; };
+  job.surroundings = [](int, engine::EngineEnvironment& environment) { environment.waits_for_worker = true; };
   job.nodes = {"n2", "n1", "n0", "n3"};
   const std::string path = container_of(job.disk, 1, "c");
   job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
@@ -129,7 +129,7 @@ TEST(UnverifiedContainer, FormerCopiesStayWhereTheContainerIsDamaged) {
 
 TEST(UnverifiedContainer, DamagedParityLeavesRoomForTheNextCheckpoint) {
   Job job(1, 76);  // two containers and two parities
-  job.surroundings = [](int, engine::Environment& environment) { environment.waits_for_worker = true; };
+  job.surroundings = [](int, engine::EngineEnvironment& environment) { environment.waits_for_worker = true; };
   job.flip(set_file_of(job.disk, format::SetFileKind::parity, 1, "c"));
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

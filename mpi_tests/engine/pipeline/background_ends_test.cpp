@@ -31,7 +31,9 @@ class BackgroundEnds : public FlushFixture {
  protected:
   BackgroundEnds() {
     job.options.pipeline.mode = PipelineMode::background;
-    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = false; };
+    job.surroundings = [](int /*rank*/, engine::EngineEnvironment& environment) {
+      environment.waits_for_worker = false;
+    };
   }
   PersistentJob job{4};
 };
@@ -39,7 +41,7 @@ class BackgroundEnds : public FlushFixture {
 TEST_F(BackgroundEnds, AnEngineDestroyedWithWorkUnderWayLosesNoCommit) {
   Gate gate;
   gate.close();
-  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+  job.surroundings = [&](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
   };
   std::thread opener;

@@ -44,7 +44,7 @@ class Background : public FlushFixture {
  protected:
   Background() {
     job.options.pipeline.mode = PipelineMode::background;
-    job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
+    job.surroundings = [this](int /*rank*/, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = false;
       environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };

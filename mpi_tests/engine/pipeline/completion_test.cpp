@@ -26,7 +26,7 @@ class Completion : public FlushFixture, public testing::WithParamInterface<bool>
  protected:
   Completion() {
     job.options.pipeline.mode = GetParam() ? PipelineMode::background : PipelineMode::inline_;
-    job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
+    job.surroundings = [this](int /*rank*/, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = false;
       environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };
@@ -141,7 +141,7 @@ class TwoGates final : public ForwardingFileSystem {
 TEST_P(Completion, WhatLeftTheStoresWhileItWasFlushedIsToldWhenThatIsOver) {
   if (!GetParam()) GTEST_SKIP() << "inline nothing is newer than what is flushed";
   Gate of_a;
-  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+  job.surroundings = [&](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.waits_for_worker = false;
     environment.file_system = std::make_shared<TwoGates>(environment.file_system, gate, of_a);
   };

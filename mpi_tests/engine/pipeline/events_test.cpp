@@ -67,7 +67,7 @@ class Events : public FlushFixture, public ::testing::WithParamInterface<bool> {
     job.options.topology.ranks_per_node = 2;
     job.options.pipeline.mode = GetParam() ? PipelineMode::background : PipelineMode::inline_;
     job.options.events.path = "/events";
-    job.surroundings = [](int rank, engine::Environment& environment) {
+    job.surroundings = [](int rank, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = false;
       if (rank == 0) environment.variable = from({{"PBS_JOBID", "7.server/1"}});  // what rank 0 knows, all write
     };

@@ -48,12 +48,14 @@ class FailedFlush : public FlushFixture {
  protected:
   FailedFlush() {
     job.options.pipeline.mode = PipelineMode::background;
-    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = false; };
+    job.surroundings = [](int /*rank*/, engine::EngineEnvironment& environment) {
+      environment.waits_for_worker = false;
+    };
   }
   /// So many flushes of the tag, or of any if it is empty, fail on rank 2 alone.
   void fail(const std::string& tag, int times, ErrorCode code = ErrorCode::no_space) {
     left = times;
-    job.surroundings = [this, tag, code](int rank, engine::Environment& environment) {
+    job.surroundings = [this, tag, code](int rank, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = false;
       if (rank != 2) return;
       environment.file_system = std::make_shared<MeetingFileSystem>(environment.file_system, tag, [this, code] {
@@ -248,12 +250,12 @@ TEST(FailedFlushRecord, DamageIsNoRecord) {
 TEST(FailedFlushInRealTime, TheEndOfAnEngineIsNotHeldUp) {
   const RealRun run("failed-flush");
   std::atomic<int> tries = 0;
-  engine::Environment environment = engine::Environment::system();
+  engine::EngineEnvironment environment = start::Environment::system();
   environment.file_system = std::make_shared<MeetingFileSystem>(environment.file_system, "a", [&] {
     ++tries;
     throw Error(ErrorCode::io, "as the test has it");
   });
-  std::optional<Engine> engine(engine::Environment::make_engine(single_process(), run.options, environment));
+  std::optional<Engine> engine(engine::EngineEnvironment::make_engine(single_process(), run.options, environment));
   commit_value(*engine, "a", 1);
   while (tries < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the next one comes in 2 s
@@ -285,7 +287,7 @@ struct Hang {
 TEST_F(FailedFlush, AWorkerThatHangsIsNamedByTheNextCall) {
   for (const int hung : {1, 3}) {
     Hang hang;
-    job.surroundings = [&](int rank, engine::Environment& environment) {
+    job.surroundings = [&](int rank, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = false;
       if (rank != hung) return;
       environment.file_system = std::make_shared<MeetingFileSystem>(environment.file_system, "a", [&] { hang.meet(); });

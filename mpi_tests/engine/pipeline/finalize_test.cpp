@@ -38,7 +38,7 @@ class Finalize : public FlushFixture {
       const std::lock_guard guard(mutex);
       log += std::string(line) + '\n';
     };
-    job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
+    job.surroundings = [this](int /*rank*/, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = waits_for_worker;
       environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };
@@ -266,12 +266,13 @@ TEST(FinalizeAlone, AWriteThatHangsIsLeftBehind) {
   const RealRun run("hangs");
   Gate& gate = *new Gate;  // the thread that is left may use it to the end
   gate.close();
-  engine::Environment environment = engine::Environment::system();
+  engine::EngineEnvironment environment = start::Environment::system();
   environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
   const auto promise = std::make_shared<std::promise<void>>();
   const std::future<void> over = promise->get_future();  // before that, its directory cannot be removed
   auto communicator = std::make_unique<ReportsThreadEnd>(single_process(), promise);
-  std::optional<Engine> engine(engine::Environment::make_engine(std::move(communicator), run.options, environment));
+  std::optional<Engine> engine(
+      engine::EngineEnvironment::make_engine(std::move(communicator), run.options, environment));
   int step = 1;
   State state;
   state.add("step", step);

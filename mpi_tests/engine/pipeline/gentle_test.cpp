@@ -44,7 +44,9 @@ class Gentle : public FlushFixture {
  protected:
   Gentle() {
     job.options.pipeline.mode = PipelineMode::background;
-    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = false; };
+    job.surroundings = [](int /*rank*/, engine::EngineEnvironment& environment) {
+      environment.waits_for_worker = false;
+    };
   }
   PersistentJob job{4};
 };
@@ -85,9 +87,9 @@ TEST_F(Gentle, WhatWorkStoodStillIsNoCostOfItsStages) {
   constexpr double kPaused_s = 3;
   job.options.exit.signals = {"SIGUSR1"};
   std::atomic<int> signal = 0;
-  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+  job.surroundings = [&](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.waits_for_worker = false;
-    environment.clock = engine::Environment::system().clock;
+    environment.clock = start::Environment::system().clock;
     environment.watch_signals = [&](const auto&, const auto&) { return [&] { return signal.load(); }; };
   };
   std::atomic<double> estimated_s = -1;
@@ -132,7 +134,7 @@ bool gets_on_during(PersistentJob& job, const std::function<void(Engine&)>& befo
   std::atomic<int> reductions = -1;  // of rank 0 in the call; -1: it is not in there
   std::function<void()> on_second;
   bool got_on = false;
-  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+  job.surroundings = [&](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.waits_for_worker = false;
     environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
   };
@@ -182,7 +184,7 @@ TEST_F(Gentle, WorkGoesOnWhileSaveWaitsForAGpu) {
   Gate gate;
   std::vector<std::shared_ptr<ModelDevices>> devices;
   for (int rank = 0; rank < 4; ++rank) devices.push_back(std::make_shared<ModelDevices>());
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, engine::EngineEnvironment& environment) {
     environment.waits_for_worker = false;
     environment.devices = devices[static_cast<std::size_t>(rank)];
     environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
@@ -280,7 +282,7 @@ struct LimitedJob : SimulatedJob {
 double seconds_of_a_protection(std::uint64_t limit) {
   LimitedJob job(limit);
   const auto clock = std::make_shared<FakeClock>();  // of rank 0
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, engine::EngineEnvironment& environment) {
     environment.clock = rank == 0 ? clock : std::make_shared<FakeClock>();
   };
   job.run([](Engine& engine) { engine.wait("a", Level::protected_); });
@@ -295,7 +297,7 @@ TEST(GentleProtection, SendsNoFasterThanTheLimit) {
 // Somebody waits for the end: of a limit that would take a minute nothing is left.
 TEST(GentleProtection, TheEndDoesNotWaitForTheLimit) {
   LimitedJob job(std::uint64_t{1} << 16U);
-  job.surroundings = [](int /*rank*/, engine::Environment& environment) {
+  job.surroundings = [](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.clock = system_clock();
     environment.waits_for_worker = false;
   };

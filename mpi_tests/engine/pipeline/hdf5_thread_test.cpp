@@ -87,7 +87,7 @@ TEST_F(Hdf5Thread, IsNeverTheWorkers) {
   PersistentJob job(4);
   Threads flushers;
   job.options.pipeline.mode = PipelineMode::background;
-  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+  job.surroundings = [&](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.waits_for_worker = false;
     environment.file_system = std::make_shared<NotingFileSystem>(environment.file_system, flushers);
   };

@@ -21,7 +21,7 @@ class SnapshotLevels : public DeviceSnapshot {
     job.options.topology.ranks_per_node = 1;
     job.options.persistent.every = 1;
     const auto ordinary = job.surroundings;
-    job.surroundings = [this, ordinary](int rank, engine::Environment& environment) {
+    job.surroundings = [this, ordinary](int rank, engine::EngineEnvironment& environment) {
       ordinary(rank, environment);
       environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };

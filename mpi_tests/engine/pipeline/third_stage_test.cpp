@@ -35,7 +35,7 @@ TEST_P(ThirdStage, TakesEverySecondCheckpointAndItsFailureIsLoggedAndMadeUpFor) 
   std::vector<std::string> lines;
   PersistentJob job(2);
   job.options.pipeline.mode = GetParam();
-  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+  job.surroundings = [&](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.waits_for_worker = true;
     environment.more_stages = [&lines] {
       std::vector<pipeline::ScheduledStage> stages;

@@ -32,7 +32,7 @@ double seconds_of_a_flush(int ranks, std::uint64_t limit) {
   job.options.persistent.every = 1;
   job.options.persistent.bandwidth_limit = limit;
   const auto clock = std::make_shared<FakeClock>();  // of rank 0
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, start::Environment& environment) {
     environment.clock = rank == 0 ? clock : std::make_shared<FakeClock>();
   };
   expect_all_returned(job.start([&](RankScope& scope) {
@@ -77,7 +77,7 @@ TEST(FlushPace, RankZeroMeasuresOnceHowAllRanksWrite) {
     PersistentJob job(3);
     job.options.persistent.io = one.io;
     std::array<std::shared_ptr<Probed>, 3> systems;
-    job.surroundings = [&](int rank, engine::Environment& environment) {
+    job.surroundings = [&](int rank, start::Environment& environment) {
       auto& mine = systems.at(static_cast<std::size_t>(rank));
       mine = std::make_shared<Probed>(environment.file_system, fs::WriteProbe{1e9, one.direct_bytes_per_s, ""});
       environment.file_system = mine;

@@ -208,7 +208,7 @@ TEST_F(FullPrefix, AStartThatCannotNoteItselfSaysWhatToDoAndCostsNothing) {
   for (const auto& [has_files, is_drain] : {std::pair{true, false}, {false, false}, {true, true}}) {
     job.disk.set_volume("/prefix", {});
     job.disk.restore(before);
-    job.surroundings = [drains = is_drain](int, engine::Environment& environment) { environment.is_drain = drains; };
+    job.surroundings = [drains = is_drain](int, start::Environment& environment) { environment.is_drain = drains; };
     for (std::uint64_t free_bytes = 0; free_bytes < 2000; free_bytes += 100) {  // at each of its notes
       SCOPED_TRACE(free_bytes);
       Volume volume;

@@ -91,7 +91,7 @@ TEST_F(Outputs, OneThatIsOwedMakesNoCheckpointDue) {
   job.options.persistent.every = 5;
   job.options.persistent.retries = 0;
   job.options.pipeline.mode = PipelineMode::background;
-  job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = true; };
+  job.surroundings = [](int /*rank*/, engine::EngineEnvironment& environment) { environment.waits_for_worker = true; };
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);

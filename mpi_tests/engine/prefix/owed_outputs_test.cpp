@@ -105,7 +105,9 @@ TEST_F(OwedOutputs, AStartFromZeroFlushesThemBehindItsCheckpoints) {
     leave_one_of_four_ranks(job);
     job.options.persistent.every = 5;
     job.options.pipeline.mode = PipelineMode::background;
-    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = true; };
+    job.surroundings = [](int /*rank*/, engine::EngineEnvironment& environment) {
+      environment.waits_for_worker = true;
+    };
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       if (opens_first) {
@@ -195,7 +197,9 @@ TEST_F(OwedOutputs, APrefixThatIsOutOfOrderIsSaidOnce) {
     PersistentJob job(2);
     job.options.persistent.retries = 0;
     job.options.pipeline.mode = mode;
-    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = true; };
+    job.surroundings = [](int /*rank*/, engine::EngineEnvironment& environment) {
+      environment.waits_for_worker = true;
+    };
     Volume broken;
     broken.write_errno = EIO;
     expect_all_returned(job.start([&](RankScope& scope) {

@@ -153,7 +153,7 @@ TEST_F(PlainRouted, TheirRemovalIsSharedOutLikeThatOfContainers) {
   Job job;
   job.options.persistent.keep = 1;
   std::atomic<int> removed = 0;
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, start::Environment& environment) {
     if (rank == 0) return;
     environment.file_system = std::make_shared<WatchedRemovals>(environment.file_system, removed);
   };
@@ -177,7 +177,7 @@ TEST_F(PlainRouted, ManyThatAreRemovedSlowlyGoPieceByPiece) {
   };
   job.options.persistent.keep = 1;
   auto clock = std::make_shared<FakeClock>();
-  job.surroundings = [&](int, engine::Environment& environment) {
+  job.surroundings = [&](int, start::Environment& environment) {
     environment.clock = clock;
     environment.file_system = std::make_shared<SlowToRemove>(environment.file_system, clock, kEachTakes_s);
   };

@@ -92,7 +92,7 @@ std::vector<std::pair<int, int>> calls_of_a_job(int ranks) {
   job.options.persistent.every = 1;
   Calls calls;
   std::vector<std::pair<int, int>> found;
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, start::Environment& environment) {
     environment.mounts = "mnt:[1]";
     environment.file_system = std::make_shared<Counted>(environment.file_system, rank, calls);
   };

@@ -173,7 +173,7 @@ class UnmountingFileSystem final : public ForwardingFileSystem {
 /// Nothing that is seen between two looks is taken for another start.
 TEST_P(PrefixUnmounted, AtAnyMomentOfAFlush) {
   std::uint64_t left = 0;  // before it is unmounted; 0: it is not. Rank 0's, inline
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, start::Environment& environment) {
     if (rank != 0) return;
     environment.file_system = std::make_shared<UnmountingFileSystem>(environment.file_system, [&] {
       if (left == 0 || --left != 0) return;

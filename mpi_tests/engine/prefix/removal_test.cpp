@@ -30,7 +30,7 @@ class Removal : public FlushFixture {
         names, [](const std::string& name) { return persist::parse_directory_name(name).has_value(); }));
   }
   static void make_slow(SimulatedJob& job, double seconds) {
-    job.surroundings = [seconds](int, engine::Environment& environment) {
+    job.surroundings = [seconds](int, start::Environment& environment) {
       environment.file_system = std::make_shared<SlowToRemove>(environment.file_system, environment.clock, seconds);
     };
   }
@@ -95,7 +95,7 @@ TEST_F(Removal, NoCommitTakesMuchLongerThanItsShareOfTheRemoval) {
   make_history(job, 30);
   job.options.persistent.keep = 1;
   auto clock = std::make_shared<FakeClock>();
-  job.surroundings = [&](int, engine::Environment& environment) {
+  job.surroundings = [&](int, start::Environment& environment) {
     environment.clock = clock;
     environment.file_system = std::make_shared<SlowToRemove>(environment.file_system, clock, 10.0);
   };
@@ -137,7 +137,7 @@ TEST_F(Removal, OneThatCannotBeRemovedDoesNotKeepTheOthers) {
   make_history(job, 6);
   const std::string stuck = directory_of(job, "t2");
   job.options.persistent.keep = 1;
-  job.surroundings = [&](int, engine::Environment& environment) {
+  job.surroundings = [&](int, start::Environment& environment) {
     environment.file_system = std::make_shared<Immutable>(environment.file_system, stuck);
   };
   reopen(job, latest, Newer::keep, {{"u", 1}, {"v", 2}});
@@ -164,7 +164,7 @@ TEST_F(Removal, WhatIsLeftInTheQueueGoesWithTheNextStart) {
   PersistentJob job(kRanks);
   make_history(job, 6);
   job.options.persistent.keep = 1;
-  job.surroundings = [](int rank, engine::Environment& environment) {
+  job.surroundings = [](int rank, start::Environment& environment) {
     if (rank != 2) return;  // rank 0 retracts quickly
     environment.file_system = std::make_shared<SlowToRemove>(environment.file_system, environment.clock, 5.0);
   };

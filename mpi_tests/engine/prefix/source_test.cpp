@@ -108,7 +108,7 @@ TEST_F(SourceTest, WhatIsRemovedWhileItIsLookedForIsListedAgain) {
   const std::string older = directory_of(job, "a").substr(std::string("/prefix/").size());
   const std::string newer = directory_of(job, "b").substr(std::string("/prefix/").size());
   std::atomic<std::int64_t> left = 0;  // looks before it happens
-  job.surroundings = [&](int, engine::Environment& environment) {
+  job.surroundings = [&](int, start::Environment& environment) {
     environment.file_system = std::make_shared<WatchedPrefix>(environment.file_system, [&] {
       if (--left != 0) return;
       (void)copied("b", "/archive/" + newer);

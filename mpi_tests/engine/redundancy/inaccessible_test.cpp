@@ -150,7 +150,7 @@ TEST(InaccessibleDirectory, ADirectoryThatCannotBeSyncedIsHeldAgainstNoFile) {
   job.options.store.durable = true;
   job.options.redundancy.scheme = Scheme::single;
   bool fails = false;
-  job.surroundings = [&](int, engine::Environment& environment) {
+  job.surroundings = [&](int, start::Environment& environment) {
     environment.file_system = std::make_shared<UnsyncedDirectory>(environment.file_system, fails);
   };
   expect_all_returned(job.start([&](RankScope& scope) {

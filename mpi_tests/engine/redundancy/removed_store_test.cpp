@@ -62,7 +62,7 @@ class RemovedStore : public testing::TestWithParam<Removal> {
     job.options.store.path = directory + "/{node}";
     job.options.persistent.path = directory + "/prefix";
     job.options.persistent.every = 0;
-    job.surroundings = [this](int, engine::Environment& environment) {
+    job.surroundings = [this](int, start::Environment& environment) {
       environment.file_system = std::make_shared<BlockingFileSystem>(fs::posix_file_system(), gate);
     };
   }

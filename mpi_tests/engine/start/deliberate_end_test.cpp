@@ -198,7 +198,7 @@ class Unlistable final : public ForwardingFileSystem {
 TEST(DeliberateEnd, WhatCannotBeTidiedUpIsAWarning) {
   SimulatedJob job(4);
   const auto now = std::make_shared<std::atomic<bool>>(false);
-  job.surroundings = [now](int rank, engine::Environment& environment) {
+  job.surroundings = [now](int rank, start::Environment& environment) {
     if (rank == 1) environment.file_system = std::make_shared<Unlistable>(environment.file_system, now);
   };
   expect_all_returned(job.start([&](RankScope& scope) {

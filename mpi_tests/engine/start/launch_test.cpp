@@ -1,6 +1,6 @@
 // Which launch, which part of it, which task of an array and which job of a batch system a start belongs to, by the
 // variables that say so; a store says which job used it last.
-#include "engine/launch.hpp"
+#include "start/launch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 persist::LaunchInfo launch_info(const Variables& variables, const std::string& process = "vm/17@5",
                                 const std::string& daemon = "") {
-  return engine::find_launch_info(from(variables), {process, "vm/3@1", daemon}, 2);
+  return start::find_launch_info(from(variables), {process, "vm/3@1", daemon}, 2);
 }
 
 TEST(Launch, IsWhatTheLauncherSays) {
@@ -45,7 +45,7 @@ TEST(Launch, IsWhatTheLauncherSays) {
 }
 
 TEST(Launch, TheBatchSystemsJobHasOneNameWhereverItIsAskedFor) {
-  const auto job = [](const Variables& variables) { return engine::batch_job(from(variables)); };
+  const auto job = [](const Variables& variables) { return start::batch_job(from(variables)); };
   EXPECT_EQ(job({}), "");
   EXPECT_EQ(job({{"SLURM_JOB_ID", "7"}, {"FLUX_JOB_ID", "f2U"}}), "7");
   EXPECT_EQ(job({{"PBS_JOBID", "12[3].server"}}), "12[3].server");
@@ -60,7 +60,7 @@ TEST(Launch, AStoreSaysWhichJobUsedItLast) {
   SimulatedJob job(4);
   job.options.topology.ranks_per_node = 2;
   const auto start_in = [&](const Variables& variables, bool is_drain = false) {
-    job.surroundings = [=](int rank, engine::Environment& environment) {
+    job.surroundings = [=](int rank, start::Environment& environment) {
       if (rank == 0) environment.variable = from(variables);  // of the other node's processes nobody says it
       environment.is_drain = is_drain;
     };

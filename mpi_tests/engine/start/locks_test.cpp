@@ -31,10 +31,10 @@ std::vector<testing::RankOutcome> start_beside(SimulatedJob& job, const Options&
   return world.run_connected([&](Communicator& communicator) {
     const int rank = communicator.rank();
     RankScope scope{rank, job.ranks, communicator, [&, rank] {
-                      engine::Environment environment;
+                      engine::EngineEnvironment environment;
                       environment.file_system = job.disk.view(first_view + rank);
                       environment.clock = clock;
-                      return engine::Environment::make_engine(world.communicator(rank), options, environment);
+                      return engine::EngineEnvironment::make_engine(world.communicator(rank), options, environment);
                     }};
     body(scope);
   });

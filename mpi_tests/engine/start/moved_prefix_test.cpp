@@ -47,7 +47,7 @@ class MovedPrefix : public RightRun {
     EXPECT_EQ(opened.step, step) << directory;
   }
   void deny(const std::string& below, int reason) {
-    job.surroundings = [below, reason](int, engine::Environment& environment) {
+    job.surroundings = [below, reason](int, start::Environment& environment) {
       environment.file_system = std::make_shared<Denied>(environment.file_system, below, reason);
     };
   }

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "engine/sharing_check.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/start_each.hpp"
 #include "harness/watched_communicator.hpp"
+#include "start/sharing_check.hpp"
 
 namespace kedge::faults::proof_test {
 namespace {
@@ -55,7 +55,7 @@ void write_text(FaultyDisk& disk, const std::string& path, std::string_view text
 /// The environment variable RACK by rank; an empty one is not set.
 void set_racks(SimulatedJob& job, const std::vector<std::string>& racks) {
   job.options.topology.failure_domain = "env:RACK";
-  job.surroundings = [racks](int rank, engine::Environment& environment) {
+  job.surroundings = [racks](int rank, start::Environment& environment) {
     environment.variable = [rack = racks[static_cast<std::size_t>(rank)]](const std::string& name) {
       return name == "RACK" && !rack.empty() ? std::optional(rack) : std::nullopt;
     };
@@ -154,7 +154,7 @@ TEST(Proof, ANodeMayNotBeInTwoFailureDomains) {
 TEST(Proof, NodesMayBeOfDifferentSizes) {
   SimulatedJob job(5);
   const std::vector<std::string> nodes{"a", "b", "b", "b", "c"};
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, start::Environment& environment) {
     environment.node = nodes[static_cast<std::size_t>(rank)];
   };
   expect_works(job);
@@ -165,7 +165,7 @@ TEST(Proof, NodesMayBeOfDifferentSizes) {
 TEST(Proof, WithoutAConfiguredPathEachSimulatedNodeGetsADirectoryOfItsOwn) {
   SimulatedJob job(4);
   job.options.store.path = "";
-  job.surroundings = [](int rank, engine::Environment& environment) {
+  job.surroundings = [](int rank, start::Environment& environment) {
     environment.store_candidates = {"/nodes"};
     if (rank == 3) environment.node = "rack/7";
     if (rank == 2) environment.node = "x";
@@ -289,8 +289,8 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
       later.remove_nonces();
     });
     communicator.connect(Deadline::never());
-    (void)engine::require_shared_prefix(comm::Group(communicator, std::chrono::hours(1)),
-                                        {*file_system, "/prefix", run, ""}, comm::Topology{{0}, {0}, 0, {}}, &start);
+    (void)start::require_shared_prefix(comm::Group(communicator, std::chrono::hours(1)),
+                                       {*file_system, "/prefix", run, ""}, comm::Topology{{0}, {0}, 0, {}}, &start);
   });
   const auto failure = expect_all_threw(outcomes, ErrorCode::busy);
   EXPECT_TRUE(says(failure.message, {"has taken over"})) << failure.message;
@@ -313,7 +313,7 @@ std::set<int> readers(const std::string& mounts_of_last) {
     std::function<void()> note_;
   };
   SimulatedJob job(6);  // two on each node
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, start::Environment& environment) {
     environment.mounts = rank == 5 ? mounts_of_last : "mnt:[1]";
     environment.file_system = std::make_shared<Reads>(environment.file_system, [&, rank] {
       const std::lock_guard guard(mutex);
@@ -331,7 +331,7 @@ TEST(Proof, OneRankOfEachNodeReadsTheRecordAndWhoeverMaySeeOtherMounts) {
 }
 
 TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {
-  const auto started = start_each(4, [](int rank, Options& options, engine::Environment&) {
+  const auto started = start_each(4, [](int rank, Options& options, start::Environment&) {
     options.topology.ranks_per_node = 2;
     options.store.path = rank == 0 ? "/nodes/a" : "/nodes/b";
   });

@@ -102,7 +102,7 @@ TEST_F(StaleLocks, UnderThisStartsOwnNameIsRefusedInTheSameWords) {
 }
 
 TEST_F(StaleLocks, AreNotToBeRemovedBecauseTooManyFilesAreOpen) {
-  job.surroundings = [](int, engine::Environment& environment) {
+  job.surroundings = [](int, start::Environment& environment) {
     environment.file_system = std::make_shared<OutOfFiles>(environment.file_system);
   };
   const auto failure = reopen(job).failure.value_or(Failure{});

@@ -1,5 +1,5 @@
 // Which way large writes go (store.io): by the options, and where they leave it open by what rank 0 measures.
-#include "engine/store_io.hpp"
+#include "start/store_io.hpp"
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ Chosen choose(Io io, bool durable, bool memory_backed, const fs::WriteProbe& pro
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const LogicalRank mine{static_cast<std::uint32_t>(rank)};
     store::NodeStore store(systems[rank], options, {"/store", memory_backed}, mine);
-    engine::choose_store_io(comm::Group(communicator, std::chrono::hours(1)), *systems[rank], options, store, log);
+    start::choose_store_io(comm::Group(communicator, std::chrono::hours(1)), *systems[rank], options, store, log);
     store.discard(store.begin(store::FileKind::container, 0));
   }));
   chosen.direct = systems[0]->direct != 0;

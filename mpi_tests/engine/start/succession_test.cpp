@@ -46,7 +46,7 @@ struct Succession : testing::Test {
   }
 
   void enter(Variables variables, const std::string& process = "vm/1@1") {
-    job.surroundings = [=](int /*rank*/, engine::Environment& environment) {
+    job.surroundings = [=](int /*rank*/, engine::EngineEnvironment& environment) {
       environment.variable = from(variables);
       environment.processes = {process, "vm/3@1", ""};
     };
@@ -274,7 +274,7 @@ TEST_F(Succession, APartThatBeganAtTheSameTimeIsSeenOnceTheStoreIsHad) {
   (void)file->read_with_crc(0, text, 0);
   file->truncate(0);
   enter(mpirun("k", 2));
-  job.surroundings = [&, of_part = job.surroundings](int rank, engine::Environment& environment) {
+  job.surroundings = [&, of_part = job.surroundings](int rank, engine::EngineEnvironment& environment) {
     of_part(rank, environment);
     if (rank == 0) {
       environment.file_system = std::make_shared<BeforeTheLock>(environment.file_system, [&] {
@@ -313,6 +313,17 @@ TEST_F(Succession, ANoteThatCannotBeReadRefusesNothing) {
   run_to_the_end("a", 1);
   const auto note = job.disk.view(0)->open("/prefix/.kedge/test/incarnation-1", fs::Access::read_write);
   note->write_with_crc(0, std::as_bytes(std::span(std::string_view("no json"))), 0);
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+TEST_F(Succession, AStartThatOnlyFlushesMayFlushForAnotherTask) {
+  enter({{"SLURM_ARRAY_TASK_ID", "3"}}, "vm/1@1");
+  run_to_the_end("a", 1);
+  enter({{"SLURM_ARRAY_TASK_ID", "4"}}, "vm/2@1");
+  job.surroundings = [as_task = job.surroundings](int rank, engine::EngineEnvironment& environment) {
+    as_task(rank, environment);
+    environment.is_drain = true;
+  };
   EXPECT_EQ(reopen(job).step, 1);
 }
 

@@ -25,7 +25,7 @@ std::vector<comm::Topology> topologies(int ranks, const Setting& set) {
 }
 
 TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
-  const auto found = topologies(6, [](int rank, Options&, engine::Environment& environment) {
+  const auto found = topologies(6, [](int rank, Options&, start::Environment& environment) {
     environment.machine = rank < 4 ? "boot-1/host" : "boot-2/host";
     environment.node = rank % 2 == 0 ? "n0" : "n1";
   });
@@ -38,7 +38,7 @@ TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
 }
 
 TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
-  const auto found = topologies(5, [](int rank, Options& options, engine::Environment& environment) {
+  const auto found = topologies(5, [](int rank, Options& options, start::Environment& environment) {
     options.topology.ranks_per_node = 2;
     environment.machine = compose("boot/{}", rank);
   });
@@ -48,7 +48,7 @@ TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
 }
 
 TEST(EngineTopology, FailureDomainsOfAVariable) {
-  const auto found = topologies(6, [](int rank, Options& options, engine::Environment& environment) {
+  const auto found = topologies(6, [](int rank, Options& options, start::Environment& environment) {
     options.topology.ranks_per_node = 2;
     options.topology.failure_domain = "env:RACK";
     environment.variable = [rank](const std::string&) { return rank < 2 ? "a" : "b"; };
@@ -59,9 +59,9 @@ TEST(EngineTopology, FailureDomainsOfAVariable) {
 }
 
 TEST(EngineTopology, TheRealMachineIsNamed) {
-  const auto environment = engine::Environment::system();
+  const auto environment = start::Environment::system();
   EXPECT_FALSE(environment.machine.empty());
-  EXPECT_EQ(environment.machine, engine::Environment::system().machine);
+  EXPECT_EQ(environment.machine, start::Environment::system().machine);
   ASSERT_EQ(setenv("KEDGE_TEST_RACK", "r7", 1), 0);
   EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), "r7");
   ASSERT_EQ(unsetenv("KEDGE_TEST_RACK"), 0);
@@ -70,7 +70,7 @@ TEST(EngineTopology, TheRealMachineIsNamed) {
 
 std::vector<unsigned> copy_threads(
     int ranks, unsigned cores, const Setting& set = [](int, Options&, auto&) {}) {
-  auto started = start_each(ranks, [&](int rank, Options& options, engine::Environment& environment) {
+  auto started = start_each(ranks, [&](int rank, Options& options, start::Environment& environment) {
     environment.machine = "boot/host";
     environment.cores = cores;
     set(rank, options, environment);
@@ -87,21 +87,21 @@ TEST(CoresOfANode, AreSharedByItsRanksUpToFourEach) {
 }
 
 TEST(CoresOfANode, AreThereOnceIfOneRankSaysThatNodesAreSimulated) {
-  const auto one_says_so = [](int rank, Options&, engine::Environment& environment) {
+  const auto one_says_so = [](int rank, Options&, start::Environment& environment) {
     if (rank == 1) environment.node = "simulated";
   };
   EXPECT_EQ(copy_threads(4, 8, one_says_so), (std::vector<unsigned>{2, 2, 2, 2}));
 }
 
 TEST(CoresOfANode, MatterNotIfThreadsAreAskedFor) {
-  const auto asked = [](int, Options& options, engine::Environment&) { options.store.copy_threads = 7; };
+  const auto asked = [](int, Options& options, start::Environment&) { options.store.copy_threads = 7; };
   EXPECT_EQ(copy_threads(2, 2, asked), (std::vector<unsigned>{7, 7}));
 }
 
 /// What rank 0 of six ranks on three nodes logs, where `given` says of each node whether it knows store.path.
 std::vector<std::string> warnings_with(const std::array<bool, 3>& given) {
   std::vector<std::string> lines;
-  const auto starts = start_each(6, [&](int rank, Options& options, engine::Environment& environment) {
+  const auto starts = start_each(6, [&](int rank, Options& options, start::Environment& environment) {
     environment.machine = compose("boot/{}", rank / 2);
     environment.node = compose("n{}", rank / 2);
     environment.store_candidates = {compose("/nodes/default{}", rank / 2)};

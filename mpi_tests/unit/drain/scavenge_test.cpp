@@ -149,7 +149,7 @@ class Scavenge : public ::testing::Test {
 
   std::string directory;
   Options options;
-  engine::Environment world = engine::Environment::system();
+  start::Environment world = start::Environment::system();
 };
 
 TEST_F(Scavenge, TheLastNodeFlushes) {
@@ -158,7 +158,7 @@ TEST_F(Scavenge, TheLastNodeFlushes) {
 }
 
 TEST_F(Scavenge, WhatIsCopiedNeedsNoSpace) {
-  engine::Environment full = world;
+  start::Environment full = world;
   full.file_system = std::make_shared<Full>(world.file_system);
   const auto failure = attempt([&] { (void)scavenge_store(store(1), options, full); });
   ASSERT_TRUE(failure);
@@ -169,7 +169,7 @@ TEST_F(Scavenge, WhatIsCopiedNeedsNoSpace) {
 
 // It has given up on the lock by the time that the other one has decided.
 TEST_F(Scavenge, ACopyThatComesWhileAnotherNodeDecidesIsNotLeftAlone) {
-  engine::Environment first = world;
+  start::Environment first = world;
   std::string of_second;
   first.file_system = std::make_shared<Interrupted>(world.file_system, "/scavenged",
                                                     [&] { of_second = scavenge_store(store(1), options, world); });

@@ -191,7 +191,7 @@ class RecoveryTest : public testing::Test {
                       tiers[me],
                       ledgers[me],
                       *store,
-                      Storage{*store, tiers[me], trust, markers ? &*markers : nullptr},
+                      Storage{run, *store, tiers[me], ledgers[me], trust, markers ? &*markers : nullptr},
                       run,
                       Log(options)};
       body(scope);

@@ -25,7 +25,7 @@ class SurveyTest : public RecoveryTest {
   Survey survey(const Selection& selection) { return survey(&selection); }
 
   static Survey make(RankOfJob& rank, const Selection* selection) {
-    StorageSurvey survey(rank.group, rank.run, rank.storage, rank.ledger, rank.log);
+    StorageSurvey survey(rank.group, rank.storage, rank.log);
     survey.look();
     return survey.survey(selection);
   }
@@ -100,7 +100,7 @@ TEST_F(SurveyTest, AManifestOfAnotherRunIsNoUse) {
 TEST_F(SurveyTest, WhatCannotBeUsedIsLoggedOnce) {
   tiers[0].unusable = {{"x.1-00000000", true, "it is torn"}};
   run_well([&](RankOfJob& rank) {
-    StorageSurvey survey(rank.group, rank.run, rank.storage, rank.ledger, rank.log);
+    StorageSurvey survey(rank.group, rank.storage, rank.log);
     const Selection selection = latest;
     for (int turn = 0; turn < 3; ++turn) {
       survey.look();
@@ -346,7 +346,7 @@ TEST_F(SurveyTest, WhatWasLeftOutAndWhatChangedSinceTheLookIsReadOthersAreNotRea
   const std::vector<store::FileKey> own_of_b = {{id_of(2), {}}};
   run_well([&](RankOfJob& rank) {
     const std::string& path = path_of(rank.group.rank(), 1);
-    StorageSurvey storage(rank.group, rank.run, rank.storage, rank.ledger, rank.log);
+    StorageSurvey storage(rank.group, rank.storage, rank.log);
     storage.look();
     EXPECT_TRUE(storage.verify(id_of(2), {.own = own_of_b}));
     damage(rank.group.rank(), 2);
@@ -371,7 +371,7 @@ TEST_F(SurveyTest, WhatTheVerificationFindsIsInTheNextSurveyWithoutAnotherLook) 
   put(commit(2, 11, "b"));
   damage(1, 2);
   run_well([&](RankOfJob& rank) {
-    StorageSurvey storage(rank.group, rank.run, rank.storage, rank.ledger, rank.log);
+    StorageSurvey storage(rank.group, rank.storage, rank.log);
     const Selection selection = latest;
     storage.look();
     EXPECT_THAT(facts(storage.survey(&selection)), ElementsAre("b 11 yes stores", "a 10 yes stores"));

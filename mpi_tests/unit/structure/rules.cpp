@@ -18,8 +18,8 @@ const std::map<std::string, int, std::less<>>& floors() {
   static const std::map<std::string, int, std::less<>> table = {
       {"base", 0},       {"checksum", 0}, {"fs", 1},       {"comm", 1},     {"device", 1},
       {"codec", 1},      {"commits", 1},  {"format", 2},   {"store", 3},    {"arrays", 3},
-      {"redundancy", 4}, {"persist", 4},  {"recovery", 5}, {"pipeline", 5}, {"engine", 6},
-      {"drain", 7},      {"tools", 8},    {"bindings", 8}, {"testing", 2}};
+      {"redundancy", 4}, {"persist", 4},  {"recovery", 5}, {"pipeline", 5}, {"start", 5},
+      {"engine", 6},     {"drain", 7},    {"tools", 8},    {"bindings", 8}, {"testing", 2}};
   return table;
 }
 

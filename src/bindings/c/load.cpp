@@ -56,7 +56,9 @@ kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer
 kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run, const char* tag, int* found) {
   return bindings::open(engine, "kedge_open_source", KEDGE_KEEP_NEWER, found, [&]() -> Selection {
     if (prefix == nullptr) bindings::throw_argument("kedge_open_source: prefix must not be NULL");
-    return Source{prefix, run == nullptr ? "" : run, tag == nullptr ? "latest" : tag};
+    Source source{prefix, run == nullptr ? "" : run};
+    if (tag != nullptr) source.tag = tag;
+    return source;
   });
 }
 

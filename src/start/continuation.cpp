@@ -1,0 +1,130 @@
+#include "start/continuation.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "base/throw_error.hpp"
+#include "persist/prefix_runs.hpp"
+#include "start/launch.hpp"
+
+namespace kedge::start {
+namespace {
+
+/// Starts of this process whose engines were finalized, or destroyed without an error.
+struct Finished {
+  std::mutex mutex;
+  std::vector<Id128> starts;
+};
+
+/// Never destroyed: an engine may be, after it.
+Finished& finished() {
+  static auto* const all = std::make_unique<Finished>().release();
+  return *all;
+}
+
+bool has_finished(const Id128& start) {
+  Finished& all = finished();
+  const std::lock_guard guard(all.mutex);
+  return std::ranges::find(all.starts, start) != all.starts.end();
+}
+
+/// Names of the run and of its records in messages.
+struct Named {
+  const std::string& run;
+  const std::string& directory;
+};
+
+class ContinuationCheck {
+ public:
+  ContinuationCheck(const Named& named, const persist::PreviousStart& before, const persist::LaunchInfo& now)
+      : named_(named), then_(before.launch_info), now_(now) {}
+
+  void require() const {
+    const bool one_launch = !now_.launch.empty() && now_.launch == then_.launch;
+    // Ranks may have another order in each engine of the whole launch.
+    const bool is_whole = now_.ranks == now_.launched || then_.ranks == then_.launched;
+    const bool other_part = !is_whole && now_.first >= 0 && then_.first >= 0 && now_.first != then_.first;
+    const bool as_large = now_.launched > 0 && now_.launched == then_.launched;
+    if (one_launch && other_part) refuse_part("this launch");
+    if (one_launch && has_finished(then_.id)) refuse_result();
+    if (!now_.array_task.empty() && !then_.array_task.empty() && now_.array_task != then_.array_task) refuse_task();
+    // Named parts may lie elsewhere in each launch.
+    if (other_part && as_large && now_.communicator.empty())
+      refuse_part("this launch, or of one of the same size before");
+  }
+
+ private:
+  [[noreturn]] void refuse_with(const std::string& words) const {
+    refuse(
+        ErrorCode::mismatch,
+        compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over "
+                "in its place, once it has ended, set open.fresh (KEDGE_OPEN_FRESH=1)",
+                words),
+        named_.directory);
+  }
+
+  [[noreturn]] void refuse_part(std::string_view launch) const {
+    refuse_with(
+        compose("run '{}' was started by another part of {} (its rank 0 is process {} of the launch, this part's is "
+                "process {}), and this part would restart from that part's state. Give each part its own run: name its "
+                "communicator (MPI_Comm_set_name) or set run (KEDGE_RUN)",
+                named_.run, launch, then_.first, now_.first));
+  }
+
+  [[noreturn]] void refuse_result() const {
+    refuse_with(
+        compose("run '{}' has already finished in this process, or was left without finalize, and another engine would "
+                "restart from its final state. Give this computation its own run (option run, KEDGE_RUN) or its own "
+                "prefix",
+                named_.run));
+  }
+
+  [[noreturn]] void refuse_task() const {
+    refuse_with(compose(
+        "run '{}' belongs to task {} of a job array; this is task {}, which would restart from that task's state. "
+        "Give each task its own run (in a Slurm script: export KEDGE_RUN=task-$SLURM_ARRAY_TASK_ID) or its own "
+        "directory; tasks of which each continues from the one before (--array=1-10%1) have open.chained",
+        named_.run, then_.array_task, now_.array_task));
+  }
+
+  Named named_;
+  const persist::LaunchInfo& then_;
+  const persist::LaunchInfo& now_;
+};
+
+}  // namespace
+
+persist::LaunchInfo launch_info_of(const Environment& environment, const Communicator& communicator) {
+  persist::LaunchInfo launch_info = find_launch_info(environment.variable, environment.processes, communicator.size());
+  if (const std::string own = communicator.launch(); !own.empty()) launch_info.launch = own;
+  launch_info.communicator = persist::given_name(communicator.name());
+  launch_info.id = random_id();
+  return launch_info;
+}
+
+void require_may_continue(const Options::Open& options, const persist::RunStart& start,
+                          const persist::LaunchInfo& launch_info) {
+  if (options.chained || options.fresh) return;
+  if (const auto before = start.previous()) {
+    ContinuationCheck({start.directory().run(), start.directory().path()}, *before, launch_info).require();
+  }
+}
+
+void inherit_array_task(const persist::RunStart& start, persist::LaunchInfo& launch_info) {
+  if (!launch_info.array_task.empty()) return;
+  const persist::RecordDirectory& records = start.directory();
+  if (const auto before = persist::newest_start(records.file_system(), records.path(), launch_info.launch))
+    launch_info.array_task = before->launch_info.array_task;
+}
+
+void mark_finished(const Id128& start_id) {
+  Finished& all = finished();
+  const std::lock_guard guard(all.mutex);
+  all.starts.push_back(start_id);
+}
+
+}  // namespace kedge::start

@@ -1,0 +1,21 @@
+// Fingerprint of whatever a run's results depend on besides its state, so that another input does not go on from its
+// checkpoints.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "fs/file_system.hpp"
+#include "kedge/options.hpp"
+
+namespace kedge::start {
+
+/// Local. The text of Options::fingerprint and, for each of its files, name, size and CRC32C, in one line; empty if
+/// neither is given. Throws Error{not_found | io} for a file that cannot be read.
+[[nodiscard]] std::string fingerprint_of(fs::FileSystem& file_system, const Options& options);
+
+/// Local. Throws mismatch that names both if `mine` is given and another one was recorded.
+void require_same_fingerprint(const std::optional<std::string>& recorded, const std::string& mine,
+                              const std::string& run);
+
+}  // namespace kedge::start

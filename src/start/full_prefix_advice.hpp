@@ -1,0 +1,29 @@
+// Errors of a start that writes its notes on a full prefix.
+#pragma once
+
+#include <cerrno>
+#include <utility>
+
+#include "kedge/error.hpp"
+
+namespace kedge::start {
+
+/// Local. Runs a step that writes what a start has to note. A job must not be cut off from its stores by a few missing
+/// bytes without saying why.
+template <class Step>
+auto with_full_prefix_advice(Step&& step) {
+  try {
+    return std::forward<Step>(step)();
+  } catch (const Error& error) {
+    Failure failure = error.failure();
+    const bool is_limit = failure.system_errno == EFBIG;  // ulimit -f: there may be all the space in the world
+    if (failure.code == ErrorCode::no_space && !failure.path.empty() && !is_limit) {
+      failure.message =
+          "no space left on the parallel filesystem, where every start, and kedge drain, first writes a small record: "
+          "free some space there or raise the quota, then try again; the checkpoints in the node-local stores are kept";
+    }
+    throw Error(std::move(failure));
+  }
+}
+
+}  // namespace kedge::start

@@ -1,0 +1,381 @@
+#include "start/identity.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "base/throw_error.hpp"
+#include "comm/wire.hpp"
+#include "fs/system_error.hpp"
+#include "persist/prefix_markers.hpp"
+#include "persist/prefix_runs.hpp"
+#include "start/continuation.hpp"
+#include "start/full_prefix_advice.hpp"
+#include "start/local_stores.hpp"
+#include "start/original.hpp"
+#include "store/store_records.hpp"
+
+namespace kedge::start {
+namespace {
+
+constexpr std::size_t kGivenUpMax = 256;
+constexpr std::size_t kFormerMax = 16;  // a node that was down for longer has lost its store anyway
+
+/// Runs that another part of this launch began are no reason to refuse this one.
+std::string choose_name(fs::FileSystem& file_system, const std::string& prefix,
+                        const persist::LaunchInfo& launch_info) {
+  const std::string& communicator_name = launch_info.communicator;
+  auto runs = persist::runs_with_checkpoints(file_system, prefix);
+  std::erase_if(runs, [&](const std::string& run) {
+    if (communicator_name.empty() || launch_info.launch.empty()) return false;
+    const auto newest = persist::newest_start(file_system, persist::records_directory(prefix, run), launch_info.launch);
+    return newest && newest->launch_info.launch == launch_info.launch;
+  });
+  const std::string own_name = persist::default_run_name(communicator_name);
+  const std::string own = persist::records_directory(prefix, own_name);
+  const auto status = file_system.status(own);
+  const bool knows_own = status && status->kind == fs::FileStatus::Kind::directory && !file_system.list(own).empty();
+  if (!knows_own && !runs.empty() && std::ranges::find(runs, own_name) == runs.end()) {
+    // A run whose records are lost is no reason to go on with another run.
+    const auto made = persist::runs_with_manifests(file_system, prefix);
+    if (std::ranges::find(made, own_name) != made.end()) return own_name;
+  }
+  return persist::choose_run(communicator_name, runs, knows_own);
+}
+
+/// Name of a part's run, where the job's run was given a name: a communicator that got a name of its own does not begin
+/// from zero in silence.
+std::string name_of_part(fs::FileSystem& file_system, const std::string& prefix, const std::string& run,
+                         const std::string& communicator_name) {
+  std::string own = persist::run_of_part(run, communicator_name);
+  if (file_system.status(persist::records_directory(prefix, own))) return own;
+  const auto runs = persist::runs_with_checkpoints(file_system, prefix);
+  const auto of_part = std::ranges::find_if(runs, [&](const std::string& one) { return one.starts_with(run + "."); });
+  if (communicator_name.empty() && of_part != runs.end()) {
+    throw Error(
+        ErrorCode::mismatch,
+        compose("the prefix has checkpoints of run '{}', of a communicator with a name, and this job would run as "
+                "'{}', as its communicator has none; to continue them, give the communicator that name; to begin "
+                "another run, set run (KEDGE_RUN) to another name",
+                *of_part, run));
+  }
+  if (own == run || std::ranges::find(runs, run) == runs.end()) return own;
+  throw Error(ErrorCode::mismatch,
+              compose("the prefix has checkpoints of run '{}', and this job would run as '{}', after its communicator; "
+                      "to continue them, give the communicator no name; to begin another run, set run (KEDGE_RUN) to "
+                      "another name",
+                      run, own));
+}
+
+/// Pure. A record of the run under these ids.
+persist::RunRecord record_of(const KnownRun& known, const RunIds& ids) {
+  return {ids.run_id,        known.prefix, known.former_prefixes, ids.prefix_id,
+          known.fingerprint, known.store,  known.given_up};
+}
+
+/// What a run's records are read with; rank 0's.
+struct RecordAccess {
+  const persist::RunStart& start;
+  fs::FileSystem& file_system;
+  const Options::Open& options;
+  const Log& log;
+};
+
+/// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
+/// same directory reached by another path is no copy. Each guess could cost commits.
+void follow(const RecordAccess& with, const persist::RunRecord& record, KnownRun& known) {
+  known.former_prefixes = record.former_prefixes;
+  if (record.prefix == known.prefix || record.prefix.empty()) return;
+  const std::string there = persist::records_directory(record.prefix, known.run.name);
+  bool is_same = false;
+  auto original = OriginalPrefix::gone;
+  auto failure = attempt([&] {
+    is_same = with.start.directory().is_same_directory(there);
+    if (!is_same) original = find_original_prefix(with.file_system, there, known.run.id);
+  });
+  if (failure && !failure->path.starts_with(there)) throw Error(*std::move(failure));
+  if (failure && !with.options.adopt_store && !with.options.fresh) {
+    rethrow_with(*std::move(failure),
+                 "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or "
+                 "copied. Restart once the path is readable or gone. If the prefix was moved, or the original will not "
+                 "be used again, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to start over, set open.fresh "
+                 "(KEDGE_OPEN_FRESH=1)");
+  }
+  known.is_copy =
+      original == OriginalPrefix::there || (original == OriginalPrefix::denied && !with.options.adopt_store);
+  if (original == OriginalPrefix::denied && known.is_copy && !with.options.fresh) {
+    with.log.warning(
+        compose("the prefix was {} at the last start, where permission is denied: it counts as copied from there, and "
+                "gets new stores. If it was moved, checkpoints that were not flushed stay in the old stores{}; to take "
+                "these along, the first start after a move needs open.adopt_store",
+                record.prefix, record.store.empty() ? "" : compose(" (rank 0's is {})", record.store)));
+  }
+  if (!is_same) known.moved_from = record.prefix;
+  if (known.is_copy) {
+    known.former_prefixes.clear();
+    known.store.clear();
+    known.prefix_id = random_id();
+    return;
+  }
+  std::erase_if(known.former_prefixes,
+                [&](const std::string& one) { return one == known.prefix || one == record.prefix; });
+  known.former_prefixes.insert(known.former_prefixes.begin(), record.prefix);
+  if (known.former_prefixes.size() > kFormerMax) known.former_prefixes.resize(kFormerMax);
+}
+
+/// Local, rank 0. The records of the run that this job goes on with or begins.
+persist::RecordDirectory open_records(std::shared_ptr<fs::FileSystem> file_system, const Options& options,
+                                      const persist::LaunchInfo& launch_info) {
+  const std::string prefix = persist::make_prefix(*file_system, options.persistent.path);
+  std::string run = options.run.empty() ? choose_name(*file_system, prefix, launch_info)
+                                        : name_of_part(*file_system, prefix, options.run, launch_info.communicator);
+  return {std::move(file_system), prefix, std::move(run)};
+}
+
+/// Without what leads nowhere else: the same path is to be the same text at every start.
+std::string normal_path(const std::filesystem::path& path) {
+  std::filesystem::path normal = path.lexically_normal();
+  if (!normal.has_filename()) normal = normal.parent_path();
+  return normal.string();
+}
+
+/// Local, rank 0. Reads the records.
+void read_known(const RecordAccess& with, KnownRun& known) {
+  const persist::RecordDirectory& records = with.start.directory();
+  known.run.name = records.run();
+  known.prefix = records.prefix();
+  const persist::FoundRecord found = persist::read_run_record(with.file_system, records.path());
+  known.is_damaged = found.damaged;
+  const std::optional<persist::RunRecord> record =
+      found.record ? found.record : persist::read_record_of_newest_start(with.file_system, records.path());
+  if (record) {
+    known.run.id = record->run_id;
+    known.prefix_id = record->prefix_id;
+    known.fingerprint = record->fingerprint;
+    known.store = record->store;
+    known.given_up = record->given_up;
+    follow(with, *record, known);
+    // At once: of two first starts of a copy the second finds the place, and the locks of its stores decide.
+    if (known.is_copy) {
+      persist::write_run_record(with.start, record_of(known, {known.run.id, known.prefix_id}));
+    }
+    if (!found.record) {
+      with.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
+                               persist::run_record_path(records.path()), found.damaged ? "damaged" : "missing"));
+    }
+  }
+  const persist::PrefixMarkers markers(with.start);
+  known.has_commits = markers.has_first_commit(known.run.id) || markers.has_first_manifest(known.run.id);
+}
+
+/// COLLECTIVE. Sends rank 0's knowledge of the run to all ranks, but what is rank 0's alone.
+void share(const comm::Group& group, KnownRun& known) {
+  std::vector<std::byte> message;
+  if (group.is_root()) {
+    comm::Packer packer;
+    packer.put(std::string_view(known.run.name));
+    packer.put(known.run.id);
+    packer.put(known.prefix_id);
+    packer.put(known.launch_info.id);
+    packer.put(known.run.incarnation);
+    packer.put(std::string_view(known.prefix));
+    packer.put(std::string_view(known.given));
+    packer.put(known.has_commits);
+    packer.put(known.is_damaged);
+    packer.put(static_cast<std::uint64_t>(known.given_up.size()));
+    for (const Id128& run_id : known.given_up) packer.put(run_id);
+    for (const std::string& path : known.former_prefixes) packer.put(std::string_view(path));
+    message = packer.take();
+  }
+  group.broadcast(message);
+  if (group.is_root()) return;
+  comm::Unpacker unpacker(message);
+  known.run.name = unpacker.get_text();
+  known.run.id = unpacker.get<Id128>();
+  known.prefix_id = unpacker.get<Id128>();
+  known.launch_info.id = unpacker.get<Id128>();
+  known.run.incarnation = unpacker.get<std::uint64_t>();
+  known.prefix = unpacker.get_text();
+  known.given = unpacker.get_text();
+  known.has_commits = unpacker.get_bool();
+  known.is_damaged = unpacker.get_bool();
+  known.given_up.resize(unpacker.get<std::uint64_t>());
+  for (Id128& run_id : known.given_up) run_id = unpacker.get<Id128>();
+  while (!unpacker.empty()) known.former_prefixes.push_back(unpacker.get_text());
+}
+
+/// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Of several
+/// runs, of which the later was begun with open.fresh, that of the last one made: generations begin anew with each.
+/// Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
+Id128 id_of_manifests(persist::PrefixStorage& prefix_storage, const std::string& run) {
+  std::vector<persist::TagEntry> entries = prefix_storage.list().entries;
+  std::erase_if(entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
+  std::ranges::stable_sort(entries, std::greater<>(),
+                           [](const persist::TagEntry& entry) { return entry.commit.time_ns; });
+  std::optional<Failure> refused;
+  for (const persist::TagEntry& entry : entries) {
+    auto failure = attempt([&] { prefix_storage.require_trusted(entry); });
+    if (!failure) return entry.commit.run_id;
+    if (prefix_storage.is_own(entry) && !refused) refused = std::move(failure);
+  }
+  comm::throw_if(refused);
+  return {};
+}
+
+void warn_of_rebuilding(const comm::Group& group, const Log& log, const KnownRun& known, std::string_view source) {
+  if (!group.is_root()) return;
+  log.warning(compose("the prefix has no valid record of run '{}'; it is rebuilt from {}", known.run.name, source));
+}
+
+/// COLLECTIVE. Ids of a run where the prefix lacks the run's id or that of its stores; none if the run is new, or has
+/// none.
+RunIds find_ids(const comm::Group& group, const KnownRun& known, const RunSources& places, const LocalStores& stores) {
+  if (!known.run.id.is_none()) return {known.run.id, stores.common(known.run.id).prefix_id};
+  const Id128 run_id = group.decide_on_root([&] { return id_of_manifests(places.prefix_storage, known.run.name); });
+  if (!run_id.is_none()) {
+    warn_of_rebuilding(group, places.log, known, "its manifests");
+    stores.require_none_left_behind(run_id);
+    return {run_id, stores.common(run_id).prefix_id, true};
+  }
+  if (!known.has_trace()) return {};
+  const RunIds of_stores = stores.common({});
+  if (!of_stores.run_id.is_none()) warn_of_rebuilding(group, places.log, known, "the stores");
+  return of_stores;
+}
+
+void give_up(KnownRun& known, const Id128& run_id) {
+  if (run_id.is_none()) return;
+  std::erase(known.given_up, run_id);
+  known.given_up.insert(known.given_up.begin(), run_id);
+  if (known.given_up.size() > kGivenUpMax) known.given_up.resize(kGivenUpMax);
+}
+
+/// COLLECTIVE. The run that the stores have, instead of the one that the prefix knew.
+RunIds adopt(KnownRun& known, const RunIds& before, const LocalStores& stores) {
+  const RunIds ids = stores.adopt_unknown(before);
+  if (before.run_id != ids.run_id) give_up(known, before.run_id);
+  known.former_prefixes = stores.former_prefixes(ids);
+  known.has_commits = false;
+  known.fingerprint.reset();
+  known.store.clear();
+  return ids;
+}
+
+/// Local, rank 0. New ids for those that are none. Of two first starts at the same time the later takes those of the
+/// other: then the locks of the stores decide between them.
+RunIds record_ids(const persist::RunStart& start, const KnownRun& known, const RunIds& found) {
+  const persist::RecordDirectory& records = start.directory();
+  const auto other = persist::read_run_record(records.file_system(), records.path()).record;
+  if (other && !other->prefix_id.is_none()) return {other->run_id, other->prefix_id, found.from_manifests};
+  const RunIds ids{found.run_id.is_none() ? random_id() : found.run_id,
+                   found.prefix_id.is_none() ? random_id() : found.prefix_id, found.from_manifests};
+  persist::write_run_record(start, record_of(known, ids));
+  return ids;
+}
+
+/// COLLECTIVE. A job without a name goes on with the only run that the prefix knows: not past the stores of the one
+/// that it would be by itself, whose records were lost.
+void require_no_other_run(const comm::Group& group, const std::string& given, const KnownRun& known,
+                          const RunSources& places) {
+  const std::string own = persist::default_run_name(group.communicator().name());
+  const bool is_other = given.empty() && own != known.run.name;
+  if (!group.any(is_other)) return;
+  group.together([&] {
+    const auto stores = store::find_stores_of_run(places.file_system, places.root, places.location_options, own,
+                                                  store::OnUnreadable::skipped);
+    const auto here = std::ranges::find_if(
+        stores, [&](const store::NamedStore& one) { return one.has_commits && one.record.prefix == known.prefix; });
+    if (here == stores.end()) return;
+    refuse(ErrorCode::mismatch,
+           compose(
+               "this store has commits of run '{}' for the prefix {}, which has no record of them, and this job, which "
+               "has no name, would go on with run '{}'. Set run (KEDGE_RUN) to the one that is meant, or free the "
+               "store with kedge drop",
+               own, known.prefix, known.run.name),
+           here->directory);
+  });
+}
+
+}  // namespace
+
+KnownRun find_run(const comm::Group& group, const Options& options, const Environment& environment, const Log& log,
+                  std::unique_ptr<persist::RunStart>& start) {
+  KnownRun known;
+  group.together([&] {
+    if (!group.is_root()) return;
+    known.launch_info = launch_info_of(environment, group.communicator());
+    with_full_prefix_advice([&] {
+      start = std::make_unique<persist::RunStart>(open_records(environment.file_system, options, known.launch_info));
+      if (!options.open.fresh) inherit_array_task(*start, known.launch_info);
+      known.run.incarnation = start->take(known.launch_info);
+    });
+    if (!environment.is_drain) require_may_continue(options.open, *start, known.launch_info);
+    known.given = normal_path(absolute_path(environment, options.persistent.path));
+    read_known({*start, *environment.file_system, options.open, log}, known);
+  });
+  share(group, known);
+  return known;
+}
+
+RunIds decide_ids(const comm::Group& group, const Options& given, KnownRun& known, const RunSources& places) {
+  const Options::Open& options = given.open;
+  if (!options.fresh) require_no_other_run(group, given.run, known, places);
+  const LocalStores stores(group, known, places, options.fresh || known.is_settled());
+  if (options.fresh) {
+    known.left_behind = stores.describe_left_behind();
+    for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
+    give_up(known, known.run.id);
+    return group.decide_on_root([] { return RunIds{random_id(), random_id()}; });
+  }
+  RunIds found{known.run.id, known.prefix_id};
+  if (!known.is_settled()) found = find_ids(group, known, places, stores);
+  if (stores.has_unknown(found)) {
+    if (!options.adopt_store) stores.require_none_unknown(found);
+    const RunIds ids = adopt(known, found, stores);
+    warn_of_rebuilding(group, places.log, known, "the stores (open.adopt_store)");
+    group.together([&] {
+      if (group.is_root())
+        with_full_prefix_advice([&] { persist::write_run_record(*places.start, record_of(known, ids)); });
+    });
+    return ids;
+  }
+  if (known.is_settled()) return found;
+  if (found.run_id.is_none() && known.has_commits) {
+    refuse(ErrorCode::corrupt,
+           compose("run '{}' has made checkpoints, but its record, its manifests and its stores are all lost or "
+                   "damaged; restore the record from a backup, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
+                   known.run.name),
+           persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
+  }
+  return group.decide_on_root(
+      [&] { return with_full_prefix_advice([&] { return record_ids(*places.start, known, found); }); });
+}
+
+/// The record first: a start that dies in between leaves one run whole, never one without what is noted of it.
+void write_identity(persist::RunStart& start, const KnownRun& known, const RunIds& ids, const RecordUpdate& given) {
+  const persist::RecordDirectory& records = start.directory();
+  const persist::FoundRecord now = persist::read_run_record(records.file_system(), records.path());
+  const Id128& expected = given.fresh ? known.run.id : ids.run_id;
+  if (now.record && now.record->run_id != expected) {
+    refuse(
+        ErrorCode::busy,
+        "another start of this run began at the same time and took another identity; end one of the two jobs, or give "
+        "each its own run (KEDGE_RUN)",
+        records.path());
+  }
+  persist::RunRecord record = record_of(known, ids);
+  record.store = given.store;
+  if (!given.fingerprint.empty()) record.fingerprint = given.fingerprint;
+  else if (given.fresh || !known.has_commits) record.fingerprint.reset();
+  start.begin(record);
+  if (now.record != record) persist::write_run_record(start, record);
+  persist::PrefixMarkers(start).remove_markers_of_others(ids.run_id);
+  start.remove_nonces();
+}
+
+}  // namespace kedge::start
