@@ -15,9 +15,7 @@ using testing::HasSubstr;
 
 class RecoveryLoop : public RecoveryTest {
  protected:
-  [[nodiscard]] Recovery make(RankOfJob& rank) const {
-    return {rank.group, rank.storage, policy, rank.log};
-  }
+  [[nodiscard]] Recovery make(RankOfJob& rank) const { return {rank.group, rank.storage, policy, rank.log}; }
   /// What every rank opens; nothing if the run has none.
   std::optional<Opened> open(const Selection& selection, Newer newer = Newer::keep) {
     std::vector<std::optional<Opened>> opened(kRanks);
