@@ -181,8 +181,10 @@ inline std::set<std::pair<std::size_t, std::uint64_t>> touched_blocks(const std:
         part.begin[d] -= saved.begin[d];
         part.end[d] -= saved.begin[d];
       }
+      std::optional<std::uint64_t> last;
       for_each_element(part, shape_of(saved), [&](std::uint64_t at, std::uint64_t) {
-        touched.insert({i, at * sizeof(std::uint64_t) / format::kBlockBytes});
+        const std::uint64_t block = at * sizeof(std::uint64_t) / format::kBlockBytes;
+        if (std::exchange(last, block) != block) touched.insert({i, block});
       });
     }
   }

@@ -75,22 +75,26 @@ std::vector<Communicator::Message> messages_of(std::map<int, comm::Packer>& pack
 class Planner {
  public:
   Planner(const comm::Group& group, const PlanInput& input, const WantedNames& names, const Batch& batch)
-      : group_(group),
-        input_(input),
-        names_(names),
-        batch_(batch),
-        directory_(input.logical_ranks, group.world_size()) {}
+      : group_(group), input_(input), names_(names), batch_(batch) {}
 
   ReadPlan plan() {
-    step([&] { check_wants(); });
-    auto arrived = exchange([&] { return to_homes(); });
-    step([&] { take_into_directory(arrived); });
-    auto matched = exchange([&] { return to_stewards(); });
+    Messages messages;
+    step([&] {
+      check_wants();
+      messages = to_homes();
+    });
+    comm::throw_if(group_.vote(failure_));  // or homes would take what did not come for holes
+    Messages arrived = group_.exchange(std::move(messages));
+    step([&] { messages = to_stewards(arrived); });
     settle_refusals();
-    arrived = exchange([&] { return to_readers_and_receivers(matched); });
-    step([&] { take_orders(arrived); });
+    arrived = group_.exchange(std::move(messages));
+    step([&] { messages = to_readers_and_receivers(arrived); });
+    arrived = group_.exchange(std::move(messages));
     std::vector<comm::Addressed<Grant>> grants;
-    step([&] { grants = give_grants(); });
+    step([&] {
+      take_orders(arrived);
+      grants = give_grants();
+    });
     for (const auto& grant : group_.exchange(grants)) plan_.grants.emplace(grant.peer, grant.record);
     comm::throw_if(group_.vote(failure_));
     return std::move(plan_);
@@ -103,13 +107,6 @@ class Planner {
   void step(Step&& run) {
     if (!failure_) failure_ = attempt(std::forward<Step>(run));
   }
-  template <class Make>
-  Messages exchange(Make&& make) {
-    Messages messages;
-    step([&] { messages = make(); });
-    return group_.exchange(std::move(messages));
-  }
-
   void check_wants() const {
     for (const Want& want : input_.wants) comm::throw_if(check(want));
   }
@@ -188,21 +185,16 @@ class Planner {
     }
   }
 
-  void take_into_directory(const Messages& arrived) {
+  Messages to_stewards(const Messages& arrived) {
+    Directory directory(input_.logical_ranks, group_.world_size());
     for (const auto& message : arrived) {
-      for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) {
-        take_homed(unpacker, message.peer, directory_);
-      }
+      for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) take_homed(unpacker, message.peer, directory);
     }
-  }
-
-  Messages to_stewards() {
-    Directory::Matched matched = directory_.match();
+    Directory::Matched matched = directory.match();
     refusal_ = std::move(matched.refusal);
     if (refusal_) throw Error(refusal_->failure);
     std::map<int, comm::Packer> packed;
     for (const Match& match : matched.matches) put(packed[match.steward], match);
-    directory_ = Directory(input_.logical_ranks, group_.world_size());  // no longer needed
     return messages_of(packed);
   }
 
@@ -348,7 +340,6 @@ class Planner {
   const PlanInput& input_;
   const WantedNames& names_;
   const Batch& batch_;
-  Directory directory_;
   std::optional<Failure> failure_;
   std::optional<Refusal> refusal_;
   std::set<int> readers_;  ///< from whom this process gets bytes

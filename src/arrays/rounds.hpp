@@ -23,11 +23,11 @@ struct ChunkHead {
 inline constexpr std::uint64_t kMessageTailBytes = sizeof(std::uint32_t);
 
 struct RoundLimits {
-  std::size_t blocks_held = 1;      ///< at the end of a round, because not all of their bytes could be sent
-  std::size_t blocks_read = 1;      ///< in a round, so that others need not wait long for a reader who sends nothing
-  std::uint64_t message_bytes = 0;  ///< to all receivers together
+  std::size_t blocks_held = 1;  ///< at the end of a round, because not all of their bytes could be sent
+  std::size_t blocks_read = 1;  ///< in a round, so that others need not wait long for a reader who sends nothing
+  std::uint64_t out_bytes = 0;  ///< of messages to all receivers and of blocks that are not mapped; one always fits
 };
-/// A receiver takes half of its buffer for what it receives (grants_of); the other half is for blocks and messages.
+/// A receiver takes half of its buffer for what it receives (grants_of); the other half is for what it sends.
 [[nodiscard]] RoundLimits limits_of(std::uint64_t buffer_bytes);
 
 class SendRounds {
@@ -61,6 +61,9 @@ class SendRounds {
   [[nodiscard]] Held open_next();
   [[nodiscard]] BlockTurn advance(Held& held, bool is_first);
   [[nodiscard]] std::uint64_t take_room(int receiver, std::uint64_t wanted);
+  [[nodiscard]] bool can_read_next() const;
+  /// Of a block: none if it is mapped.
+  [[nodiscard]] std::uint64_t buffer_bytes_of(std::size_t order, std::size_t block) const;
   void skip_done_orders();
 
   std::span<const ReadOrder> orders_;
@@ -72,7 +75,8 @@ class SendRounds {
   std::vector<Held> held_;
   std::uint64_t round_ = 0;
   std::map<int, std::uint64_t> room_;  ///< left in this round, by receiver
-  std::uint64_t message_room_ = 0;     ///< left in this round, for all
+  std::uint64_t sent_bytes_ = 0;       ///< in this round, to all
+  std::uint64_t kept_bytes_ = 0;       ///< of blocks, the one that is at hand included
 };
 
 }  // namespace kedge::arrays

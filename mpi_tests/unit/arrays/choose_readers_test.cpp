@@ -14,8 +14,8 @@
 namespace kedge::arrays::choose_readers_test {
 namespace {
 
-using format::kBlockBytes;
 using faults::RandomChoices;
+using format::kBlockBytes;
 
 /// Cuts an array of 8-byte elements into a grid.
 std::vector<Box> grid(const Shape& array, const std::vector<std::uint64_t>& parts) {

@@ -14,13 +14,15 @@
 namespace kedge::arrays::directory_test {
 namespace {
 
-using ::testing::HasSubstr;
 using faults::RandomChoices;
+using ::testing::HasSubstr;
 
 /// The homes of one array, each with the tiles that it is in charge of.
 struct Homes {
   Homes(const Shape& array, std::uint64_t ranks, std::uint64_t processes)
-      : type{DataType::float64, {}, array}, tiles(array, ranks, processes), directories(processes, {ranks, processes}) {}
+      : type{DataType::float64, {}, array},
+        tiles(array, ranks, processes),
+        directories(processes, {ranks, processes}) {}
   template <class Use>
   void at_homes(const Box& box, Use&& use) {
     const Tiles::Range range = tiles.of(box);
@@ -203,7 +205,8 @@ TEST(Wants, MustLieInTheirArrayAndTheirMemory) {
   const auto over = check(block_of("u", Shape({4, 5}), box_at(Shape({1, 3}), Shape({3, 3}))));
   ASSERT_TRUE(over);
   EXPECT_EQ(over->code, ErrorCode::mismatch);
-  EXPECT_THAT(over->message, HasSubstr("shape 3 x 3 at (1 x 3) reaches over the edge of the global array of shape 4 x 5"));
+  EXPECT_THAT(over->message,
+              HasSubstr("shape 3 x 3 at (1 x 3) reaches over the edge of the global array of shape 4 x 5"));
   EXPECT_TRUE(check(block_of("u", Shape({4, 5}), box_at(Shape{1}, Shape{3})))) << "of fewer dimensions";
   Want huge = block_of("u", Shape{4}, box_at(Shape{0}, Shape{2}));
   std::get<Shard>(huge.from).offset = Shape{~std::uint64_t{0}};
