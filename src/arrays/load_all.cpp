@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "arrays/checked_messages.hpp"
 #include "arrays/rounds.hpp"
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "checksum/crc32c.hpp"
 #include "format/on_disk.hpp"
 #include "format/utf8.hpp"
 
@@ -19,10 +19,6 @@ namespace {
 using Messages = std::vector<Communicator::Message>;
 
 static_assert(comm::Plain<ChunkHead>);
-
-[[noreturn]] void refuse_message(int from) {
-  throw Error(ErrorCode::io, compose("a message from rank {} was damaged on its way; check the network", from));
-}
 
 /// Messages to each receiver, each grown to its size at once.
 class Outbox {
@@ -40,9 +36,7 @@ class Outbox {
   [[nodiscard]] Messages take() {
     Messages messages;
     for (auto& [receiver, bytes] : messages_) {
-      const std::uint32_t crc = crc32c(bytes);
-      const auto tail = std::as_bytes(std::span(&crc, 1));
-      bytes.insert(bytes.end(), tail.begin(), tail.end());
+      append_checksum(bytes);
       messages.push_back({receiver, std::move(bytes)});
     }
     return messages;
@@ -163,12 +157,7 @@ class Rounds {
 
   void unpack(const Messages& arrived) {
     for (const auto& message : arrived) {
-      std::span<const std::byte> bytes = message.bytes;
-      std::uint32_t crc = 0;
-      if (bytes.size() < sizeof crc) refuse_message(message.peer);
-      std::memcpy(&crc, bytes.data() + bytes.size() - sizeof crc, sizeof crc);
-      bytes = bytes.first(bytes.size() - sizeof crc);
-      if (crc != crc32c(bytes)) refuse_message(message.peer);
+      std::span<const std::byte> bytes = checked_bytes(message);
       while (!bytes.empty()) bytes = unpack_chunk(bytes, message.peer);
     }
   }

@@ -5,18 +5,16 @@
 #include <set>
 #include <tuple>
 
+#include "arrays/checked_messages.hpp"
 #include "arrays/choose_readers.hpp"
 #include "arrays/directory.hpp"
 #include "arrays/plan_records.hpp"
 #include "arrays/tiles.hpp"
 #include "base/attempt.hpp"
-#include "base/invariant.hpp"
 
 namespace kedge::arrays {
 namespace {
 
-/// How many offers a home may have to know of at once; each takes a few hundred bytes until it is planned.
-constexpr std::uint64_t kRowsPerBatch = std::uint64_t{1} << 18U;
 /// Less than this in a round is not worth a message.
 constexpr std::uint64_t kLeastGrantBytes = 4096;
 
@@ -39,11 +37,6 @@ BoxInArray in_memory(const Want& want, const Box& part) {
   place.extents = want.inside->extents;
   for (std::size_t d = 0; d < part.dimensions; ++d) place.at[d] += want.inside->at[d];
   return place;
-}
-
-void require_position(std::uint64_t position, std::size_t count, const Box& box, const Box& array) {
-  if (position < count && contains(array, box)) return;
-  throw Error(ErrorCode::io, "a message between ranks was damaged on its way; check the network");
 }
 
 /// What goes to each home, collected under keys.
@@ -84,18 +77,18 @@ class Planner {
       messages = to_homes();
     });
     comm::throw_if(group_.vote(failure_));  // or homes would take what did not come for holes
-    Messages arrived = group_.exchange(std::move(messages));
+    Messages arrived = exchange(std::move(messages));
     step([&] { messages = to_stewards(arrived); });
     settle_refusals();
-    arrived = group_.exchange(std::move(messages));
+    arrived = exchange(std::move(messages));
     step([&] { messages = to_readers_and_receivers(arrived); });
-    arrived = group_.exchange(std::move(messages));
-    std::vector<comm::Addressed<Grant>> grants;
+    arrived = exchange(std::move(messages));
     step([&] {
       take_orders(arrived);
-      grants = give_grants();
+      messages = to_readers();
     });
-    for (const auto& grant : group_.exchange(grants)) plan_.grants.emplace(grant.peer, grant.record);
+    arrived = exchange(std::move(messages));
+    step([&] { take_grants(arrived); });
     comm::throw_if(group_.vote(failure_));
     return std::move(plan_);
   }
@@ -107,6 +100,16 @@ class Planner {
   void step(Step&& run) {
     if (!failure_) failure_ = attempt(std::forward<Step>(run));
   }
+  /// Takes the messages away; what arrives has been checked, and has no checksums left.
+  Messages exchange(Messages&& messages) {
+    for (Communicator::Message& message : messages) append_checksum(message.bytes);
+    Messages arrived = group_.exchange(std::exchange(messages, {}));
+    step([&] {
+      for (Communicator::Message& message : arrived) message.bytes.resize(checked_bytes(message).size());
+    });
+    return arrived;
+  }
+
   void check_wants() const {
     for (const Want& want : input_.wants) comm::throw_if(check(want));
   }
@@ -232,8 +235,6 @@ class Planner {
     for (const auto& message : arrived) {
       for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) {
         Match match = get_match(unpacker, group_.rank());
-        require_position(match.offer, input_.offers.size(), match.box, match.box);
-        require_position(match.offer, input_.offers.size(), match.box, box_of(input_.offers[match.offer]));
         by_offer[match.offer].push_back(match);
       }
     }
@@ -319,21 +320,25 @@ class Planner {
   }
 
   void take_part(const PartRecord& record, int steward) {
-    require_position(record.want, input_.wants.size(), record.box, record.stored);
     const Want& want = input_.wants[record.want];
-    require_position(record.want, input_.wants.size(), record.box, box_of(want));
     const Pattern pattern(shape_of(record.box), size_bytes(want.dtype), within(record.box, record.stored),
                           in_memory(want, record.box));
     plan_.incoming.emplace(std::pair(steward, record.number), IncomingPart{record.want, pattern, 0});
     readers_.insert(record.readers.begin(), record.readers.end());
   }
 
-  std::vector<comm::Addressed<Grant>> give_grants() {
+  Messages to_readers() {
     readers_.erase(group_.rank());
     const std::vector<int> readers(readers_.begin(), readers_.end());
-    std::vector<comm::Addressed<Grant>> grants;
-    for (const auto& [reader, grant] : grants_of(readers, input_.buffer_bytes)) grants.push_back({reader, grant});
-    return grants;
+    std::map<int, comm::Packer> packed;
+    for (const auto& [reader, grant] : grants_of(readers, input_.buffer_bytes)) packed[reader].put(grant);
+    return messages_of(packed);
+  }
+
+  void take_grants(const Messages& arrived) {
+    for (const auto& message : arrived) {
+      plan_.grants.emplace(message.peer, comm::Unpacker(message.bytes).get<Grant>());
+    }
   }
 
   const comm::Group& group_;
@@ -347,30 +352,6 @@ class Planner {
 };
 
 }  // namespace
-
-bool Batch::has(std::string_view name) const noexcept { return fnv1a(name) / 512 % count == number; }
-
-WantedNames gather_wanted_names(const comm::Group& group, std::span<const Want> wants) {
-  WantedNames names;
-  for (const Want& want : wants) add_name(names.of(look_up_of(want)), want.name);
-  constexpr std::size_t kWords = std::tuple_size_v<NameBits>;
-  std::array<std::uint64_t, kWords * std::tuple_size_v<decltype(names.bits)>> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = names.bits[i / kWords][i % kWords];
-  words = group.bit_or(words);
-  for (std::size_t i = 0; i < words.size(); ++i) names.bits[i / kWords][i % kWords] = words[i];
-  return names;
-}
-
-std::uint64_t count_batches(const comm::Group& group, const WantedNames& names, std::span<const Offer> offers) {
-  std::uint64_t wanted = 0;
-  for (const Offer& offer : offers) {
-    for (const NameBits& bits : names.bits) {
-      if (may_have(bits, offer.name)) ++wanted;
-    }
-  }
-  const std::uint64_t at_a_home = group.sum(wanted) / group.world_size();
-  return std::max(at_a_home, group.max(wanted)) / kRowsPerBatch + 1;
-}
 
 ReadPlan make_read_plan(const comm::Group& group, const PlanInput& input, const WantedNames& names,
                         const Batch& batch) {

@@ -4,19 +4,16 @@
 // that it shares bytes with.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "arrays/name_bits.hpp"
 #include "arrays/pattern.hpp"
+#include "arrays/wanted_names.hpp"
 #include "arrays/wants.hpp"
 #include "comm/group.hpp"
 
@@ -80,25 +77,6 @@ struct PlanInput {
   /// Of a block of an offer that another process may read.
   std::function<StoredChecksum(std::uint32_t offer, std::uint64_t block)> checksum;
 };
-
-/// The names that any process wants, for each way to look them up: offers of others are told to nobody.
-struct WantedNames {
-  std::array<NameBits, static_cast<std::size_t>(kLastLookUp) + 1> bits{};
-  [[nodiscard]] NameBits& of(LookUp look_up) noexcept { return bits[static_cast<std::size_t>(look_up)]; }
-  [[nodiscard]] const NameBits& of(LookUp look_up) const noexcept { return bits[static_cast<std::size_t>(look_up)]; }
-};
-/// COLLECTIVE, one all-reduce.
-[[nodiscard]] WantedNames gather_wanted_names(const comm::Group& group, std::span<const Want> wants);
-
-/// Names are planned and loaded in batches where homes would have to know too much at once. A name is in one batch.
-struct Batch {
-  std::uint64_t number = 0;
-  std::uint64_t count = 1;
-  [[nodiscard]] bool has(std::string_view name) const noexcept;
-};
-/// COLLECTIVE, two all-reduces: how many batches there must be.
-[[nodiscard]] std::uint64_t count_batches(const comm::Group& group, const WantedNames& names,
-                                          std::span<const Offer> offers);
 
 /// COLLECTIVE, for the names of one batch. Throws the same Error on all processes: `mismatch` naming both if something
 /// was saved otherwise than it is asked for, and with the first element if elements are asked for that nobody saved;

@@ -9,18 +9,18 @@
 #include <span>
 #include <vector>
 
+#include "arrays/checked_messages.hpp"
 #include "arrays/read_plan.hpp"
 
 namespace kedge::arrays {
 
-/// What a message adds to its bytes: a head before each range, and a checksum at the end.
+/// What a message adds to its bytes: a head before each range, and a checksum at its end.
 struct ChunkHead {
   std::int32_t steward = 0;
   std::uint32_t number = 0;  ///< of the part, by the steward
   std::uint64_t first = 0;   ///< packed bytes of the part
   std::uint64_t size_bytes = 0;
 };
-inline constexpr std::uint64_t kMessageTailBytes = sizeof(std::uint32_t);
 
 struct RoundLimits {
   std::size_t blocks_held = 1;  ///< at the end of a round, because not all of their bytes could be sent

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "arrays/rounds.hpp"
 #include "harness/forwarding_communicator.hpp"
 #include "unit/arrays/load_all_job.hpp"
 
@@ -140,22 +141,29 @@ TEST(FailedLoads, R46_WhatACallThrowsEndsTheLoadOnAllRanks) {
   }
 }
 
-/// A communicator that changes what arrives in large messages: in rounds, not in the plan.
+/// A communicator that changes what arrives in exchanges.
 class Damaging final : public testing::ForwardingCommunicator {
  public:
-  Damaging(Communicator& inner, std::function<void(std::vector<std::byte>&)> damage)
-      : ForwardingCommunicator(inner), damage_(std::move(damage)) {}
+  using Damage = std::function<void(std::vector<Message>&)>;
+  Damaging(Communicator& inner, Damage damage) : ForwardingCommunicator(inner), damage_(std::move(damage)) {}
   std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
     auto arrived = ForwardingCommunicator::sparse_exchange(std::move(messages), deadline);
-    for (Message& message : arrived) {
-      if (message.bytes.size() > 1000) damage_(message.bytes);
-    }
+    damage_(arrived);
     return arrived;
   }
 
  private:
-  std::function<void(std::vector<std::byte>&)> damage_;
+  Damage damage_;
 };
+
+/// Large messages: those of rounds, not of the plan.
+Damaging::Damage damage_large(const std::function<void(std::vector<std::byte>&)>& damage) {
+  return [damage](std::vector<Communicator::Message>& messages) {
+    for (Communicator::Message& message : messages) {
+      if (message.bytes.size() > 1000) damage(message.bytes);
+    }
+  };
+}
 
 TEST(FailedLoads, R31_R46_AMessageThatWasDamagedOnItsWayIsNoticed) {
   const std::vector<std::function<void(std::vector<std::byte>&)>> damages = {
@@ -169,7 +177,7 @@ TEST(FailedLoads, R31_R46_AMessageThatWasDamagedOnItsWayIsNoticed) {
     for (SavedRegion& region : job.saved) region.offer.is_mapped = true;
     job.within = [&](Communicator& communicator, const auto& body) {
       if (communicator.rank() != 1) return body(communicator);
-      Damaging damaging(communicator, damage);
+      Damaging damaging(communicator, damage_large(damage));
       body(damaging);
     };
     job.run();
@@ -178,16 +186,73 @@ TEST(FailedLoads, R31_R46_AMessageThatWasDamagedOnItsWayIsNoticed) {
   }
 }
 
+/// Changes the head of the first chunk, and the checksum with it: a sender that is wrong itself.
+void change_head(std::vector<std::byte>& bytes, const std::function<void(ChunkHead&)>& change) {
+  ChunkHead head;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  change(head);
+  std::memcpy(bytes.data(), &head, sizeof head);
+  const std::uint32_t crc = crc32c(std::span(bytes).first(bytes.size() - sizeof(std::uint32_t)));
+  std::memcpy(bytes.data() + bytes.size() - sizeof crc, &crc, sizeof crc);
+}
+
+TEST(FailedLoads, R46_BytesThatBelongNowhereAreRefused) {
+  for (const auto& change : std::vector<std::function<void(ChunkHead&)>>{
+           [](ChunkHead& head) { head.number += 1000; }, [](ChunkHead& head) { head.steward = -1; },
+           [](ChunkHead& head) { head.first = ~std::uint64_t{0}; }, [](ChunkHead& head) { head.first += 40'000; },
+           [](ChunkHead& head) { head.size_bytes += 40'000; }, [](ChunkHead& head) { head.size_bytes = 1; }}) {
+    Job job;
+    rows(job);
+    for (SavedRegion& region : job.saved) region.offer.is_mapped = true;
+    job.within = [&](Communicator& communicator, const auto& body) {
+      if (communicator.rank() != 1) return body(communicator);
+      Damaging damaging(communicator, damage_large([&](auto& bytes) { change_head(bytes, change); }));
+      body(damaging);
+    };
+    job.run();
+    EXPECT_EQ(job.code, ErrorCode::io) << job.failure;
+    EXPECT_THAT(job.failure, HasSubstr("was damaged on its way"));
+  }
+}
+
+/// Changes one bit of a message of the plan.
+TEST(FailedLoads, R31_R46_DamageInThePlanIsNoticed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    faults::RandomChoices random(seed);
+    Job job;
+    rows(job);
+    for (SavedRegion& region : job.saved) region.offer.is_mapped = random.one_in(2);
+    const std::uint64_t exchange = 1 + seed % 4;
+    const std::uint64_t at = random.below(1'000'000);
+    const auto bit = static_cast<std::byte>(1U << random.below(8));
+    bool damaged = false;
+    std::uint64_t exchanges = 0;
+    job.within = [&](Communicator& communicator, const auto& body) {
+      if (communicator.rank() != 1) return body(communicator);
+      Damaging damaging(communicator, [&](std::vector<Communicator::Message>& messages) {
+        if (++exchanges != exchange || messages.empty()) return;
+        auto& bytes = messages[at % messages.size()].bytes;
+        bytes[at % bytes.size()] ^= bit;
+        damaged = true;
+      });
+      body(damaging);
+    };
+    job.run();
+    EXPECT_EQ(job.failure.empty(), !damaged) << "seed " << seed;
+    EXPECT_TRUE(!damaged || job.failure.find("was damaged on its way") != std::string::npos) << job.failure;
+  }
+}
+
 TEST(FailedLoads, R46_ALostMessageIsNoticed) {
   Job job;
   rows(job);
   for (SavedRegion& region : job.saved) region.offer.is_mapped = true;
   job.within = [&](Communicator& communicator, const auto& body) {
-    Damaging damaging(communicator, [](std::vector<std::byte>& bytes) {
-      const std::uint32_t crc = crc32c({});
-      bytes.resize(sizeof crc);  // one without any bytes
-      std::memcpy(bytes.data(), &crc, sizeof crc);
-    });
+    Damaging damaging(communicator, damage_large([](auto& bytes) {
+                        const std::uint32_t crc = crc32c({});
+                        bytes.resize(sizeof crc);  // one without any bytes
+                        std::memcpy(bytes.data(), &crc, sizeof crc);
+                      }));
     body(damaging);
   };
   job.run();
