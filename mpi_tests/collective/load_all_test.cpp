@@ -64,7 +64,7 @@ class MpiLoads : public testing::TestWithParam<bool> {
     memory_.assign(memory_shape[0] * memory_shape[1], kUntouched);
     const Want want{
         "u", DataType::uint64, {}, shape_of(block), Shard{shape_, offset_of(block)}, BoxInArray{memory_shape, {0, 1}}};
-    LoadInput input{std::span(&want, 1), offers_, logical_ranks_, kBufferBytes, {}, {}, {}};
+    LoadInput input{std::span(&want, 1), offers_, logical_ranks_, kBufferBytes, kRowsPerBatch, {}, {}, {}};
     input.checksum = [](std::uint32_t, std::uint64_t) { return StoredChecksum{}; };
     input.read = [&](const BlockToRead& one, std::span<std::byte> buffer) { return read(one, buffer); };
     input.deliver = [&](const Delivery& delivery) {

@@ -223,7 +223,7 @@ void copy_to_memory(const Delivery& delivery, std::byte* array) {
 LoadCounts load_all(const comm::Group& group, const LoadInput& input) {
   LoadCounts counts;
   const WantedNames names = gather_wanted_names(group, input.wants);
-  const std::uint64_t batches = count_batches(group, names, input.offers);
+  const std::uint64_t batches = count_batches(group, names, input.offers, input.rows_per_batch);
   for (std::uint64_t number = 0; number < batches; ++number) {
     const PlanInput to_plan{input.wants, input.offers, input.logical_ranks, input.buffer_bytes, input.checksum};
     Rounds(group, input, make_read_plan(group, to_plan, names, {number, batches}), counts).run();

@@ -38,6 +38,7 @@ struct LoadInput {
   std::span<const Offer> offers;    ///< whose steward this process is
   std::uint32_t logical_ranks = 0;  ///< that saved the commit; the same on all processes
   std::uint64_t buffer_bytes = 0;   ///< for messages and blocks of this process, beside 4 MiB at least
+  std::uint64_t rows_per_batch = kRowsPerBatch;
   /// Of a block of an offer that another process may read. Does not communicate.
   std::function<StoredChecksum(std::uint32_t offer, std::uint64_t block)> checksum;
   /// Returns the block's bytes, which must be right: in `buffer`, which has room for them, or where they lie already,

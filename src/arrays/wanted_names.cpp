@@ -6,13 +6,6 @@
 #include "base/hash.hpp"
 
 namespace kedge::arrays {
-namespace {
-
-/// How many offers a home may have to know of at once; each takes a few hundred bytes until it is planned.
-constexpr std::uint64_t kRowsPerBatch = std::uint64_t{1} << 18U;
-
-}  // namespace
-
 bool Batch::has(std::string_view name) const noexcept { return fnv1a(name) / 512 % count == number; }
 
 WantedNames gather_wanted_names(const comm::Group& group, std::span<const Want> wants) {
@@ -26,7 +19,8 @@ WantedNames gather_wanted_names(const comm::Group& group, std::span<const Want> 
   return names;
 }
 
-std::uint64_t count_batches(const comm::Group& group, const WantedNames& names, std::span<const Offer> offers) {
+std::uint64_t count_batches(const comm::Group& group, const WantedNames& names, std::span<const Offer> offers,
+                            std::uint64_t rows_per_batch) {
   std::uint64_t wanted = 0;
   for (const Offer& offer : offers) {
     for (const NameBits& bits : names.bits) {
@@ -34,7 +28,7 @@ std::uint64_t count_batches(const comm::Group& group, const WantedNames& names, 
     }
   }
   const std::uint64_t at_a_home = group.sum(wanted) / group.world_size();
-  return std::max(at_a_home, group.max(wanted)) / kRowsPerBatch + 1;
+  return std::max(at_a_home, group.max(wanted)) / rows_per_batch + 1;
 }
 
 }  // namespace kedge::arrays

@@ -28,8 +28,10 @@ struct Batch {
   std::uint64_t count = 1;
   [[nodiscard]] bool has(std::string_view name) const noexcept;
 };
+/// How many offers a home may have to know of at once; each takes a few hundred bytes until it is planned.
+inline constexpr std::uint64_t kRowsPerBatch = std::uint64_t{1} << 18U;
 /// COLLECTIVE, two all-reduces: how many batches there must be.
 [[nodiscard]] std::uint64_t count_batches(const comm::Group& group, const WantedNames& names,
-                                          std::span<const Offer> offers);
+                                          std::span<const Offer> offers, std::uint64_t rows_per_batch = kRowsPerBatch);
 
 }  // namespace kedge::arrays

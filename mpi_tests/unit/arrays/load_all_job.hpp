@@ -21,6 +21,7 @@ struct Job {
   std::vector<int> steward_of;                     ///< by region
   std::vector<std::vector<WantedMemory>> wants{};  ///< by process
   std::uint64_t buffer_bytes = 16 * kMiB;
+  std::uint64_t rows_per_batch = kRowsPerBatch;
   std::function<void(int process, const BlockToRead&)> before_read = [](int, const BlockToRead&) {};
   std::function<void(Communicator&, const std::function<void(Communicator&)>&)> within =
       [](Communicator& communicator, const auto& body) { body(communicator); };
@@ -61,7 +62,7 @@ struct Job {
     }
     std::vector<Want> mine;
     for (const WantedMemory& memory : wants[me]) mine.push_back(memory.want());
-    LoadInput input{mine, offers, logical_ranks, buffer_bytes, {}, {}, {}};
+    LoadInput input{mine, offers, logical_ranks, buffer_bytes, rows_per_batch, {}, {}, {}};
     input.checksum = [&](std::uint32_t offer, std::uint64_t block) {
       return StoredChecksum{saved[regions[offer]].crc(block), 0};
     };

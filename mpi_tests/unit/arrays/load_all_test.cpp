@@ -37,6 +37,7 @@ TEST(Loads, R10_EachElementIsItsGlobalIndexOnAnyNumberOfProcesses) {
     const int processes = random.one_of({1, 2, 3, 5, 7, 12, 17});
     job.wants.resize(static_cast<std::size_t>(processes));
     job.buffer_bytes = random.one_of({std::uint64_t{10'000}, std::uint64_t{100'000}, 16 * kMiB});
+    if (random.one_in(2)) job.rows_per_batch = 1 + random.below(20);
     for (std::uint64_t array = 1 + random.below(3); array > 0; --array) {
       const Shape shape = shape_at_random(random);
       job.add_array(array, shape, cut_at_random(box_of(shape), job.logical_ranks, random));
