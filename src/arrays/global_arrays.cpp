@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "arrays/wants.hpp"
 #include "base/attempt.hpp"
 #include "base/hash.hpp"
 #include "base/invariant.hpp"
@@ -69,19 +70,17 @@ void for_each_group(std::string_view name, Visit&& visit) {
   }
 }
 
-std::string type_of(const SharedRegion& region) {
-  if (region.members.empty()) return std::string(to_string(region.dtype));
-  return compose("structs ({})", region.members);
-}
-
 std::string describe_own(const SharedRegion& region) {
-  return compose("a region of that rank alone, {} of shape {}", type_of(region), to_string(region.shape));
+  return compose("a region of that rank alone, {} of shape {}", describe_elements(region.dtype, region.members),
+                 to_string(region.shape));
 }
 
 std::string describe(const SharedRegion& region) {
-  if (!region.shard) return compose("replicated {} of shape {}", type_of(region), to_string(region.shape));
-  return compose("a shard of {} of global shape {}{}", type_of(region), to_string(region.shard->global_shape),
-                 region.shard->holes_allowed ? " with holes allowed" : "");
+  if (!region.shard)
+    return compose("replicated {} of shape {}", describe_elements(region.dtype, region.members),
+                   to_string(region.shape));
+  return compose("a shard of {} of global shape {}{}", describe_elements(region.dtype, region.members),
+                 to_string(region.shard->global_shape), region.shard->holes_allowed ? " with holes allowed" : "");
 }
 
 bool agree(const SharedRegion& a, const SharedRegion& b) {
@@ -127,12 +126,6 @@ format::View view_of(const std::vector<Communicator::Message>& messages, bool li
   return std::holds_alternative<std::monostate>(spec.placement);
 }
 
-template <class Bits>
-[[nodiscard]] auto& word_of(Bits& names, std::string_view name) {
-  return names[fnv1a(name) / 64 % names.size()];
-}
-[[nodiscard]] std::uint64_t bit_of(std::string_view name) { return std::uint64_t{1} << (fnv1a(name) % 64); }
-
 /// Kedge's own regions are not listed.
 void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format::StoredRegion> regions) {
   for (const format::StoredRegion& region : regions) {
@@ -148,7 +141,7 @@ void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format
 NameBits shared_names(std::span<const format::StoredRegion> regions) {
   NameBits names{};
   for (const format::StoredRegion& region : regions) {
-    if (!is_own(region.spec)) word_of(names, region.spec.name) |= bit_of(region.spec.name);
+    if (!is_own(region.spec)) add_name(names, region.spec.name);
   }
   return names;
 }
@@ -168,7 +161,7 @@ std::vector<SharedRegion> own_regions_among(const NameBits& names, std::span<con
   std::vector<SharedRegion> own;
   for (const format::StoredRegion& region : regions) {
     const format::RegionSpec& spec = region.spec;
-    if (!is_own(spec) || (word_of(names, spec.name) & bit_of(spec.name)) == 0) continue;
+    if (!is_own(spec) || !may_have(names, spec.name)) continue;
     own.push_back({spec.name, spec.dtype, spec.shape, std::nullopt, spec.members});
   }
   return own;

@@ -2,7 +2,6 @@
 // names.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "arrays/name_bits.hpp"
 #include "comm/group.hpp"
 #include "format/cover.hpp"
 #include "format/manifest.hpp"
@@ -34,9 +34,6 @@ inline constexpr std::uint64_t kListedRegionsMax = 1000;
 /// Shared regions of a container.
 [[nodiscard]] std::vector<SharedRegion> shared_regions(std::span<const format::StoredRegion> regions);
 
-/// A set of names, one bit of 512 for each, by its hash: a name whose bit is clear is not in it, one whose bit is set
-/// may be.
-using NameBits = std::array<std::uint64_t, 8>;
 /// The names of the shared regions.
 [[nodiscard]] NameBits shared_names(std::span<const format::StoredRegion> regions);
 /// COLLECTIVE, one all-reduce. Names of all ranks if any rank's structure changed; else nothing.
