@@ -38,22 +38,24 @@ void OwedFlushes::flush_outputs() {
 void OwedFlushes::hand_over_output() {
   const std::vector<CommitHead> owed = unflushed_outputs();
   if (owed.empty()) return;
-  if (!hand_over(owed.front())) outputs_.set_out_of_reach(owed.front().id);
-  if (owed.size() > 1) outputs_.note();
+  const auto failure = hand_over(owed.front());
+  const bool is_out_of_reach = failure && failure->code == ErrorCode::not_found;
+  if (is_out_of_reach) outputs_.set_out_of_reach(owed.front().id);
+  if (owed.size() > 1 || (failure && !is_out_of_reach)) outputs_.note();
 }
 
-/// The worker flushes it, as it would have in its turn. False if it cannot be flushed.
-bool OwedFlushes::hand_over(const CommitHead& commit) {
+/// The worker flushes it, as it would have in its turn. Why the flush could not be prepared.
+std::optional<Failure> OwedFlushes::hand_over(const CommitHead& commit) {
   Job job{stages_.progress_of(commit), {commit, {}}};
   job.progress.reason = Reason::owed;
-  StageState& state = job.progress.stages[flush_].state;
-  state = StageState::due;
+  StageProgress& flush = job.progress.stages[flush_];
+  flush.state = StageState::due;
   InlineExecution execution(group_);
   runner_.prepare(execution, job);
-  if (state != StageState::due) return false;
+  if (flush.failure) return flush.failure;
   job.progress.bytes.own = job.files.container->size_bytes();
   executor_.submit(job);
-  return true;
+  return std::nullopt;
 }
 
 bool OwedFlushes::flush_all(std::optional<Deadline> deadline) {

@@ -9,6 +9,7 @@
 
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
+#include "kedge/error.hpp"
 #include "pipeline/executor.hpp"
 #include "pipeline/owed_outputs.hpp"
 #include "pipeline/stage_list.hpp"
@@ -48,7 +49,7 @@ class OwedFlushes {
   [[nodiscard]] std::vector<CommitHead> unflushed_outputs() const;
   [[nodiscard]] std::vector<CommitHead> owed() const;
   void flush(const std::vector<CommitHead>& owed);
-  [[nodiscard]] bool hand_over(const CommitHead& commit);
+  [[nodiscard]] std::optional<Failure> hand_over(const CommitHead& commit);
 
   comm::Group group_;
   commits::Ledger& ledger_;

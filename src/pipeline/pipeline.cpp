@@ -77,10 +77,8 @@ Duties Pipeline::duties() {
 void Pipeline::work(Execution& execution, Job& job) {
   runner_.begin();
   if (job.unsealed && !snapshots_.seal(execution, job)) return;
-  const StageProgress* const flush = job.progress.to(Level::persistent);
-  const bool flushes = flush != nullptr && flush->state == StageState::due;
   runner_.run(execution, job);
-  const auto failure = flushes ? flush->failure : std::nullopt;
+  const auto failure = job.progress.failure_to(Level::persistent);
   if (failure && job.progress.commit.is_output) outputs_.note();
   if (!executor_->is_in_background()) return;
   observers_.all.tell(&CommitObserver::finished, job.progress);
