@@ -105,7 +105,7 @@ class MpiLoads : public testing::TestWithParam<bool> {
   int damaged_rank_ = -1;
 };
 
-TEST_P(MpiLoads, R10_RowsOfMoreAndOfFewerRanks) {
+TEST_P(MpiLoads, RowsOfMoreAndOfFewerRanks) {
   for (const std::uint32_t ranks : {group_.world_size() + 1, group_.world_size() - 1}) {
     offers_.clear();
     mapped_.clear();
@@ -115,20 +115,20 @@ TEST_P(MpiLoads, R10_RowsOfMoreAndOfFewerRanks) {
   }
 }
 
-TEST_P(MpiLoads, R10_RowsToColumns) {
+TEST_P(MpiLoads, RowsToColumns) {
   save(group_.world_size() + 1);
   load(mine(1));
   EXPECT_EQ(blocks_read(), logical_ranks_ * 16U) << "each once";
   EXPECT_GT(counts_.rounds, 2U);
 }
 
-TEST_P(MpiLoads, R10_AllWantAll) {
+TEST_P(MpiLoads, AllWantAll) {
   save(2);
   load(box_of(shape_));
   EXPECT_EQ(blocks_read(), 32U) << "each once";
 }
 
-TEST_P(MpiLoads, R46_DamageOnOneRankEndsTheLoadOnAll) {
+TEST_P(MpiLoads, DamageOnOneRankEndsTheLoadOnAll) {
   save(group_.world_size() + 1);
   damaged_rank_ = 1;
   try {

@@ -42,7 +42,7 @@ struct Homes {
   std::vector<Directory> directories;
 };
 
-TEST(Directories, R10_EachWantedElementIsInOneMatchOfAllHomes) {
+TEST(Directories, EachWantedElementIsInOneMatchOfAllHomes) {
   RandomChoices random(1);
   for (int round = 0; round < 120; ++round) {
     const std::size_t dimensions = 1 + random.below(8);

@@ -42,7 +42,7 @@ std::string failure_of(Want want, ErrorCode code) {
   return failure;
 }
 
-TEST(FailedLoads, R46_AWantThatCannotBeServedFailsOnAllRanksAlike) {
+TEST(FailedLoads, AWantThatCannotBeServedFailsOnAllRanksAlike) {
   const Shape shape({12, 500});
   Want want = block_of("array1", shape, box_at(Shape({2, 3}), Shape({4, 5})));
   Want changed = want;
@@ -72,7 +72,7 @@ TEST(FailedLoads, R46_AWantThatCannotBeServedFailsOnAllRanksAlike) {
   EXPECT_THAT(failure_of(changed, ErrorCode::not_found), HasSubstr("rank 77 saved no region 'own'"));
 }
 
-TEST(FailedLoads, R46_OwnRegionsOfSeveralRanksAreNotTheOnlyOne) {
+TEST(FailedLoads, OwnRegionsOfSeveralRanksAreNotTheOnlyOne) {
   Job job;
   job.logical_ranks = 5;
   job.wants.resize(2);
@@ -83,7 +83,7 @@ TEST(FailedLoads, R46_OwnRegionsOfSeveralRanksAreNotTheOnlyOne) {
   EXPECT_THAT(job.failure, HasSubstr("region 'r' was saved by ranks 1 and 2"));
 }
 
-TEST(FailedLoads, R46_AHoleNamesItsFirstElement) {
+TEST(FailedLoads, AHoleNamesItsFirstElement) {
   Job job;
   rows(job);
   job.saved.erase(job.saved.begin() + 2);  // rows 6 to 8
@@ -93,7 +93,7 @@ TEST(FailedLoads, R46_AHoleNamesItsFirstElement) {
   EXPECT_THAT(job.failure, HasSubstr("global array 'array1' (12 x 500): no rank saved element (6, 0)"));
 }
 
-TEST(FailedLoads, R46_AHoleThatIsAllOfATile) {
+TEST(FailedLoads, AHoleThatIsAllOfATile) {
   Job job;
   job.logical_ranks = 200;
   job.wants.resize(3);
@@ -106,7 +106,7 @@ TEST(FailedLoads, R46_AHoleThatIsAllOfATile) {
   EXPECT_THAT(job.failure, HasSubstr("no rank saved element (150, 1)"));
 }
 
-TEST(FailedLoads, R31_R46_DamageEndsTheLoadOnAllRanksWithZerosInstead) {
+TEST(FailedLoads, DamageEndsTheLoadOnAllRanksWithZerosInstead) {
   for (const bool mapped : {false, true}) {
     Job job;
     rows(job);
@@ -128,7 +128,7 @@ TEST(FailedLoads, R31_R46_DamageEndsTheLoadOnAllRanksWithZerosInstead) {
 }
 
 /// On each process.
-TEST(FailedLoads, R46_WhatACallThrowsEndsTheLoadOnAllRanks) {
+TEST(FailedLoads, WhatACallThrowsEndsTheLoadOnAllRanks) {
   for (const int failing : {0, 1, 2}) {
     Job job;
     rows(job);
@@ -165,7 +165,7 @@ Damaging::Damage damage_large(const std::function<void(std::vector<std::byte>&)>
   };
 }
 
-TEST(FailedLoads, R31_R46_AMessageThatWasDamagedOnItsWayIsNoticed) {
+TEST(FailedLoads, AMessageThatWasDamagedOnItsWayIsNoticed) {
   const std::vector<std::function<void(std::vector<std::byte>&)>> damages = {
       [](std::vector<std::byte>& bytes) { bytes[500] ^= std::byte{1}; },
       [](std::vector<std::byte>& bytes) { bytes.pop_back(); },
@@ -196,7 +196,7 @@ void change_head(std::vector<std::byte>& bytes, const std::function<void(ChunkHe
   std::memcpy(bytes.data() + bytes.size() - sizeof crc, &crc, sizeof crc);
 }
 
-TEST(FailedLoads, R46_BytesThatBelongNowhereAreRefused) {
+TEST(FailedLoads, BytesThatBelongNowhereAreRefused) {
   for (const auto& change : std::vector<std::function<void(ChunkHead&)>>{
            [](ChunkHead& head) { head.number += 1000; }, [](ChunkHead& head) { head.steward = -1; },
            [](ChunkHead& head) { head.first = ~std::uint64_t{0}; }, [](ChunkHead& head) { head.first += 40'000; },
@@ -216,7 +216,7 @@ TEST(FailedLoads, R46_BytesThatBelongNowhereAreRefused) {
 }
 
 /// Changes one bit of a message of the plan.
-TEST(FailedLoads, R31_R46_DamageInThePlanIsNoticed) {
+TEST(FailedLoads, DamageInThePlanIsNoticed) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     faults::RandomChoices random(seed);
     Job job;
@@ -243,7 +243,7 @@ TEST(FailedLoads, R31_R46_DamageInThePlanIsNoticed) {
   }
 }
 
-TEST(FailedLoads, R46_ALostMessageIsNoticed) {
+TEST(FailedLoads, ALostMessageIsNoticed) {
   Job job;
   rows(job);
   for (SavedRegion& region : job.saved) region.offer.is_mapped = true;
@@ -261,7 +261,7 @@ TEST(FailedLoads, R46_ALostMessageIsNoticed) {
 }
 
 /// A rank that dies at any of its events.
-TEST(FailedLoads, R46_ARankThatDiesLeavesTheOthersWithAnError) {
+TEST(FailedLoads, ARankThatDiesLeavesTheOthersWithAnError) {
   for (std::uint64_t event = 0; event < 400; ++event) {
     Job job;
     rows(job);

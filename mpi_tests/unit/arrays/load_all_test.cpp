@@ -29,7 +29,7 @@ void want_at_random(Job& job, int process, std::uint64_t array, const Shape& sha
 }
 
 /// 0 to 8 dimensions, zero extents, more processes than rows, prime numbers of them, small buffers.
-TEST(Loads, R10_EachElementIsItsGlobalIndexOnAnyNumberOfProcesses) {
+TEST(Loads, EachElementIsItsGlobalIndexOnAnyNumberOfProcesses) {
   faults::for_each_seed({150, 3000}, "unit_arrays", [](std::uint64_t seed) {
     RandomChoices random(seed);
     Job job;
@@ -61,7 +61,7 @@ TEST(Loads, R10_EachElementIsItsGlobalIndexOnAnyNumberOfProcesses) {
 }
 
 /// Regions of several blocks.
-TEST(Loads, R10_LargeRegionsInSmallBuffers) {
+TEST(Loads, LargeRegionsInSmallBuffers) {
   for (const bool mapped : {true, false}) {
     for (const int processes : {3, 4}) {
       Job job;
@@ -83,7 +83,7 @@ TEST(Loads, R10_LargeRegionsInSmallBuffers) {
   }
 }
 
-TEST(Loads, R3_VeryManyProcessesAndOne) {
+TEST(Loads, VeryManyProcessesAndOne) {
   for (const int processes : {1, faults::full_test() ? 1000 : 127}) {
     Job job;
     job.logical_ranks = 200;
@@ -98,7 +98,7 @@ TEST(Loads, R3_VeryManyProcessesAndOne) {
 }
 
 /// Of a rank, the only one of a name, and replicated ones: on three processes, saved by five ranks.
-TEST(Loads, R2_RegionsThatAreNotBlocks) {
+TEST(Loads, RegionsThatAreNotBlocks) {
   for (const bool mapped : {true, false}) {
     Job job;
     job.logical_ranks = 5;

@@ -65,7 +65,7 @@ std::vector<std::byte> bytes_of(const BoxInArray& array, std::uint64_t element_b
   return bytes;
 }
 
-TEST(Patterns, R10_EachByteOfABoxGoesToItsPlace) {
+TEST(Patterns, EachByteOfABoxGoesToItsPlace) {
   RandomChoices random(1);
   for (int round = 0; round < 900; ++round) {
     const Case one = case_at_random(static_cast<std::size_t>(round) % 9, random);
