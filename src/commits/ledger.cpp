@@ -365,7 +365,7 @@ void Ledger::add(Entry entry) {
   check();
 }
 
-/// Cheap: there are as many entries as commits are kept, and a few more.
+/// Cheap, because there are few more entries than kept commits.
 void Ledger::check() const {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];

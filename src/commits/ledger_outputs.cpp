@@ -1,4 +1,4 @@
-// The ledger's view of outputs: which are not on the prefix yet, and the last that left the stores for it.
+// Outputs in the ledger: those not yet on the prefix, and the last that left the stores after their flush.
 #include <algorithm>
 
 #include "commits/ledger.hpp"
@@ -27,7 +27,7 @@ std::vector<CommitHead> Ledger::unflushed_outputs() const {
   return outputs;
 }
 
-/// One leaves the stores as soon as it is on the prefix, and may still be asked for.
+/// An output leaves the stores once it is on the prefix, but calls may still ask for it.
 void Ledger::remember(const Entry& output) {
   const auto is_it = [&](const Entry& other) { return other.commit.id == output.commit.id; };
   if (std::ranges::any_of(flushed_outputs_, is_it)) return;

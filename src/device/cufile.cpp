@@ -52,7 +52,7 @@ std::string_view words_of(int code) noexcept {
 
 }  // namespace
 
-/// Threads that it starts get none of the application's signals.
+/// Threads that cuFile starts must not receive the application's signals.
 std::unique_ptr<const CuFile> CuFile::load(const char* name) {
   const SignalsBlocked blocked;
   void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,4 @@
-// Adding to a file where the file system has no way of its own.
+// FileSystem::append for file systems without an append of their own.
 #include "fs/file_system.hpp"
 
 namespace kedge::fs {

@@ -39,7 +39,7 @@ void CommitLog::reached(const CommitProgress& progress, const StageProgress& sta
   if (const auto line = flush_news_.succeeded(progress.commit)) log_.info(*line);
 }
 
-/// Of a level that the application waits for, that call throws the failure.
+/// If the application waits for the level, its call throws the failure instead.
 void CommitLog::failed(const CommitProgress& progress, const StageProgress& stage) {
   if (!is_root_ || progress.reason == Reason::required) return;
   const auto scheduled =

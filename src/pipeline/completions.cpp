@@ -19,8 +19,8 @@ void Completions::reached(const CommitProgress& progress, const StageProgress& s
   highest = std::max(highest, stage.level);
 }
 
-/// Of a level that the application waits for, that call throws the failure. As long as the commit may still reach a
-/// higher level, which contains this one, nothing is known: see finished().
+/// If the application waits for the level, its call throws the failure. While the commit may still reach a higher
+/// level, which includes this one, the outcome is open: see finished().
 void Completions::failed(const CommitProgress& progress, const StageProgress& stage) {
   const bool may_be_reached = std::ranges::any_of(progress.stages, [&](const StageProgress& other) {
     return other.state == StageState::due && other.level > stage.level;
@@ -55,7 +55,7 @@ void Completions::note_failed(const Id128& commit_id, Level level, const Failure
 }
 
 std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
-  const bool was_under_way = is_under_way_(expected.commit.id);  // first: when it is not, all that follows is known
+  const bool was_under_way = is_under_way_(expected.commit.id);  // before the look-up: if it is not pending, the outcome is final
   const auto entry = ledger_.find(expected.commit.id);
   if (ledger_.has_reached(expected.commit.id, expected.level)) return std::optional<Failure>();
   if (expected.level <= Level::snapshot) {
@@ -83,7 +83,7 @@ void Completions::deliver() {
     if (auto known = outcome(one)) ready.emplace_back(std::move(one), std::move(*known));
     else open.push_back(std::move(one));
   }
-  expected_ = std::move(open);  // a callback may ask for another
+  expected_ = std::move(open);  // before the calls, since a callback may add expectations
   for (const auto& [one, failure] : ready) call(one, failure);
   drop_stale_outcomes();
 }
@@ -103,7 +103,7 @@ void Completions::deliver_all() {
 void Completions::call(const Expected& expected, const std::optional<Failure>& failure) {
   const struct Calls {
     bool& calls;
-    ~Calls() { calls = false; }  // also if what flies is no std::exception
+    ~Calls() { calls = false; }  // also for exceptions that are no std::exception
   } calls{calls_ = true};
   const auto thrown = attempt([&] { expected.callback(failure); });
   if (thrown) {
@@ -111,7 +111,7 @@ void Completions::call(const Expected& expected, const std::optional<Failure>& f
   }
 }
 
-/// A commit may have left the ledger since its outcome was looked for.
+/// Keeps only outcomes of commits that are in the ledger or expected.
 void Completions::drop_stale_outcomes() {
   const std::lock_guard guard(mutex_);
   const auto is_over = [&](const Id128& commit_id) {

@@ -7,7 +7,7 @@
 namespace kedge::pipeline {
 namespace {
 
-/// How a message names the lost one and the newest that is left. Their tags may be the same.
+/// Names of a lost snapshot and the newest remaining checkpoint, which may have the same tag.
 struct Names {
   Names(const CommitHead& lost_one, const std::optional<commits::Entry>& newest)
       : lost(lost_one.tag), left(newest ? newest->commit.tag : Tag("none")) {
@@ -44,7 +44,7 @@ std::optional<LostSnapshots::Lost> LostSnapshots::newest_of(std::string_view tag
 }
 
 std::optional<LostSnapshots::Lost> LostSnapshots::find(std::string_view tag) const {
-  const auto newest = ledger_.newest_of(tag);  // first: the worker notes a loss before it drops the snapshot
+  const auto newest = ledger_.newest_of(tag);  // before the look-up: the worker adds a loss before it drops the snapshot
   auto lost = newest_of(tag);
   if (lost && newest && is_newer(*newest, lost->commit)) return std::nullopt;
   return lost;
@@ -68,7 +68,7 @@ std::optional<Failure> LostSnapshots::not_told() const {
       "is the newest that is left, and the node-local files are kept. To be able to save again, call wait(tag, "
       "local) before finalize",
       names.lost, to_string(lost->failure), names.left);
-  failure.path.clear();  // they are in the text
+  failure.path.clear();  // the text contains it
   failure.system_errno = 0;
   return failure;
 }

@@ -11,7 +11,7 @@
 namespace kedge::pipeline {
 namespace {
 
-/// COLLECTIVE. The ranks' own connections, where the application's message layer is not for this thread.
+/// COLLECTIVE. Connects the ranks over TCP, for workers that must not use the application's message layer.
 std::unique_ptr<Communicator> connect_over_tcp(const comm::Group& group, const ChannelSettings& settings,
                                                const Log& log) {
   if (group.size() == 1) {

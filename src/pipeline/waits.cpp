@@ -37,7 +37,7 @@ std::optional<Failure> Waits::wait_for_room() {
       const Pause::Awaited awaited(pause_);
       return wait_until_below_limit().failure;
     }
-    case WhenFull::skip: return failure();  // all ranks decide that together
+    case WhenFull::skip: return failure();  // all ranks skip together
     case WhenFull::fail: break;
   }
   return Failure{ErrorCode::no_space,

@@ -1,4 +1,4 @@
-// Carries out the orders: moves sealed files to their owners, rebuilds lost ones, fetches what remains.
+// Executes orders: moves sealed files to their owners, rebuilds lost ones, and fetches the rest from the prefix.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@ namespace kedge::recovery {
 struct RecoverySettings {
   bool durable = false;
   redundancy::PieceSettings pieces;
-  CommitHead commit;                                 ///< which it is
-  persist::PrefixStorage* prefix_storage = nullptr;  ///< where it may be fetched from
-  std::string directory;                             ///< its name there; empty if the tier has no usable manifest of it
+  CommitHead commit;                                 ///< to recover
+  persist::PrefixStorage* prefix_storage = nullptr;  ///< to fetch from
+  std::string directory;                             ///< on the prefix; empty if there is no usable manifest
 };
 
-/// Recovery of this process's container.
+/// Recovery of this process's container, and its cost.
 struct Recovered {
   RecoverySource source = RecoverySource::in_place;  ///< source of its own container
   std::uint64_t container_bytes = 0;                 ///< moved, rebuilt or fetched
   std::string summary;  ///< e.g. "rank 2: container rebuilt from ranks 0 4 6 (xor)", or empty
 };
 
-/// COLLECTIVE. Afterwards every owner has its container, sealed. Throws the same Error on all ranks: the step that
-/// failed gives up what it made; what earlier steps sealed stays, and the next look finds it.
+/// COLLECTIVE. Afterwards every owner has its sealed container. Throws the same Error on all ranks: the failed step
+/// discards its files; files sealed by earlier steps stay, and the next survey finds them.
 [[nodiscard]] Recovered execute_orders(const comm::Group& group, store::NodeStore& store, const Orders& orders,
                                        const RecoverySettings& settings);
 

@@ -1,4 +1,4 @@
-// Containers come back from the prefix.
+// Copies containers from the prefix to the stores.
 #pragma once
 
 #include <span>
@@ -7,9 +7,8 @@
 
 namespace kedge::recovery {
 
-/// COLLECTIVE over all ranks. Each container is copied byte for byte, compared with the checksum that the manifest has
-/// of it, and sealed last. Throws the same Error on all ranks; not_found or corrupt if the prefix cannot give one of
-/// them.
+/// COLLECTIVE over all ranks. Copies each container, compares it with its checksum in the manifest, and seals it.
+/// Throws the same Error on all ranks; not_found or corrupt if the prefix cannot provide a container.
 void fetch(const comm::Group& group, store::NodeStore& store, std::span<const FetchOrder> fetches,
            const RecoverySettings& settings, Recovered& recovered);
 

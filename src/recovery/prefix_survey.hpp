@@ -1,4 +1,4 @@
-// Commits of a run on the prefix, as far as they are needed.
+// Lists a run's commits on the prefix, as far as a selection needs them.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,13 @@ namespace kedge::recovery {
 
 struct PrefixSurvey {
   std::vector<FoundTag> tags;            ///< newest first
-  std::vector<std::uint8_t> persistent;  ///< by the candidates of the stores: it is there too
+  std::vector<std::uint8_t> persistent;  ///< whether the prefix has it, for each candidate of the stores
   std::uint64_t highest_generation = 0;
   bool commits_exist = false;
   std::vector<std::string> warnings;
-  std::optional<Failure> failure = {};  ///< why `tags` are not known, though the prefix could be listed
+  std::optional<Failure> failure = {};  ///< why `tags` are unknown although the prefix was listed
 };
 
-/// Input of survey_prefix.
 struct PrefixQuery {
   Id128 run_id;
   std::uint32_t world_size = 0;
@@ -36,9 +35,8 @@ struct PrefixQuery {
   const commits::Ledger& ledger;
 };
 
-/// Local, rank 0. Lists the tags that the selection can come to, newest first, down to the first that can be opened;
-/// manifests are read and checked here, containers when they are fetched. Throws Error{io} if the prefix cannot be
-/// listed.
+/// Local, rank 0. Lists tags that match the selection, newest first, down to the first that can be opened. Checks
+/// manifests; containers are checked when they are fetched. Throws Error{io} if the prefix cannot be listed.
 [[nodiscard]] PrefixSurvey survey_prefix(persist::PrefixStorage& prefix_storage, persist::RunRecords& records,
                                          const PrefixQuery& question);
 

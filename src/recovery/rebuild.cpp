@@ -22,7 +22,7 @@ using store::FileKind;
 using store::SealTransaction;
 using store::UnsealedFile;
 
-/// One set, on one of its members.
+/// The rebuild of one set, on one of its members.
 class SetRebuild {
  public:
   SetRebuild(const comm::Group& group, store::NodeStore& store, SealTransaction& seal_transaction,
@@ -37,7 +37,7 @@ class SetRebuild {
     membership_.me = order.set.position;
   }
 
-  /// Local. Adds the files that begin() will begin; a container once, whichever sets make it.
+  /// Local. Adds the files that begin() will begin; a container only once, even if several sets rebuild it.
   void plan(std::vector<store::PlannedFile>& planned) const {
     const std::uint32_t me = order_.set.position;
     const auto is_container = [](const store::PlannedFile& file) { return file.kind == FileKind::container; };
@@ -51,8 +51,8 @@ class SetRebuild {
     if (!order_.present.parity[me]) planned.push_back({FileKind::parity, parity_file_bytes()});
   }
 
-  /// Local. `made` is the container that this rank rebuilds, null before the first set that wants it: ranks that
-  /// are lost together may ask sets of two protections, and these make the same container once each.
+  /// Local. `made` is the container that this rank rebuilds, null until the first set needs it: ranks that were lost
+  /// together may use sets of two protections, which rebuild the same container.
   void begin(UnsealedFile*& made) {
     const std::uint32_t me = order_.set.position;
     if (!store_.has(FileKind::descriptor, me_member().logical_rank, order_.key())) {
@@ -76,7 +76,6 @@ class SetRebuild {
     }
   }
 
-  /// COLLECTIVE over the set's members.
   [[nodiscard]] std::optional<Failure> run() {
     if (!order_.rebuild) return std::nullopt;
     const std::vector<Stripe> stripes = redundancy::decode_stripes(shape_, order_.present);
@@ -92,7 +91,7 @@ class SetRebuild {
   [[nodiscard]] std::string summary() const {
     std::string others;
     for (std::size_t i = 0; i < order_.set.members.size(); ++i) {
-      // A member of a pair that lost both containers has the other's copy as its parity.
+      // In a pair that lost both containers, the parity of each member is the other's copy.
       const bool helped = i != order_.set.position && (order_.present.container[i] || order_.present.parity[i]);
       if (helped) others += compose(" {}", order_.set.members[i].logical_rank.value);
     }
@@ -131,11 +130,11 @@ class SetRebuild {
   [[nodiscard]] MemberFile container_part() const { return part(container_, container_file_, 0); }
   [[nodiscard]] MemberFile parity_part() const { return part(parity_, parity_file_, format::kSuperblockBytes); }
 
-  /// Every byte of what is here, whether or not the rebuild needed it: nobody has to verify it before, and the set is
-  /// whole afterwards. Nothing else would tell that parity was made from a flipped bit.
+  /// Verifies every byte of the existing files, even those that the rebuild did not need: they were not verified
+  /// earlier, and the set counts as complete afterwards.
   void check_inputs(std::span<const Stripe> stripes, const redundancy::ExchangeResult& passed) const {
     const std::uint32_t me = order_.set.position;
-    if (container_file_ != nullptr) container_file_->require_present();  // they were sent from where they lie
+    if (container_file_ != nullptr) container_file_->require_present();  // messages were sent from its mapping
     if (parity_file_ != nullptr) parity_file_->require_present();
     const auto as_recorded = [&](Part which, const redundancy::Recorded& recorded, const MemberFile& file) {
       return redundancy::matches_recorded(me, which, recorded, stripes, passed, file);
@@ -156,7 +155,7 @@ class SetRebuild {
     }
   }
 
-  /// Checks that the rebuilt file is the lost one: by its recorded checksum, and by its superblock.
+  /// Compares the rebuilt file with the lost file's recorded checksum and superblock.
   void check(std::span<const Stripe> stripes, const redundancy::ExchangeResult& passed) {
     check_inputs(stripes, passed);
     if (container_ != nullptr) {
@@ -164,7 +163,7 @@ class SetRebuild {
         throw Error(Failure{ErrorCode::corrupt, "the rebuilt container does not have its recorded checksum", -1,
                             container_->file().path(), 0});
       }
-      // That checksum says nothing of the superblock, which ends with its own: of another commit it would fit, too.
+      // The file's checksum does not cover the superblock, which has its own: another commit's would fit.
       (void)store::require_file(*container_, me_member().size_bytes, container_->file().path(),
                                 expected(FileKind::container), Verify::headers);
     }

@@ -1,4 +1,4 @@
-// Lost containers and parity are rebuilt from what the other members of their sets hold.
+// Rebuilds lost containers and parity from other members of their sets.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace kedge::recovery {
 
-/// COLLECTIVE over all ranks; all that is present must lie with its owner. Rebuilds the containers and parity that
-/// are missing in sets to rebuild, and descriptors where an owner has none. A rebuilt container is checked against its
-/// recorded CRC32C before it is sealed. Throws the same Error on all ranks.
+/// COLLECTIVE over all ranks. Requires that owners have all existing files. Rebuilds missing containers and parity of
+/// sets that are to be rebuilt, and writes missing descriptors. Compares each container with its recorded CRC32C before
+/// sealing it. Throws the same Error on all ranks.
 void rebuild(const comm::Group& group, store::NodeStore& store, std::span<const SetOrder> sets,
              const RecoverySettings& settings, Recovered& recovered);
 

@@ -1,4 +1,4 @@
-// Sealed files go to the processes that own them now.
+// Moves sealed files to the processes that own them now.
 #pragma once
 
 #include <span>
@@ -7,9 +7,8 @@
 
 namespace kedge::recovery {
 
-/// COLLECTIVE over all ranks. Every moved file is verified whole before it is sealed. The copies they came from stay:
-/// as long as the commit is not protected where it lies now, it is protected where it lay. Throws the same Error on all
-/// ranks.
+/// COLLECTIVE over all ranks. Verifies each received file completely before sealing it. The source files stay: they
+/// protect the commit until it is protected at its new location. Throws the same Error on all ranks.
 void relocate(const comm::Group& group, store::NodeStore& store, std::span<const MoveOrder> moves,
               const RecoverySettings& settings, Recovered& recovered);
 

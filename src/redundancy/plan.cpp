@@ -70,7 +70,7 @@ Plan::Plan(DomainCounts domains, const Redundancy& redundancy, std::uint32_t set
   }
   if (scheme_ == Scheme::single) return;
   if (const auto why = check_feasible(domains_, redundancy)) throw Error(ErrorCode::invalid_argument, *why);
-  const std::uint64_t most_sets = ranks_ / (tolerance(redundancy) + 1U);  // all of the least size
+  const std::uint64_t most_sets = ranks_ / (tolerance(redundancy) + 1U);  // with sets of the minimal size
   if (scheme_ == Scheme::partner) {
     sets_ = most_sets;
     return;

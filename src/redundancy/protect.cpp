@@ -23,10 +23,10 @@ namespace {
 
 using store::FileKind;
 
-/// On the wire between members of a set, never stored.
+/// Sent between members of a set, never stored.
 struct SizeAndCrc {
   std::uint64_t size_bytes = 0;
-  std::uint64_t crc = 0;  ///< of 32 bits: no byte is sent that nobody has set
+  std::uint64_t crc = 0;  ///< a 32-bit value, widened to leave no padding in the message
 };
 static_assert(std::has_unique_object_representations_v<SizeAndCrc>);
 
@@ -60,7 +60,7 @@ class Protector {
 
   [[nodiscard]] store::FileKey key() const { return {subject_.commit.id, subject_.protection_id}; }
 
-  /// Computes the whole file's checksum from the checksums in it.
+  /// Computes the whole file's checksum from the stored checksums.
   void check_container() {
     file_->require_present();
     store::ExpectedFile expected;
@@ -92,7 +92,7 @@ class Protector {
     shape_.parities = subject_.parities;
     for (std::size_t i = 0; i < told.size(); ++i) {
       shape_.sizes.push_back(told[i].size_bytes);
-      // Same count of logical ranks and processes: the member's rank is whose container it is.
+      // Logical ranks equal ranks here, since their numbers are equal.
       members_.push_back({LogicalRank{static_cast<std::uint32_t>(membership_.ranks[i])},
                           static_cast<std::uint32_t>(told[i].crc), told[i].size_bytes});
     }
@@ -111,8 +111,8 @@ class Protector {
   [[nodiscard]] MemberFile parity() const { return {parity_, {}, format::kSuperblockBytes}; }
 
   void check_and_describe(std::span<const Stripe> stripes, const ExchangeResult& passed) {
-    file_->require_present();  // the container was sent from where it lies
-    // Every byte of the container went into somebody's parity.
+    file_->require_present();  // messages were sent from its mapping
+    // Every byte of the container was read for some parity.
     if (!matches_recorded(membership_.me, Part::container, {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)},
                           stripes, passed, container())) {
       const auto damages = reader_->verify();

@@ -56,13 +56,13 @@ void AdoptedFiles::remove_if(Condition&& condition) {
       continue;
     }
     (*slot)->file.reset();
-    directory_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
+    directory_.remove((*slot)->name);  // if it throws, the slot stays for another try
     slot = slots_.erase(slot);
   }
 }
 
 void AdoptedFiles::remove_all_but(const IsKept& is_kept) {
-  // Removes free files, too: their owner is not here to use them again.
+  // Removes free files, too, since their owner is not here to reuse them.
   remove_if([&](const Slot& slot) { return slot.pins == 0 && !(slot.has_content() && is_kept(slot.key)); });
 }
 

@@ -34,7 +34,7 @@ ScannedFile Slot::scan(const RunDirectory& directory, const Id128& run_id, Verif
   return apply(inspect(directory, name, run_id, verify));
 }
 
-/// If it was removed, or another one took its name, that one is to be looked at.
+/// Closes the file if its name was removed or replaced, since the scan must see the current one.
 void Slot::close_if_lost() {
   if (file && pins == 0 && attempt([&] { file->require_present(); })) file.reset();
 }
@@ -44,8 +44,8 @@ ScannedFile Slot::verify(const RunDirectory& directory, const Id128& run_id) {
   return apply(inspect(directory, name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
 }
 
-/// The file, if its bytes can be read where they lie. Null is no verdict: it is read by calls, and what keeps it from
-/// being opened is told by whoever needs it open.
+/// The file if it is mapped. Null says nothing about the file, which is then read by calls; errors are reported where
+/// it must be open.
 StoreFile* Slot::mapped(const RunDirectory& directory) {
   if (!directory.location().memory_backed) return nullptr;
   close_if_lost();
@@ -60,7 +60,7 @@ ScannedFile Slot::apply(Inspection inspection) {
     file.reset();
     return std::move(inspection.held);
   }
-  if (state == State::foreign) set_state(State::free);  // what was there has gone since
+  if (state == State::foreign) set_state(State::free);  // the foreign file is gone
   failed = failed || inspection.failed;
   const auto found = inspection.held.key();
   intact = inspection.held.intact;
