@@ -18,7 +18,7 @@ namespace {
   throw Error(Failure{ErrorCode::not_found, std::move(message), -1, path, 0});
 }
 
-/// Canonical.
+/// Returns the canonical path.
 std::string existing_prefix(fs::FileSystem& file_system, const std::string& prefix) {
   if (!file_system.status(prefix)) not_found("there is no such prefix; give that of the job", prefix);
   return file_system.canonical(prefix);
@@ -52,7 +52,7 @@ std::string quoted(const std::vector<std::string>& names) {
   return list;
 }
 
-/// Chooses as a job does that names no run; but nothing begins here.
+/// Selects a run as a job without a run name does, but starts none.
 std::string choose(const std::vector<std::string>& runs, const std::string& prefix) {
   const std::string unnamed = persist::default_run_name("");
   if (runs.empty() || std::ranges::find(runs, unnamed) != runs.end()) return unnamed;
@@ -64,7 +64,7 @@ std::string choose(const std::vector<std::string>& runs, const std::string& pref
                       -1, prefix, 0});
 }
 
-/// Where KEDGE_RUN is that of a job whose parts have runs of their own.
+/// Advice if KEDGE_RUN names a job whose components have runs of their own.
 std::string advice_without(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
   std::vector<std::string> parts;
   const std::string records = persist::records_directory(prefix);

@@ -1,4 +1,4 @@
-// Takes what a job left in the stores of its nodes to the prefix, node by node and without messages between them.
+// Flushes what a job left in its nodes' stores, node by node and without messages between nodes.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace kedge::drain {
 
-/// Local, on one node. Copies what the store in `directory` has of commits that are newer than those on the prefix to
-/// `<prefix>/.kedge/<run>/scavenged/`; when all containers of the newest are there, by whichever nodes, also finishes.
-/// Returns what was done, in words. `options` are those that the flush is to go by. Throws Error{busy} (a job works
-/// with the store), not_found, no_space, io: what is in the store stays there in any case.
+/// Local, on one node. Copies commits newer than the prefix's from the store in `directory` to
+/// `<prefix>/.kedge/<run>/scavenged/`. Once all containers of the newest commit are there, from any nodes, also flushes
+/// it, with `options`. Returns a summary. Throws Error{busy} (a job uses the store), not_found, no_space, io. The store
+/// is not changed.
 [[nodiscard]] std::string scavenge_store(const std::string& directory, const Options& options,
                                          const engine::Environment& environment);
 
-/// Local. Flushes the newest commit that can be recovered from what was copied so far, as when all nodes that did not
-/// copy theirs are lost. Of the run that `options` name. Throws busy, too, if a job may be at work that was started
-/// since, unless it `overtakes`. Likewise.
+/// Local. Flushes the newest commit that is recoverable from the copies so far: for when the nodes that copied nothing
+/// are lost. `options` name the run. Returns a summary. Throws as scavenge_store(); busy, too, if a job that started
+/// later may be running, unless `overtakes`.
 [[nodiscard]] std::string finish_scavenge(const Options& options, const engine::Environment& environment,
                                           bool overtakes);
 

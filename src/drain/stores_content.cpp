@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::string_view kNode = "{node}";
 
-/// Nodes of consecutive ranks: which of them a process sees does not depend on the process.
+/// Whether each process sees all nodes: nodes simulated with consecutive ranks do not depend on the process.
 bool sees_all_nodes(const engine::Environment& environment, const Options& options) {
   return environment.node.empty() && options.topology.ranks_per_node != 0;
 }
 
-/// Directories that `path` names with any node in it.
+/// Existing directories that match `path` with any node.
 std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::string& path) {
   const std::size_t at = path.find(kNode);
   if (at == std::string::npos) return {path};
@@ -40,7 +40,7 @@ std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::s
   return found;
 }
 
-/// In which stores lie side by side.
+/// Directories that contain stores.
 std::vector<std::string> roots(const engine::Environment& environment, const Options& options) {
   const std::string& configured = options.store.path;
   if (configured.empty()) return environment.store_candidates;
@@ -70,7 +70,7 @@ class Look {
  private:
   [[nodiscard]] fs::FileSystem& files() const { return *environment_.file_system; }
 
-  /// By its name: another node's is not looked at.
+  /// Judges by the name; other nodes' stores are not read.
   [[nodiscard]] bool is_of_run(const std::string& name) const {
     const std::size_t at = name.find('@');
     const bool is_another_nodes = !sees_all_nodes(environment_, options_) && !environment_.node.empty() &&
@@ -79,7 +79,7 @@ class Look {
            store::is_directory_of(name.substr(0, at), files().user(), {}, std::string(run_), record_.prefix_id);
   }
 
-  /// A start here would not look into it.
+  /// Whether a start here would not use this directory.
   [[nodiscard]] bool is_beyond_reach(const std::string& directory) const {
     const bool names_nodes = sees_all_nodes(environment_, options_) || !environment_.node.empty();
     return !names_nodes && directory.substr(directory.rfind('/') + 1).find('@') != std::string::npos;
@@ -111,7 +111,7 @@ class Look {
   StoresContent found_;
 };
 
-/// A copy of another rank's container shows the commit, and whose node this was, where the rank's own cannot be read.
+/// Copies of other ranks' containers reveal a commit, and its node, if the rank's own container is unreadable.
 void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vector<StoredContainer>& found) {
   for (const store::FileName& name : here.list()) {
     if (name.kind != store::FileKind::parity) continue;

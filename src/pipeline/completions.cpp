@@ -55,7 +55,7 @@ void Completions::note_failed(const Id128& commit_id, Level level, const Failure
 }
 
 std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
-  const bool was_under_way = is_under_way_(expected.commit.id);  // before the look-up: if it is not pending, the outcome is final
+  const bool was_under_way = is_under_way_(expected.commit.id);  // first: if false, all that follows is final
   const auto entry = ledger_.find(expected.commit.id);
   if (ledger_.has_reached(expected.commit.id, expected.level)) return std::optional<Failure>();
   if (expected.level <= Level::snapshot) {

@@ -44,7 +44,7 @@ std::optional<LostSnapshots::Lost> LostSnapshots::newest_of(std::string_view tag
 }
 
 std::optional<LostSnapshots::Lost> LostSnapshots::find(std::string_view tag) const {
-  const auto newest = ledger_.newest_of(tag);  // before the look-up: the worker adds a loss before it drops the snapshot
+  const auto newest = ledger_.newest_of(tag);  // first: the worker adds a loss before it drops the snapshot
   auto lost = newest_of(tag);
   if (lost && newest && is_newer(*newest, lost->commit)) return std::nullopt;
   return lost;

@@ -32,7 +32,7 @@ std::string ProtectStage::warning(const CommitHead& commit, const Failure& failu
   return compose("{} is not protected against the loss of a node: {}", commit.tag, to_string(failure));
 }
 
-/// Local. It is the set that this rank would get today.
+/// Local. Whether the set equals the one that this rank would get today.
 bool ProtectStage::is_current(const format::SetDescriptor& set) const {
   const redundancy::SetAssignment& now = settings_.assignment;
   if (set.scheme != now.scheme || set.parities != now.parities) return false;

@@ -38,8 +38,7 @@ class StageRunner {
   void prepare(Execution& execution, Job& job);
   /// Runs the stages that are due.
   void run(Execution& execution, Job& job);
-  /// Takes a commit through one stage now, whether it is due or not; nothing else is under way. The failure, the same
-  /// on every rank.
+  /// Runs one stage now, due or not, while nothing else is pending. Returns the failure, alike on all ranks.
   [[nodiscard]] std::optional<Failure> run_now(Execution& execution, std::size_t stage, const CommitHead& commit,
                                                Reason reason);
   /// Local. Removes superseded commits from this node's store.

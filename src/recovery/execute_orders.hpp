@@ -24,7 +24,7 @@ struct RecoverySettings {
 
 /// Recovery of this process's container, and its cost.
 struct Recovered {
-  RecoverySource source = RecoverySource::in_place;  ///< source of its own container
+  RecoverySource source = RecoverySource::in_place;  ///< of this process's container
   std::uint64_t container_bytes = 0;                 ///< moved, rebuilt or fetched
   std::string summary;  ///< e.g. "rank 2: container rebuilt from ranks 0 4 6 (xor)", or empty
 };

@@ -1,4 +1,4 @@
-// kedge ls [PREFIX|STORE]: which checkpoints there are.
+// kedge ls [PREFIX|STORE]: lists checkpoints.
 #include "tools/ls.hpp"
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ struct LsArguments {
   bool tags = false;
 };
 
-/// Tags for completion. A tag that was committed again is there once.
+/// Tags for completion, each once.
 std::string tags_of(fs::FileSystem& file_system, const std::string& path) {
   std::set<std::string> seen;
   std::string text;

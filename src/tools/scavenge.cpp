@@ -1,4 +1,4 @@
-// kedge scavenge [STORE...]: copies to the prefix what a job left in this node's stores.
+// kedge scavenge [STORE...]: copies a job's checkpoints from this node's stores to the prefix.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
