@@ -23,8 +23,8 @@ struct Kernel {
   const char* name = "";
   bool is_supported = false;  ///< this processor has the instructions
   Pass copy = nullptr;        ///< one source, through the caches
-  Pass stream = nullptr;  ///< one source, past the caches; `to` is aligned to a line; fenced at the end
-  Pass combine = nullptr;  ///< several sources, through the caches
+  Pass stream = nullptr;      ///< one source, past the caches; `to` is aligned to a line; fenced at the end
+  Pass combine = nullptr;     ///< several sources, through the caches
   Pass combine_and_stream = nullptr;
 };
 

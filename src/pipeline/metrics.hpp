@@ -20,8 +20,8 @@ namespace kedge::pipeline {
 /// The result of an open.
 struct OpenedFrom {
   std::uint64_t total_bytes = 0;
-  std::uint64_t fetched_bytes = 0;  /
-  RecoverySource source = RecoverySource::in_place;
+  std::uint64_t fetched_bytes = 0;
+  / RecoverySource source = RecoverySource::in_place;
 };
 
 /// Of one rank. Local and thread-safe; throws no Error.

@@ -160,8 +160,8 @@ class NodeStore {
   mutable std::recursive_mutex mutex_;
   LogicalRank logical_rank_;
   RunDirectory directory_;
-  std::array<Slots, kFileKinds> own_;  /
-  AdoptedFiles adopted_;
+  std::array<Slots, kFileKinds> own_;
+  / AdoptedFiles adopted_;
   std::vector<int> ranks_on_node_;
   std::uint64_t routed_count_ = 0;
 };
