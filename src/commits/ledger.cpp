@@ -292,7 +292,7 @@ void Ledger::set_commits_exist() {
 
 void Ledger::clear() {
   const std::lock_guard guard(mutex_);
-  invariant(!lost_, "what could not be opened is not removed on purpose");
+  invariant(!lost_, "commits that could not be opened are not cleared");
   commits_exist_ = false;
 }
 

@@ -162,7 +162,7 @@ class Drain {
     }
     const std::string drained = outputs_of(Flushed{{}, 0, false, outputs});
     if (failed) {
-      if (!drained.empty()) failed->message += compose("; drained{} of other numbers of ranks all the same", drained);
+      if (!drained.empty()) failed->message += compose("; drained{} of other numbers of ranks nevertheless", drained);
       throw Error(*failed);
     }
     if (!words.empty()) return drained.empty() ? words : compose("{}; and{} of other numbers of ranks", words, drained);

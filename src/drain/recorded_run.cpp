@@ -20,7 +20,7 @@ namespace {
 
 /// Returns the canonical path.
 std::string existing_prefix(fs::FileSystem& file_system, const std::string& prefix) {
-  if (!file_system.status(prefix)) not_found("there is no such prefix; give that of the job", prefix);
+  if (!file_system.status(prefix)) not_found("there is no such prefix; name the job's prefix", prefix);
   return file_system.canonical(prefix);
 }
 
@@ -123,11 +123,10 @@ std::optional<Failure> check_no_later_start(const RecordedRun& run, std::uint64_
   if (run.newest_start <= incarnation || run.newest_start_ended) return std::nullopt;
   return Failure{
       ErrorCode::busy,
-      compose(
-          "the job was started again (incarnation {}) after this checkpoint was made (incarnation {}), and "
-          "may be at work elsewhere, as it left no lock in the stores that were seen here: run this on the nodes of "
-          "that start too, or, if it has ended, add --overtake",
-          run.newest_start, incarnation),
+      compose("the job was started again (incarnation {}) after this checkpoint was made (incarnation {}), and "
+              "may still be running elsewhere, since its locks are not in the stores seen here; run this also on the "
+              "nodes of that start, or, if it has ended, add --overtake",
+              run.newest_start, incarnation),
       -1, run.prefix, 0};
 }
 

@@ -263,7 +263,7 @@ void remove_copies(const engine::Environment& environment, const RecordedRun& ru
 std::string words_for(const RecordedRun& run, const Flushed& flushed) {
   const std::string outputs = outputs_of(flushed);
   if (!flushed.commit) {
-    if (outputs.empty()) return "what is there of the outputs that are not on the prefix cannot be recovered";
+    if (outputs.empty()) return "the outputs that are not on the prefix cannot be recovered from the copies";
     const std::string there = run.newest.empty() ? "" : compose("{} is already on the prefix; and", run.newest);
     return there.empty() ? compose("flushed{}", outputs) : there + outputs;
   }
@@ -292,10 +292,11 @@ std::string flush_what_is_there(const Options& options, const engine::Environmen
   const std::uint64_t flushed_generation = flushed.commit ? flushed.commit->generation : 0;
   const bool lacks_checkpoint = !copied.newest.is_output && copied.newest.generation > flushed_generation;
   if (lacks_checkpoint || lacks_outputs) {
-    return words + compose("; the copies stay, as they have parts of {}: bring the missing nodes, or remove {}",
-                           lacks_checkpoint ? compose("generation {}", copied.newest.generation)
-                                            : std::string("outputs that are not whole"),
-                           scavenge_directory(run));
+    return words +
+           compose("; the copies are kept, because they have parts of {}: scavenge the missing nodes, or remove {}",
+                   lacks_checkpoint ? compose("generation {}", copied.newest.generation)
+                                    : std::string("incomplete outputs"),
+                   scavenge_directory(run));
   }
   remove_copies(environment, run, copied);
   return words;

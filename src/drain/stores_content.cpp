@@ -91,7 +91,7 @@ class Look {
     if (content.record.run_id != record_.run_id || content.record.prefix_id != record_.prefix_id) return;
     if (is_beyond_reach(directory)) {
       throw Error(Failure{ErrorCode::invalid_argument,
-                          "this store is of a job whose nodes had names of their own (topology.ranks_per_node or "
+                          "this store belongs to a job that named its nodes itself (topology.ranks_per_node or "
                           "KEDGE_NODE); run this with the job's options and environment",
                           -1, directory, 0});
     }

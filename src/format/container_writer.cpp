@@ -259,7 +259,7 @@ std::shared_ptr<const Layout> ContainerWriter::finish() {
   if (failed_)
     throw Error(ErrorCode::bad_state, "a region of this checkpoint could not be saved; abandon the checkpoint");
   if (layout_) throw Error(ErrorCode::bad_state, "the container is already finished");
-  invariant(std::ranges::none_of(saved_, &Saved::is_reserved), "what was promised is filled before the end");
+  invariant(std::ranges::none_of(saved_, &Saved::is_reserved), "every promised region is filled before finish");
   if (!builder_ && !all_taken(taken_)) leave_prediction();
   std::shared_ptr<const Layout> layout = builder_ ? builder_->finish() : predicted_;
   builder_.reset();

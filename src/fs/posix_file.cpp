@@ -157,7 +157,7 @@ void PosixFile::drop_cached_pages(std::uint64_t offset, std::uint64_t length) {
   constexpr unsigned kWritten = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   if (retry_interrupted([&] { return ::sync_file_range(descriptor_.get(), at, bytes, kWritten); }) != 0 &&
       retry_interrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) {
-    throw_system_error("write what the page cache has of the file", path_, errno);
+    throw_system_error("write back the file's cached pages", path_, errno);
   }
   (void)::posix_fadvise(descriptor_.get(), at, bytes, POSIX_FADV_DONTNEED);
 }

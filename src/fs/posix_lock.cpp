@@ -152,7 +152,7 @@ std::optional<std::string> LockTable::holder(const std::string& path) {
   require_regular(stat_of(descriptor, path), path);
   struct flock range = whole_file();
   if (retry_interrupted([&] { return ::fcntl(descriptor.get(), F_GETLK, &range); }) != 0) {
-    throw_system_error("query who holds the lock", path, errno);
+    throw_system_error("query the lock's holder", path, errno);
   }
   if (range.l_type == F_UNLCK) return std::nullopt;
   auto text = read_record(descriptor, path);

@@ -9,7 +9,8 @@
 namespace kedge::pipeline {
 
 void Completions::expect(const CommitHead& commit, Level level, Callback callback) {
-  if (closed_) throw Error(ErrorCode::bad_state, "this engine was finalized: nothing more becomes of its commits");
+  if (closed_)
+    throw Error(ErrorCode::bad_state, "this engine was finalized, so its commits will not reach any higher level");
   expected_.push_back({commit, level, std::move(callback)});
 }
 
@@ -69,7 +70,7 @@ std::optional<std::optional<Failure>> Completions::outcome(const Expected& expec
   if (failure != failures_.end()) return failure->second;
   if (entry || was_under_way) return std::nullopt;
   return Failure{ErrorCode::not_found,
-                 compose("a newer commit took the place of {} in the stores before it was {}", expected.commit.tag,
+                 compose("a newer commit replaced {} in the stores before it was {}", expected.commit.tag,
                          to_string(expected.level)),
                  -1,
                  {},

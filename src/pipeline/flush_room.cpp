@@ -37,7 +37,8 @@ void FlushStage::publish_in_room(const comm::Group& group, const Upload& upload)
   if (!failure) return;
   if (keep != 0) {
     failure->message += compose(
-        "; with persistent.keep = {} no more can be removed before this one is there, as a whole checkpoint must stay",
+        "; with persistent.keep = {} nothing more can be removed before this flush succeeds, because one complete "
+        "checkpoint must stay",
         keep);
   }
   throw Error(*failure);

@@ -65,8 +65,8 @@ std::optional<Failure> LostSnapshots::not_told() const {
   Failure failure = lost->failure;
   failure.message = compose(
       "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} "
-      "is the newest that is left, and the node-local files are kept. To be able to save again, call wait(tag, "
-      "local) before finalize",
+      "is the newest that is left, and the node-local files are kept. Call wait(tag, local) before finalize: if it "
+      "throws, the program can still write another checkpoint",
       names.lost, to_string(lost->failure), names.left);
   failure.path.clear();  // the text contains it
   failure.system_errno = 0;

@@ -21,7 +21,7 @@ namespace kedge::pipeline {
 struct OpenedFrom {
   std::uint64_t total_bytes = 0;
   std::uint64_t fetched_bytes = 0;
-  / RecoverySource source = RecoverySource::in_place;
+  RecoverySource source = RecoverySource::in_place;
 };
 
 /// Of one rank. Local and thread-safe; throws no Error.

@@ -12,8 +12,8 @@ constexpr std::uint64_t kOwedOutput = std::uint64_t{1} << 63U;  // beside the st
 
 std::string nothing_of(std::string_view tag) {
   return compose(
-      "the node-local stores hold no commit '{}': a newer one took its place, or none was made; wait for it before the "
-      "next create, or raise store.keep",
+      "the node-local stores have no commit '{}': a newer one replaced it, or none was made; call wait before the next "
+      "create, or raise store.keep",
       tag);
 }
 
@@ -181,12 +181,11 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
     observers_.completions.note_failed(commit->id, level, lost->failure);
   }
   if (!commit) {
-    throw Error(ErrorCode::not_found,
-                ledger_.is_surveyed()
-                    ? nothing_of(tag)
-                    : compose("this start has not looked at the stores yet, so it knows no commit '{}': call open, "
-                              "create or wait first",
-                              tag));
+    throw Error(ErrorCode::not_found, ledger_.is_surveyed()
+                                          ? nothing_of(tag)
+                                          : compose("this start has not surveyed the stores yet, so it knows no commit "
+                                                    "'{}'; call open, create or wait first",
+                                                    tag));
   }
   // Persistent commits count as protected.
   const bool can_come = stages_.is_scheduled(Level::persistent) || level != Level::protected_ ||

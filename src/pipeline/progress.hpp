@@ -24,7 +24,7 @@ enum class StageState : std::uint8_t { not_due, due, reached, failed };
 /// Progress of one stage of a commit.
 struct StageProgress {
   std::string_view name;
-  / Level level = Level::none;  ///< reached by the stage
+  Level level = Level::none;  ///< reached by the stage
   StageState state = StageState::not_due;
   std::uint64_t tries = 0;
   /// Why the stage failed. If the stage is `reached` nevertheless, the engine must end.

@@ -41,8 +41,8 @@ std::optional<Failure> Waits::wait_for_room() {
     case WhenFull::fail: break;
   }
   return Failure{ErrorCode::no_space,
-                 compose("as many commits as pipeline.max_pending permits ({}) are under way to higher levels; make "
-                         "checkpoints less often, or set pipeline.when_full to block or skip",
+                 compose("as many commits as pipeline.max_pending permits ({}) are pending; make checkpoints less "
+                         "often, or set pipeline.when_full to block or skip",
                          pending()),
                  -1,
                  {},

@@ -85,8 +85,8 @@ Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> 
             run(*state, own, what);
           });
     } catch (const std::system_error& error) {
-      throw Error(ErrorCode::no_space, compose("the system gives no thread for pipeline.mode = background: {}; raise "
-                                               "its limits (ulimit -u), or set the mode to inline",
+      throw Error(ErrorCode::no_space, compose("cannot create a thread for pipeline.mode = background: {}; raise the "
+                                               "limit on processes (ulimit -u), or set pipeline.mode to inline",
                                                error.what()));
     }
   };

@@ -156,12 +156,11 @@ void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection
   const Tag& tag = std::get<Before>(selection).tag;
   const std::vector<std::string> tags = recoverable_tags(plan.survey);
   const auto meant = nearest(tag, tags);
-  throw Error(
-      ErrorCode::not_found,
-      compose("no commit '{}' is known, so it cannot be said which are older{}{}; kedge ls lists what there is, and "
-              "open(latest) opens the newest",
-              tag, tags.empty() ? "" : compose("; the newest is {}", tags.front()),
-              meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
+  throw Error(ErrorCode::not_found,
+              compose("no commit '{}' is known, so older ones cannot be determined{}{}; kedge ls lists the "
+                      "checkpoints, and open(latest) opens the newest",
+                      tag, tags.empty() ? "" : compose("; the newest is {}", tags.front()),
+                      meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }
 
 void Recovery::require_recoverable(const Choice& choice, const Selection& selection) {

@@ -59,7 +59,7 @@ class SourceSurvey {
     }
     throw Error(
         Failure{ErrorCode::not_found,
-                compose("there is no checkpoint{}{} here; kedge ls {} lists what there is",
+                compose("there is no checkpoint{}{} here; kedge ls {} lists the checkpoints",
                         source_.tag == "latest" ? "" : compose(" '{}'", source_.tag),
                         source_.run.empty() ? "" : compose(" of run '{}'", source_.run), shell_word(source_.prefix)),
                 -1, prefix_storage_.where(), 0});

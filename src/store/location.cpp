@@ -110,8 +110,7 @@ std::string find(fs::FileSystem& file_system, const std::string& root, const Loc
     if (!is_another) return directory;
   }
   refuse(ErrorCode::io,
-         compose("{} stores that this run had here belong to other prefixes now; free those that are not wanted with "
-                 "kedge drop",
+         compose("{} earlier stores of this run here belong to other prefixes now; free unneeded ones with kedge drop",
                  kNumbersMax),
          root);
 }

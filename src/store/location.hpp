@@ -22,7 +22,7 @@ struct LocationOptions {
 /// The owner of a store.
 struct StoreOwner {
   std::string run;
-  / Id128 run_id;
+  Id128 run_id;
   Id128 prefix_id;                                ///< of the prefix; a copy of the prefix has another id
   std::string prefix;                             ///< canonical path of the prefix
   std::vector<std::string> former_prefixes = {};  ///< earlier paths of the prefix, newest first

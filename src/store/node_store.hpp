@@ -161,7 +161,7 @@ class NodeStore {
   LogicalRank logical_rank_;
   RunDirectory directory_;
   std::array<Slots, kFileKinds> own_;
-  / AdoptedFiles adopted_;
+  AdoptedFiles adopted_;
   std::vector<int> ranks_on_node_;
   std::uint64_t routed_count_ = 0;
 };

@@ -18,7 +18,7 @@ void Slot::set_state(State next) {
       invariant(next == State::retired || next == State::foreign, "a sealed file that counts is not overwritten");
       break;
     case State::retired: break;
-    case State::foreign: invariant(next == State::free, "what is not ours is neither written nor sealed"); break;
+    case State::foreign: invariant(next == State::free, "a foreign file is neither written nor sealed"); break;
   }
   invariant(next != State::writing || pins == 0, "a pinned file is not overwritten");
   state = next;
@@ -54,7 +54,7 @@ StoreFile* Slot::mapped(const RunDirectory& directory) {
 }
 
 ScannedFile Slot::apply(Inspection inspection) {
-  invariant(state != State::writing, "what is being written is not taken for what it was");
+  invariant(state != State::writing, "a file that is being written is not scanned");
   if (inspection.foreign) {
     set_state(State::foreign);
     file.reset();

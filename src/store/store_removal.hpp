@@ -16,8 +16,8 @@ struct StoreContent {
   std::string job;                 ///< of the batch system, at the last start; empty if unknown
   std::vector<std::string> files;  ///< written by Kedge, sorted, including directories of routed files
   std::uint64_t bytes = 0;
-  / std::vector<std::uint64_t> dead_starts;  ///< incarnations of dead starts, whose locks remain but are free
-  std::string used_by;                       ///< holder of a lock, other than this process; empty if none
+  std::vector<std::uint64_t> dead_starts;  ///< incarnations of dead starts, whose locks remain but are free
+  std::string used_by;                     ///< holder of a lock, other than this process; empty if none
 };
 
 /// Local, reads only. Throws Error{io}.

@@ -160,11 +160,12 @@ void Extraction::refuse_unmatched(const std::string& name) const {
   for (const RoutedFile& file : files_) known.push_back(file.name);
   const auto meant = nearest(name, known);
   const bool may_be_hidden = !problems_.empty();
-  refuse(outcome_ == Outcome::damaged ? ErrorCode::corrupt : ErrorCode::not_found,
-         compose("there is no routed file '{}'{}{}; {}", printable(name), of_rank,
-                 meant ? compose(" (did you mean '{}'?)", printable(*meant)) : "",
-                 may_be_hidden ? "it may be in a container that could not be read" : "kedge show lists what there is"),
-         containers_.shown);
+  refuse(
+      outcome_ == Outcome::damaged ? ErrorCode::corrupt : ErrorCode::not_found,
+      compose("there is no routed file '{}'{}{}; {}", printable(name), of_rank,
+              meant ? compose(" (did you mean '{}'?)", printable(*meant)) : "",
+              may_be_hidden ? "it may be in a container that could not be read" : "kedge show lists the routed files"),
+      containers_.shown);
 }
 
 /// Keeps names inside the output directory: their parents must be directories, not links.
@@ -225,7 +226,7 @@ Outcome Extraction::run() {
   if (const auto name = find_unmatched_name(files_, arguments_.wanted)) refuse_unmatched(*name);
   const std::vector<RoutedFile> wanted = select_files(files_, arguments_.wanted);
   if (wanted.empty() && problems_.empty()) {
-    refuse(ErrorCode::not_found, "it has no routed files; kedge show lists what it has", containers_.shown);
+    refuse(ErrorCode::not_found, "it has no routed files; kedge show lists its content", containers_.shown);
   }
   fs::make_directories(file_system_, arguments_.output, 0777);
   directory_ = file_system_.canonical(arguments_.output);  // links in the user's path are permitted

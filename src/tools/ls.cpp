@@ -35,8 +35,8 @@ Listing look(fs::FileSystem& file_system, const std::string& path, bool configur
   const auto status = status_of(file_system, path);
   if (!status) {
     refuse(ErrorCode::not_found,
-           configured ? "there is no such directory, which is the one in persistent.path; name "
-                        "another directory, or see kedge config for where the option was set"
+           configured ? "there is no such directory (it is the one in persistent.path); name another directory, or see "
+                        "kedge config for where the option was set"
                       : "there is no such directory; check the path",
            path);
   }

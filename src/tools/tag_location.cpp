@@ -73,7 +73,7 @@ std::string what_there_is(const persist::TagList& list, const std::string& word)
   if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists all checkpoints", *meant);
   const auto is_checkpoint = [](const persist::TagEntry& entry) { return !entry.commit.is_output; };
   const auto newest = std::ranges::find_if(list.entries, is_checkpoint);
-  if (newest == list.entries.end()) return "there are outputs alone; kedge ls lists them";
+  if (newest == list.entries.end()) return "there are only outputs; kedge ls lists them";
   return compose("the newest is {}; kedge ls lists all checkpoints", newest->commit.tag);
 }
 
@@ -112,10 +112,9 @@ std::optional<TagLocation> look_for(fs::FileSystem& file_system, const TagQuery&
 }  // namespace
 
 std::string no_such_prefix(bool is_configured) {
-  return is_configured
-             ? "there is no such prefix, which is the one in persistent.path; name the job's prefix, run this "
-               "where the job ran, or see kedge config for where the option was set"
-             : "there is no such prefix; check the path";
+  return is_configured ? "there is no such prefix (it is the one in persistent.path); name the job's prefix, run this "
+                         "where the job ran, or see kedge config for where the option was set"
+                       : "there is no such prefix; check the path";
 }
 
 std::string configured_prefix() {
