@@ -67,9 +67,10 @@ class WaitTimer {
   Deadline::Clock::time_point looked_;
 };
 
-/// From which threads the message layer may be called, named as in MPI.
+/// From which threads the message layer may be called, named as in MPI: single, funneled, serialized, multiple.
 enum class ThreadSupport : std::uint8_t { single, funneled, serialized, multiple };
 
+/// How all_reduce combines the values: min, max, sum, bit_or or bit_and.
 enum class Reduction : std::uint8_t { min, max, sum, bit_or, bit_and };
 
 /// Ranks that can send messages to each other. Operations do not block internally and are polled against a deadline: a

@@ -135,7 +135,7 @@ class Engine {
   /// and abandon remove with everything in it, as does the next start after a crash. A name that ends with '/' is a
   /// directory: everything written below it is stored, each file as a region, and empty directories too. Each part of a
   /// name has at most 255 bytes. Route each file once, and close it before commit. commit fails if the file, or the
-  /// directory in all, exceeds `max_bytes`; 0 is no limit.
+  /// directory in all, exceeds `max_bytes`; 0 means no limit.
   Routed route_out(std::string_view name, std::uint64_t max_bytes = 0);
   /// COLLECTIVE. Seals the checkpoint on all ranks or on none. When it returns, the commit survives the death of any
   /// processes; with store.durable on block storage, also a power loss. With device.snapshot it may return at level

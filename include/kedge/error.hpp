@@ -29,6 +29,7 @@ enum class ErrorCode : std::uint8_t {
 /// The code's name as written above, e.g. "no_space".
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
+/// A failure of a call, as Error and Status carry it.
 struct Failure {
   ErrorCode code = ErrorCode::io;  ///< its kind
   std::string message;             ///< what happened and what to do

@@ -226,7 +226,7 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
  * whose directories exist. All files that a rank routes in one checkpoint are in one private directory, which
  * kedge_commit and kedge_abandon remove with everything in it. A name that ends with '/' is a directory: everything
  * written below it is stored, each file as a region. Route each file once, and close it before kedge_commit, which
- * fails if the file, or the directory in all, exceeds `max_bytes`; 0 is no limit.
+ * fails if the file, or the directory in all, exceeds `max_bytes`; 0 means no limit.
  * The path is NUL-terminated and never truncated: `size` should be KEDGE_PATH_SIZE. `length`, if not NULL,
  * receives its length without the NUL. kedge_commit also reports a failure, on all ranks; do not use the path then.
  * KEDGE_INVALID_ARGUMENT (also a name that cannot lie beside one routed before), KEDGE_BAD_STATE, KEDGE_NO_SPACE,

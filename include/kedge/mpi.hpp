@@ -35,6 +35,7 @@ inline namespace KEDGE_MPI_FAMILY {  // a program and a Kedge of different MPI l
 /// Lets an Engine be made of an MPI communicator: `Engine engine(MPI_COMM_WORLD, options)`.
 template <>
 struct CommunicatorOf<MPI_Comm> {
+  /// As kedge::mpi.
   [[nodiscard]] static std::unique_ptr<Communicator> make(MPI_Comm comm) { return mpi(comm); }
 };
 

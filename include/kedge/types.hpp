@@ -111,6 +111,7 @@ struct DeviceStream {
 };
 
 /// Memory to save: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
+///
 /// Memory of NVIDIA GPUs, including managed memory, is detected; other vendors' GPUs are not supported. Errors for GPU
 /// memory: invalid_argument (a size beyond the allocation, as far as CUDA detects it, which it does not within a pool
 /// or a caching allocator's block; any GPU memory if Kedge was built without CUDA), no_space (no host memory can be

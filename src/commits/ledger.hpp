@@ -43,11 +43,11 @@ struct RetentionPlan {
 };
 
 /// All ranks make the same calls with the same arguments, so their ledgers are equal. The ledger neither communicates
-/// nor does I/O. It is the only state shared by engine calls. Thread-safe. Transitions: survey (replaces everything),
-/// require_survey, take_snapshot, drop_snapshot, commit, open, prove, set_parent; for one commit protect, prefer,
-/// unprotect, set_persistent, exclude, drop_damaged and exclude_damaged; lose, if nothing could be opened; retire and
-/// discard_newer, which drop entries; set_commits_exist and clear.
-/// lose, when nothing could be opened; retire and discard_newer, which drop entries; set_commits_exist and clear.
+/// nor does I/O. It is the only state shared by engine calls. Thread-safe.
+///
+/// Transitions: survey (replaces everything), require_survey, take_snapshot, drop_snapshot, commit, open, prove,
+/// set_parent; for one commit protect, prefer, unprotect, set_persistent, exclude, drop_damaged and exclude_damaged;
+/// lose, if nothing could be opened; retire and discard_newer, which drop entries; set_commits_exist and clear.
 class Ledger {
  public:
   // Queries.

@@ -11,7 +11,9 @@ namespace kedge::fs {
 /// any more (another process truncated the file, or its device or memory failed) would normally end the process with
 /// SIGBUS. Instead, the mapping from that page on becomes private memory of zeros, whichever code accessed it, MPI's
 /// included, and is_intact() returns false: check it after each use. A system call that accesses such memory fails with
-/// EFAULT and changes nothing. The first guard installs a SIGBUS handler, which stays. It passes faults outside of
+/// EFAULT and changes nothing.
+///
+/// The first guard installs a SIGBUS handler, which stays. It passes faults outside of
 /// guarded ranges to the previous handler, or lets them kill the process. Guards do not work in programs that later
 /// install a handler without calling the previous one, in threads that block SIGBUS, and beyond 4,096 ranges at once.
 class GuardedRange {

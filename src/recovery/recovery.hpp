@@ -70,11 +70,15 @@ class Recovery {
   void survey_only();
 
   /// COLLECTIVE. Recovers the newest selected commit that all ranks can recover; returns nothing if the run has none.
-  /// `selection` must not be a Source. With Verify::all, the files of the selected commit and of the other commits to
+  /// `selection` must not be a Source.
+  ///
+  /// With Verify::all, the files of the selected commit and of the other commits to
   /// be kept are verified first, except with defers_reads; damaged ones count as missing. Rebuilds verify the files
   /// that they read. If a recovery fails, all these files are verified, and a commit that fails twice after that is
   /// excluded. With Newer::discard, the run's record first lists newer commits as discarded, so that a crash after that
-  /// leads to the older one as requested. Afterwards the ledger has the survey without discarded commits; the caller
+  /// leads to the older one as requested.
+  ///
+  /// Afterwards the ledger has the survey without discarded commits; the caller
   /// marks the commit as open. Throws unrecoverable, io (the prefix cannot be read), no_space, timeout, rank_failed.
   /// Reading::in_load is only a hint: it is ignored if the recovery overwrites or discards something
   /// (Opened::is_own_unread).

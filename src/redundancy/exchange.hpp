@@ -1,5 +1,7 @@
 // Executes stripes over a communicator: members send inputs to each stripe's target, which adds them and writes the
-// sum. All members process the same sequence of pieces. After a failure a member continues with zeros, so that nobody
+// sum.
+//
+// All members process the same sequence of pieces. After a failure a member continues with zeros, so that nobody
 // waits for it, and reports the failure at the end: the caller votes on it before sealing.
 #pragma once
 

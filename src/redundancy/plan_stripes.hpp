@@ -1,10 +1,12 @@
-// Pure. Stripes: the sums that make a set's parity and rebuild lost files. rs, n members, m parities: containers,
-// padded with zeros to the longest one's size, are cut into n - m segments of equal length (rounded up to 4 KiB). In
-// stripe s of n, members s to s + m - 1 have the parity segments, and the members after them (all modulo n) the n - m
-// data segments. A container's segments belong, in order, to the stripes in which its member has data; segment j of
-// member p's parity is parity segment j of stripe p - j. Exactly m other members thus protect each byte of a container,
-// and any n - m segments of a stripe determine the others. xor is rs with m = 1 and plain XOR as parity. partner: the
-// parity of member j is a copy of the container of member j - 1 (of the last member for j = 0).
+// Pure. Stripes: the sums that make a set's parity and rebuild lost files.
+//
+// rs, n members, m parities: containers, padded with zeros to the longest one's size, are cut into n - m segments of
+// equal length (rounded up to 4 KiB). In stripe s of n, members s to s + m - 1 have the parity segments, and the
+// members after them (all modulo n) the n - m data segments. A container's segments belong, in order, to the stripes in
+// which its member has data; segment j of member p's parity is parity segment j of stripe p - j. Exactly m other
+// members thus protect each byte of a container, and any n - m segments of a stripe determine the others. xor: rs with
+// m = 1 and plain XOR as parity. partner: the parity of member j is a copy of the container of member j - 1 (of the
+// last member for j = 0).
 #pragma once
 
 #include <cstdint>

@@ -247,7 +247,7 @@ class Checkpoint(Scope):
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
         """Returns a path to write a file to, or a directory if the name ends with '/', which the checkpoint stores.
-        Close the file before the with statement ends. It fails if it exceeds ``max_bytes``; 0 is no limit."""
+        Close the file before the with statement ends. It fails if it exceeds ``max_bytes``; 0 means no limit."""
         self._check_open()
         return self._engine.route_out(name, max_bytes)
 

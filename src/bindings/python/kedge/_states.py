@@ -296,7 +296,7 @@ def _give_names(state: Any, known: dict[int, Storage]) -> None:
 
 
 class _Names:
-    """Chooses names of regions, none of which is another one's group."""
+    """Makes names of regions, none of which is another one's group."""
 
     def __init__(self) -> None:
         self._regions: set[str] = set()
