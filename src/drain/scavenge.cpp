@@ -214,8 +214,7 @@ Copied look(const engine::Environment& environment, const RecordedRun& run) {
   return copied;
 }
 
-/// Flushes from the copies, which take the place of the nodes' stores, by a start of the run in this process, whose
-/// ranks are threads.
+/// Flushes from the copies instead of the nodes' stores, by a start of the run whose ranks are threads here.
 Flushed flush_copied(const Options& given, const engine::Environment& environment, const RecordedRun& run,
                      const Copied& copied, const FlushPass& shift) {
   Options options = options_to_flush(given);
@@ -328,8 +327,7 @@ Finished finish_once(const Options& options, const engine::Environment& environm
               layout.present, layout.world_size, shell_word(run.prefix), run.name)};
 }
 
-/// Nodes copy before they try the lock, and the holder looks for copies again after releasing it. So no copy is left
-/// over.
+/// Nodes copy before trying the lock, and its holder checks again after releasing it, so no copy is left over.
 std::string finish(const Options& options, const engine::Environment& environment, const RecordedRun& before,
                    bool at_once, bool overtakes) {
   Finished done;
