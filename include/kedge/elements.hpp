@@ -19,12 +19,12 @@
 
 namespace kedge {
 
-/// Type of the elements of a variable.
+/// The element type of a variable.
 struct ElementType {
-  DataType dtype = DataType::opaque;  ///< of what it is made of
-  Shape shape;                        ///< of one element: no dimension for a number, the bytes of a struct
-  std::string_view members;           ///< of a struct that is described; static storage
-  bool is_struct = false;             ///< the last extent is the size of a struct
+  DataType dtype = DataType::opaque;  ///< of its numbers
+  Shape shape;                        ///< of one element: empty for a number, the size of a struct
+  std::string_view members;           ///< of a described struct; static storage
+  bool is_struct = false;             ///< the last extent is a struct's size
 };
 
 template <class T>
@@ -56,10 +56,10 @@ template <class T>
 inline constexpr bool is_view = is_reference_wrapper<T> || DerivedFromSpan<T> ||
                                 std::ranges::enable_borrowed_range<T> || std::ranges::enable_view<T>;
 
-/// {first, then those of `rest`}; too long if there are too many.
+/// The extents {first, rest...}; marked too_long if there are too many.
 [[nodiscard]] Shape prepend(std::uint64_t first, const Shape& rest);
 
-/// Adds "name:dtype[extents]@offset" to the text, which is what is kept of a struct.
+/// Appends "name:dtype[extents]@offset" to the text that describes a struct.
 void append_member(std::string& text, std::string_view name, const ElementType& type, std::size_t offset);
 
 template <class Struct, class Member>

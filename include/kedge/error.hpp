@@ -10,8 +10,7 @@
 
 namespace kedge {
 
-/// The kind of failure. The same code is thrown on every rank, except for `timeout` and `rank_failed`, which end the
-/// engine.
+/// The kind of failure. All ranks throw the same code, except for `timeout` and `rank_failed`, which end the engine.
 enum class ErrorCode : std::uint8_t {
   invalid_argument = 1,  ///< a bad value from the caller; the message names the field or the call
   bad_state,             ///< the call is not allowed now (wrong order, ranks in different calls, dead engine)
@@ -30,11 +29,11 @@ enum class ErrorCode : std::uint8_t {
 /// The code's name as written above, e.g. "no_space".
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
-/// A failure: what failed, and where. `message` is one sentence that says what happened and what to do.
+/// A failure of a call, as Error and Status carry it.
 struct Failure {
   ErrorCode code = ErrorCode::io;  ///< its kind
   std::string message;             ///< what happened and what to do
-  int rank = -1;                   ///< MPI rank on which it happened, -1 if not a single rank's
+  int rank = -1;                   ///< MPI rank on which it happened, or -1
   std::string path;                ///< the file concerned, or empty
   int system_errno = 0;            ///< errno of the system call, or 0
 };
@@ -59,8 +58,8 @@ class Error : public std::runtime_error {
   Failure failure_;
 };
 
-/// Outcome of a local call that never throws (save, load, routes). The engine remembers the first failure
-/// and `commit` or `close` then throws it on every rank, so a Status may be ignored.
+/// Outcome of a local call that never throws (save, load, routes). It may be ignored: the engine remembers the first
+/// failure, and `commit` or `close` throws it on every rank.
 class Status {
  public:
   Status() = default;

@@ -1,19 +1,18 @@
 /** @file
- * Kedge's C interface (C99), also for languages that can call C; kedge_mpi.h creates engines over MPI. Its calls mirror
- * those of engine.hpp, whose comments say more, but for checkpoint, restore, committed, finalize_if_all_come and
- * descriptions of struct members, which are C++ only.
+ * Kedge's C interface (C99), also for languages that can call C; kedge_mpi.h creates engines over MPI. The comments of
+ * engine.hpp say more about each call. checkpoint, restore, committed, finalize_if_all_come and descriptions of struct
+ * members exist only in C++.
  *
  * Calls marked COLLECTIVE must be made by all ranks in the same order; all others are local. Collective calls succeed
  * on all ranks or return the same error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the
- * engine and may reach some ranks alone, and for a NULL engine and a NULL result of kedge_need_checkpoint,
- * kedge_should_exit and kedge_finalize_for, which are reported on that rank alone. After KEDGE_TIMEOUT,
- * KEDGE_RANK_FAILED, KEDGE_DEVICE_FAILED, and KEDGE_BUSY of a later start, every call that communicates, saves or loads
- * returns KEDGE_BAD_STATE. Make collective calls of an engine from one thread at a time, and kedge_save, kedge_load,
- * the routes, kedge_get_level and kedge_get_counters also from several threads.
+ * engine and may reach only some ranks, and for a NULL engine and a NULL result of kedge_need_checkpoint,
+ * kedge_should_exit and kedge_finalize_for, which only that rank reports. After KEDGE_TIMEOUT, KEDGE_RANK_FAILED,
+ * KEDGE_DEVICE_FAILED, and KEDGE_BUSY because of a later start, every call that communicates, saves or loads returns
+ * KEDGE_BAD_STATE. Make an engine's collective calls from one thread at a time; kedge_save, kedge_load, the routes,
+ * kedge_get_level and kedge_get_counters may be called from several threads.
  *
- * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
- * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts
- * or exits.
+ * Ownership: calls copy their arguments before they return. Functions named *_free accept NULL. Results are written to
+ * the caller's memory, and only on success. No call throws, aborts or exits.
  *
  * Binary interface: kedge_engine and kedge_options are opaque; enumerator values are never reused; structs that the
  * caller allocates have reserved fields, so programs stay compatible when fields are added. */
@@ -61,7 +60,7 @@ typedef enum kedge_error KEDGE_AS_INT {
 /** The last failure in the calling thread. */
 typedef struct kedge_failure {
   kedge_error code; /**< KEDGE_OK if nothing has failed yet */
-  int rank;         /**< rank on which it happened, -1 if not a single rank's */
+  int rank;         /**< rank on which it happened, or -1 */
   int system_errno; /**< errno of the system call, or 0 */
   const char* text; /**< one line for people: code, rank, path and what to do; never NULL */
   const char* path; /**< the file concerned, or empty; never NULL */
@@ -70,12 +69,12 @@ typedef struct kedge_failure {
 /** The code's name in lower case, e.g. "no_space", "ok"; "unknown" for any other number. Static storage. */
 const char* kedge_error_name(kedge_error code);
 
-/** The exit status for a program that this error ends: 75 if another attempt may succeed, 78 if it would fail the same
- * way; 0 for KEDGE_OK. */
+/** The exit status for a program that ends because of this error: 75 if another attempt may succeed, 78 if it would
+ * fail the same way; 0 for KEDGE_OK. */
 int kedge_exit_status(kedge_error code);
 
 /** The failure of this thread's last failed call, on any engine; as with errno, successful calls leave it unchanged.
- * It is Kedge's, never NULL, and valid until this thread's next call into Kedge or the thread's end. */
+ * Kedge owns the result, which is never NULL and valid until this thread's next call into Kedge or the thread's end. */
 const kedge_failure* kedge_last_failure(void);
 
 /** The text of kedge_last_failure(), e.g. to print before exiting. Never NULL. */
@@ -86,8 +85,8 @@ const char* kedge_last_error(void);
 /** Options of an engine, made by kedge_options_load. */
 typedef struct kedge_options kedge_options;
 
-/** Defaults, then the configuration file (KEDGE_CONFIG, else ./kedge.toml), then environment variables. The first error
- * in them is kept and reported by kedge_engine_new, on all ranks. The caller frees the result with kedge_options_free.
+/** Loads defaults, then the configuration file (KEDGE_CONFIG, else ./kedge.toml), then environment variables.
+ * kedge_engine_new reports the first error in them, on all ranks. Free the result with kedge_options_free.
  * KEDGE_INVALID_ARGUMENT (`options` is NULL), KEDGE_NO_SPACE (out of memory). */
 KEDGE_MUST_CHECK kedge_error kedge_options_load(kedge_options** options);
 
@@ -111,9 +110,9 @@ void kedge_options_free(kedge_options* options);
 typedef struct kedge_engine kedge_engine;
 
 /** COLLECTIVE. Waits for background work, flushes the newest commit if commits are flushed, and shuts the engine down
- * as store.on_exit says; afterwards every call that communicates, saves or loads returns KEDGE_BAD_STATE. Returns an
- * error then if the newest commit was a snapshot that is lost, unless kedge_wait has returned it or KEDGE_DISCARD_NEWER
- * gave it up; the node-local files are then kept. */
+ * as store.on_exit says; afterwards every call that communicates, saves or loads returns KEDGE_BAD_STATE. If the newest
+ * commit was a snapshot that is lost, keeps the node-local files and returns the error, unless kedge_wait has returned
+ * it or KEDGE_DISCARD_NEWER gave the snapshot up. */
 KEDGE_MUST_CHECK kedge_error kedge_finalize(kedge_engine* engine);
 
 /** COLLECTIVE. Finalizes as kedge_finalize does, but waits for background work `seconds` at most, and 10 s more for a
@@ -124,14 +123,13 @@ KEDGE_MUST_CHECK kedge_error kedge_finalize_for(kedge_engine* engine, double sec
 /** Frees the engine. Never communicates, safe after MPI_Finalize; call kedge_finalize first to shut down in order. */
 void kedge_engine_free(kedge_engine* engine);
 
-/** COLLECTIVE. Sets `needed` to 1 when the schedule asks for a checkpoint now, or the job is to end and its last
- * checkpoint was not committed yet, else to 0; the same on every rank.
- * A NULL `needed` is reported on that rank alone. */
+/** COLLECTIVE. Sets `needed` to 1 on all ranks if a checkpoint is due, or the job must end and its last checkpoint was
+ * not committed yet; else to 0. Only this rank reports a NULL `needed`. */
 KEDGE_MUST_CHECK kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed);
 
-/** COLLECTIVE. Sets `ending` to 1 once the job is to end, else to 0: one of the signals in exit.signals came to any
- * rank, or the deadline nears; the same on every rank. Call it after kedge_need_checkpoint, which says yes for a last
- * checkpoint then, and after that checkpoint. A NULL `ending` is reported on that rank alone. */
+/** COLLECTIVE. Sets `ending` to 1 on all ranks once the job must end, because any rank got a signal of exit.signals or
+ * the deadline is near; else to 0. Call it after kedge_need_checkpoint, which then asks for a last checkpoint, and
+ * after that checkpoint. Only this rank reports a NULL `ending`. */
 KEDGE_MUST_CHECK kedge_error kedge_should_exit(kedge_engine* engine, int* ending);
 
 /* Saving ------------------------------------------------------------------------------------------------------- */
@@ -198,16 +196,16 @@ const char* kedge_level_name(kedge_level level);
 KEDGE_MUST_CHECK kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
                                           size_t attribute_count);
 
-/** COLLECTIVE. Begins an output: data for people and other programs, such as a plot, which no restart finds, and which
- * counts as no checkpoint; see Engine::create_output. Every output is flushed to the parallel filesystem, and never
- * removed from there. Otherwise as kedge_create. */
+/** COLLECTIVE. Begins an output: data for people and other programs, such as a plot, which no restart opens and which
+ * does not count as a checkpoint; see Engine::create_output. Every output is flushed to the prefix and never removed
+ * from there. Otherwise as kedge_create. */
 KEDGE_MUST_CHECK kedge_error kedge_create_output(kedge_engine* engine, const char* tag,
                                                  const kedge_attribute* attributes, size_t attribute_count);
 
-/** Copies a region: the elements at `data`, in row-major order; `shape` has `dimensions` extents (0 for a scalar, at
+/** Saves a region: the elements at `data`, in row-major order; `shape` has `dimensions` extents (0 for a scalar, at
  * most KEDGE_MAX_DIMENSIONS) in elements, slowest dimension first. The memory may be reused when the call returns.
- * `name` is UTF-8, 1 to 1024 bytes; `/` separates groups. kedge_commit also reports a failure, on all ranks, so between
- * kedge_create and kedge_commit the result may be ignored; outside, this call alone returns KEDGE_BAD_STATE.
+ * `name` is UTF-8, 1 to 1024 bytes; `/` separates groups. The result may be ignored, because kedge_commit reports a
+ * failure on all ranks; only when no checkpoint is being written does this call alone report it (KEDGE_BAD_STATE).
  * KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE, KEDGE_IO. */
 kedge_error kedge_save(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
@@ -223,22 +221,22 @@ kedge_error kedge_save_shard(kedge_engine* engine, const char* name, const void*
 kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                                   int dimensions, const uint64_t* shape);
 
-/** Gives a path on the node-local store to write a file of the application's own to, for codes that write files and not
- * memory; kedge_commit stores the file, as a region of this name. The path ends with `name`, e.g. "restart.bin" or
- * "out/restart.3", whose directories exist; all files that a rank routes in one checkpoint lie in one directory, which
- * is this rank's alone, and which kedge_commit and kedge_abandon remove with everything in it. A name that ends with
- * '/' is a directory: everything written below it is stored, each file as a region. Each file is routed once, and
- * closed before kedge_commit. `max_bytes` is a bound that the application sets itself (of a directory: on all of it); 0
- * is none. The path is NUL-terminated and never truncated: `size` should be KEDGE_PATH_SIZE. `length`, if not NULL,
+/** For applications that write files instead of memory: returns a path on the node-local store, and kedge_commit stores
+ * the file written there as a region of this name. The path ends with `name`, e.g. "restart.bin" or "out/restart.3",
+ * whose directories exist. All files that a rank routes in one checkpoint are in one private directory, which
+ * kedge_commit and kedge_abandon remove with everything in it. A name that ends with '/' is a directory: everything
+ * written below it is stored, each file as a region. Route each file once, and close it before kedge_commit, which
+ * fails if the file, or the directory in all, exceeds `max_bytes`; 0 means no limit.
+ * The path is NUL-terminated and never truncated: `size` should be KEDGE_PATH_SIZE. `length`, if not NULL,
  * receives its length without the NUL. kedge_commit also reports a failure, on all ranks; do not use the path then.
  * KEDGE_INVALID_ARGUMENT (also a name that cannot lie beside one routed before), KEDGE_BAD_STATE, KEDGE_NO_SPACE,
  * KEDGE_IO. */
 KEDGE_MUST_CHECK kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max_bytes, char* path,
                                              size_t size, size_t* length);
 
-/** For interfaces to other languages: a region that could not be passed to kedge_save or kedge_load. The kedge_commit
- * or kedge_close that follows returns KEDGE_INVALID_ARGUMENT on all ranks, with the name and the reason; so does this
- * call. KEDGE_BAD_STATE outside of a checkpoint. */
+/** For interfaces to other languages: reports a region that could not be passed to kedge_save or kedge_load. This call
+ * returns KEDGE_INVALID_ARGUMENT, and so does the next kedge_commit or kedge_close, on all ranks, with the name and the
+ * reason. KEDGE_BAD_STATE when no checkpoint is being written or read. */
 kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason);
 
 /** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. When it
@@ -250,35 +248,36 @@ kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* rea
  * After KEDGE_TIMEOUT or KEDGE_RANK_FAILED the next start finds the commit whole or not at all. */
 KEDGE_MUST_CHECK kedge_error kedge_commit(kedge_engine* engine);
 
-/** COLLECTIVE. Drops the checkpoint that kedge_create began; nothing else is lost. */
+/** COLLECTIVE. Drops the checkpoint that kedge_create began. KEDGE_BAD_STATE if there is none. */
 kedge_error kedge_abandon(kedge_engine* engine);
 
-/** The level that the newest commit of this tag has reached, to this engine's knowledge; KEDGE_LEVEL_NONE if
- * it knows of no such commit. */
+/** The level that the newest commit of this tag has reached, as far as this rank knows; KEDGE_LEVEL_NONE if it knows no
+ * such commit. */
 kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level);
 
-/** What the engine has done so far, to this rank's knowledge; without communication, also after kedge_finalize. */
+/** Copies this rank's counters of the engine; without communication, also after kedge_finalize. */
 kedge_error kedge_get_counters(const kedge_engine* engine, kedge_counters* counters);
 
 /** COLLECTIVE. Returns when the newest commit of this tag has reached the level; protects or flushes it now if it was
  * not due yet, or if that failed. KEDGE_NOT_FOUND (no such commit is kept), KEDGE_INVALID_ARGUMENT (not a level, or one
- * that the options rule out), or why it cannot be reached: the commit is then unchanged. */
+ * that the options rule out), or the failure that prevents the level; the commit is then unchanged. */
 KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level);
 
 /** COLLECTIVE. Waits as kedge_wait does, but for a commit that is pending in the background `seconds` at most.
- * `*reached` becomes 1, or 0 on all ranks if any timed out: the commit goes on then. Stages that were not due yet run
- * now, however long they take. */
+ * `*reached` becomes 1, or 0 on all ranks if any timed out; the work then continues. Stages that were not due run in
+ * the call, however long they take. */
 KEDGE_MUST_CHECK kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level level, double seconds,
                                             int* reached);
 
-/** Called when a commit has reached its level (KEDGE_OK) or never will (why, with a line that is valid during the call;
- * NULL with KEDGE_OK). Must not make collective calls. `context` is the caller's. */
+/** Called when a commit has reached its level (KEDGE_OK, with a NULL `reason`) or never will (the error, with a line of
+ * text that is valid during the call). Must not make collective calls. `context` is the caller's. */
 typedef void (*kedge_on_complete_callback)(void* context, kedge_error outcome, const char* reason);
 
-/** Calls `callback` once, when the newest commit of this tag has reached the level, or cannot: its stage failed, a
- * newer commit took its place in the stores, or the engine was finalized. Called by the application's thread, within
- * the next collective call that finds it out, on each rank for itself; never if the engine is freed before, or fails.
- * KEDGE_NOT_FOUND: the stores have no commit of this tag; KEDGE_BAD_STATE: the engine was finalized or is dead. */
+/** Calls `callback` once, when the newest commit of this tag has reached the level or cannot reach it: its stage
+ * failed, a newer commit replaced it in the stores, or the engine was finalized. The application's thread calls it
+ * within the next collective call that learns of it, on each rank independently; never if the engine is freed before,
+ * or fails. KEDGE_NOT_FOUND: the stores have no commit of this tag; KEDGE_BAD_STATE: the engine was finalized or is
+ * dead. */
 KEDGE_MUST_CHECK kedge_error kedge_on_complete(kedge_engine* engine, const char* tag, kedge_level level,
                                                kedge_on_complete_callback callback, void* context);
 
@@ -289,12 +288,12 @@ KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag);
 /** COLLECTIVE. Unpins the newest commit of this tag on the prefix. KEDGE_NOT_FOUND: no commit of this tag is there. */
 KEDGE_MUST_CHECK kedge_error kedge_unpin(kedge_engine* engine, const char* tag);
 
-/** Suspends this rank's background work until kedge_resume, so that the program has network and memory bandwidth to
- * itself. The work resumes by itself when a call waits for it, and after a quarter of comm.timeout_s per commit: while
- * paused, do not wait for a rank that may be in kedge_create. From any thread. */
+/** Suspends this rank's background work until kedge_resume, to leave network and memory bandwidth to the program. The
+ * work resumes by itself when a call waits for it, and after a quarter of comm.timeout_s per commit. While paused, do
+ * not wait for a rank that may be in kedge_create. From any thread. */
 kedge_error kedge_pause(kedge_engine* engine);
 
-/** Ends a pause. From any thread. */
+/** Resumes this rank's background work. From any thread. */
 kedge_error kedge_resume(kedge_engine* engine);
 
 /* Loading ------------------------------------------------------------------------------------------------------ */
@@ -306,14 +305,13 @@ typedef enum kedge_newer KEDGE_AS_INT {
 } kedge_newer;
 
 /** COLLECTIVE. Opens the newest commit of this tag that can be recovered on all ranks; a NULL tag or "latest" is the
- * newest of all. Sets `found` to 1, or to 0 if the run has no commit yet or none of this tag; kedge_get_info returns
- * which one was opened. A damaged or incomplete commit is skipped for the next older one, and the log says why.
- * KEDGE_UNRECOVERABLE if commits that match exist and none of them can be recovered, KEDGE_IO if the prefix cannot be
- * listed. */
+ * newest of all. Sets `found` to 1, or to 0 if the run has no commit yet or none of this tag; kedge_get_info describes
+ * the opened one. If a commit is damaged or incomplete, opens the next older one, and logs why. KEDGE_UNRECOVERABLE if
+ * commits match but none can be recovered, KEDGE_IO if the prefix cannot be listed. */
 KEDGE_MUST_CHECK kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
-/** COLLECTIVE. As kedge_open, for the newest that is older than every commit of this tag; KEDGE_NOT_FOUND if there are
- * commits and none has it. */
+/** COLLECTIVE. As kedge_open, for the newest commit that is older than every commit of this tag; KEDGE_NOT_FOUND if
+ * there are commits but none has the tag. */
 KEDGE_MUST_CHECK kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
 /** COLLECTIVE. As kedge_open, for another run's checkpoint, or a copied tag directory, as the starting point of a new
@@ -326,24 +324,24 @@ KEDGE_MUST_CHECK kedge_error kedge_open_source(kedge_engine* engine, const char*
 /** Bytes of one element; 0 for a number that is not a type. */
 size_t kedge_dtype_size(kedge_dtype dtype);
 
-/** Copies a region out and checks every byte; type and shape must match what was saved. On failure the memory's content
- * is undefined, and kedge_close reports the first failure on all ranks. KEDGE_NOT_FOUND, KEDGE_MISMATCH, KEDGE_CORRUPT,
+/** Loads a region and verifies every byte; type and shape must be the saved ones. On failure the memory's content is
+ * undefined, and kedge_close reports the first failure on all ranks. KEDGE_NOT_FOUND, KEDGE_MISMATCH, KEDGE_CORRUPT,
  * KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_IO. */
 kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
 
-/** Extracts a routed file and gives its path, which ends with `name` and is valid until kedge_close; with a name that
- * ends with '/', all that this rank routed in that directory, which is empty if there was nothing. Every byte is
- * checked. The path is given as by kedge_route_out; kedge_close also reports a failure, on all ranks. KEDGE_NOT_FOUND,
+/** Extracts a routed file, verifies every byte, and returns its path, which ends with `name` and is valid until
+ * kedge_close. If the name ends with '/', extracts all files that this rank routed in that directory. For `path`,
+ * `size` and `length` see kedge_route_out. kedge_close also reports a failure, on all ranks. KEDGE_NOT_FOUND,
  * KEDGE_MISMATCH (not a file: use kedge_load), KEDGE_CORRUPT, KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE,
  * KEDGE_IO. */
 KEDGE_MUST_CHECK kedge_error kedge_route_in(kedge_engine* engine, const char* name, char* path, size_t size,
                                             size_t* length);
 
-/** COLLECTIVE. Releases what kedge_open acquired and reports the first failure since then: use the loaded data only if
- * it returns KEDGE_OK. After KEDGE_CORRUPT, the next kedge_open, in this process or the next, rebuilds the checkpoint
- * or takes the one before, in the stores (store.keep) or on the prefix. C++'s Engine::restore does that by itself; this
- * loop does the same, also on some ranks while C++ restores a State on others:
+/** COLLECTIVE. Closes the checkpoint and reports the first failure since kedge_open: use the loaded data only if it
+ * returns KEDGE_OK. After KEDGE_CORRUPT, the next kedge_open, in this process or the next, rebuilds the checkpoint or
+ * opens an older one from the stores (store.keep) or the prefix. C++'s Engine::restore does that by itself. In C, write
+ * this loop, which also works on some ranks while C++ restores a State on others:
  *
  *     do {
  *       require(kedge_open(engine, NULL, KEDGE_KEEP_NEWER, &found));

@@ -1,5 +1,5 @@
 /** @file
- * Queries of the open checkpoint: the rest of kedge.h, which includes this. */
+ * Queries of the open checkpoint. kedge.h includes this. */
 /* NOLINTBEGIN(modernize-*,readability-identifier-naming): names and forms are those of C */
 #ifndef KEDGE_KEDGE_INFO_H
 #define KEDGE_KEDGE_INFO_H
@@ -24,11 +24,11 @@ const char* kedge_source_name(kedge_source source);
 /** A checkpoint that was opened. */
 typedef struct kedge_info {
   char tag[KEDGE_TAG_SIZE];             /**< its name */
-  char commit_id[KEDGE_ID_SIZE];        /**< of this commit alone */
+  char commit_id[KEDGE_ID_SIZE];        /**< unique */
   char parent_commit_id[KEDGE_ID_SIZE]; /**< zeros for the first of its lineage */
   kedge_source source;                  /**< where it came from */
   uint32_t world_size;                  /**< ranks that saved it */
-  uint32_t logical_rank;                /**< the one whose container this process loads */
+  uint32_t logical_rank;                /**< of the container that this process loads */
   uint64_t generation;                  /**< the order of commits */
   uint64_t incarnation;                 /**< of the start that made it */
   uint64_t total_bytes;                 /**< container bytes of all ranks */
@@ -41,7 +41,7 @@ typedef struct kedge_info {
 /** The checkpoint that is open, or was opened last. KEDGE_BAD_STATE if there was none. */
 kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info);
 
-/** An attribute of that checkpoint: copies up to `capacity` numbers to `values` (may be NULL if `capacity` is 0);
+/** Copies an attribute of the open checkpoint: up to `capacity` numbers to `values` (may be NULL if `capacity` is 0);
  * `count`, if not NULL, receives how many there are. KEDGE_NOT_FOUND: no such key; KEDGE_MISMATCH: it has another type
  * (the text says which); KEDGE_BAD_STATE. */
 kedge_error kedge_get_attribute_int64(const kedge_engine* engine, const char* key, int64_t* values, size_t capacity,
@@ -68,19 +68,19 @@ typedef struct kedge_region {
   kedge_dtype dtype;                           /**< of one element */
   kedge_placement placement;                   /**< in the whole job */
   int dimensions;                              /**< how many extents `shape` has */
-  int routed;                                  /**< 1: a file: kedge_route_in, not kedge_load */
+  int routed;                                  /**< 1: a file, for kedge_route_in */
   uint64_t shape[KEDGE_MAX_DIMENSIONS];        /**< on this rank, in elements */
   uint64_t global_shape[KEDGE_MAX_DIMENSIONS]; /**< of a shard, else zero */
   uint64_t offset[KEDGE_MAX_DIMENSIONS];       /**< of a shard, else zero */
   uint64_t reserved[8];                        /**< zero */
 } kedge_region;
 
-/** The number of regions of the open checkpoint on this rank, and each by index or name, e.g. to allocate memory before
- * kedge_load. KEDGE_BAD_STATE: no checkpoint is open; KEDGE_NOT_FOUND: no such index or name. */
+/** The number of regions of the open checkpoint on this rank. This call and the next two describe regions, e.g. to
+ * allocate memory before kedge_load. KEDGE_BAD_STATE: no checkpoint is open; KEDGE_NOT_FOUND: no such index or name. */
 kedge_error kedge_region_count(const kedge_engine* engine, size_t* count);
-/** By index, from 0. */
+/** Describes a region by its index, from 0. */
 kedge_error kedge_get_region(const kedge_engine* engine, size_t index, kedge_region* region);
-/** By name. */
+/** Describes a region by its name. */
 kedge_error kedge_find_region(const kedge_engine* engine, const char* name, kedge_region* region);
 
 #ifdef __cplusplus

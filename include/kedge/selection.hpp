@@ -14,23 +14,23 @@ namespace kedge {
 struct Latest {};
 inline constexpr Latest latest{};  ///< Default of open.
 
-/// For open: the newest commit that is older than every commit of this tag. If there are commits and none has this tag,
-/// open throws not_found, which names the tag: it cannot be known which commits are older.
+/// For open: the newest commit that is older than every commit of this tag. If there are commits but none has this tag,
+/// open throws not_found, because it cannot know which commits are older.
 struct Before {
-  Tag tag;  ///< All commits of this tag are too new.
+  Tag tag;  ///< all commits of this tag are too new
 };
 
-/// For open: another run's checkpoint, or a copied tag directory, as the starting point of a new run. It is read in
-/// place and never changed; the next commit begins this run's lineage with it as parent. persistent.trust decides
-/// whose files are trusted. A damaged commit is skipped for an older one of the same tag. If what was listed is removed
-/// meanwhile, by a job that flushes there and keeps few (persistent.keep), it is listed again, for at most 10 s.
+/// For open: another run's checkpoint, or a copied tag directory, as the origin of a new run. It is read in place and
+/// never changed; it becomes the parent of this run's next commit. persistent.trust decides whose files are trusted. If
+/// a commit is damaged, an older one of the same tag is opened. If a job that flushes there removes listed commits
+/// meanwhile (persistent.keep), they are listed again, for at most 10 s.
 struct Source {
   std::string prefix;    ///< the directory that holds the tag directories
   std::string run = {};  ///< the run whose tags to consider; empty: any run
   Tag tag = "latest";    ///< the newest commit of this tag; "latest": the newest of all
 };
 
-/// The checkpoint to open; the tag "latest" is equivalent to Latest.
+/// The checkpoint to open. The tag "latest" means Latest.
 using Selection = std::variant<Latest, Tag, Before, Source>;
 
 /// How open treats commits newer than the one it opens.

@@ -1,4 +1,4 @@
-// The common case: the same variables are saved at each checkpoint and loaded once at the start.
+// Saves the same variables at each checkpoint and restores them at the start: the common case.
 #pragma once
 
 #include <concepts>
@@ -16,20 +16,20 @@
 
 namespace kedge {
 
-/// Shape and placement of a variable at a checkpoint. All extents and offsets count the variable's elements: a struct
-/// or a std::array is one, unlike in Engine::save.
+/// Shape and placement of a variable. Extents and offsets count the variable's elements: unlike in Engine::save, a
+/// struct or std::array is one element.
 struct Block {
   Block() = default;
-  /// Placed, of as many elements as the variable has.
+  /// A placement for all of the variable's elements.
   template <class P>
   // NOLINTNEXTLINE(google-explicit-constructor): a Shard is one
   requires std::constructible_from<Placement, const P&> Block(const P& placed) : placement(placed) {}
   /// A block of this shape and placement.
   Block(const Shape& extents, Placement placed = {}) : shape(extents), placement(std::move(placed)) {}  // NOLINT
 
-  /// As many elements as the variable has; without dimensions, all of them in one row.
+  /// Must have as many elements as the variable; without dimensions, all elements in one row.
   Shape shape;
-  Placement placement;  ///< Where in a global array; nothing: the rank's own.
+  Placement placement;  ///< position in a global array, if any
 };
 
 namespace detail {
@@ -41,11 +41,11 @@ concept Contiguous = requires(T& container) {
 }
 &&!is_std_array<std::remove_const_t<T>>;
 
-/// A function that says where memory is.
+/// A function that returns a MutableRegion.
 template <class F>
 concept GivesRegion = std::is_invocable_r_v<MutableRegion, F&>;
 
-/// A random number engine: what it gives when it is called is a number, and its state lies within it.
+/// A random number engine, which is saved as the bytes of the object.
 template <class T>
 concept RandomEngine = requires {
   typename T::result_type;
@@ -61,16 +61,15 @@ concept Resizable = requires(T& container, std::size_t count) {
 }  // namespace detail
 
 /// The named variables that make up a rank's state. A State refers to them: the caller owns them and keeps them alive
-/// while the State is used. Ranks may have different lists. Adding a name again replaces the earlier entry. A block of
-/// another number of elements than the variable is refused, in restore too. What functions throw fails the checkpoint
-/// or restore on all ranks.
+/// while the State is used. Ranks may have different lists. Adding a name again replaces the earlier entry. checkpoint
+/// and restore refuse a block whose number of elements differs from the variable's. If one of the functions given to
+/// add throws, checkpoint or restore fails on all ranks; the functions must not communicate.
 class State {
  public:
   /// Adds a variable: a vector or anything else with data() and size(), a number, an enum, an array, a random number
-  /// engine such as std::mt19937, or a trivially copyable struct (see kedge::members; a pointer in one that is not
-  /// described is restored as it was, and means nothing in a new process). Where a vector's elements are in memory, and
-  /// how many, is looked up at each checkpoint; restore resizes it to what was saved. `block` is their shape and, in a
-  /// global array, their position.
+  /// engine such as std::mt19937, or a trivially copyable struct (see kedge::members; do not save pointers in it, which
+  /// are meaningless in a new process). A vector may be resized between checkpoints; restore resizes it to the saved
+  /// number of elements. `block` is the variable's shape and its position in a global array.
   template <class T>
   requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> &&
            !detail::GivesRegion<std::remove_const_t<T>>) State& add(const std::string& name, T& variable,
@@ -78,9 +77,8 @@ class State {
     return add_item(
         name, view_of(variable), resize_of(variable), [block] { return block; }, false);
   }
-  /// Adds a variable whose block changes: the function `block` is called at each checkpoint, must not communicate, and
-  /// what it throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a
-  /// variable that cannot be resized must have as many elements as were saved.
+  /// Adds a variable whose block changes: each checkpoint calls the function `block`. restore does not call it and
+  /// accepts the saved position; a variable that cannot be resized must have the saved number of elements.
   template <class T, class F>
   requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> && !detail::GivesRegion<std::remove_const_t<T>> &&
            std::convertible_to<std::invoke_result_t<F&>, Block>) State& add(const std::string& name, T& variable,
@@ -93,7 +91,7 @@ class State {
     return add_item(
         name, view_of(fixed), {}, [placement] { return Block(placement); }, false);
   }
-  /// Adds memory of a fixed address and size whose block changes, as the function `block` says at each checkpoint.
+  /// Adds memory of a fixed address and size whose block changes: each checkpoint calls the function `block`.
   template <class F>
   requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(const std::string& name,
                                                                            const MutableRegion& fixed, F block) {
@@ -102,15 +100,15 @@ class State {
   }
 
   /// Adds memory whose address may change between checkpoints, such as one of two buffers that a step swaps. The
-  /// function is copied: it captures by reference what changes. It is called, perhaps more than once, in each
-  /// checkpoint and restore, and must not communicate; what it throws fails them on all ranks. In restore it must
-  /// return as much memory as was saved. `block` is its shape, of as many elements, and its position in a global array.
+  /// function `where` is copied, so it should capture changing variables by reference. Each checkpoint and restore
+  /// calls it, perhaps several times; in restore it must return as much memory as was saved. `block` is the memory's
+  /// shape and its position in a global array.
   template <detail::GivesRegion F>
   requires std::copy_constructible<F> State& add(const std::string& name, F where, const Block& block = {}) {
     return add_item(
         name, view_by(std::move(where)), {}, [block] { return block; }, false);
   }
-  /// Adds memory whose address and block may change, as the functions `where` and `block` say at each checkpoint.
+  /// Adds memory whose address and block may change: checkpoint and restore call `where`, checkpoint also `block`.
   template <detail::GivesRegion F, class B>
   requires(std::copy_constructible<F>&& std::convertible_to<std::invoke_result_t<B&>, Block>) State& add(
       const std::string& name, F where, B block) {
@@ -118,7 +116,7 @@ class State {
         name, view_by(std::move(where)), {}, [block]() mutable -> Block { return block(); }, true);
   }
 
-  /// Does not compile: a function that gives something else.
+  /// Does not compile: the function must return a MutableRegion.
   template <class F, class... Rest>
   requires(!std::is_lvalue_reference_v<F> && std::is_invocable_v<F&> &&
            !detail::GivesRegion<F>) State& add(const std::string&, F&&, const Rest&...) {
@@ -126,7 +124,7 @@ class State {
                   "this would save the function itself: let it return a MutableRegion, which says where memory is");
     return *this;
   }
-  /// Does not compile.
+  /// Does not compile: a temporary span.
   template <class T, std::size_t extent, class... Rest>
   State& add(const std::string&, std::span<T, extent>&&, const Rest&...) {
     static_assert(sizeof(T) == 0,
@@ -135,7 +133,7 @@ class State {
     return *this;
   }
 
-  /// A variable as it is now.
+  /// A variable's current memory.
   struct View {
     MutableRegion region;                ///< of one row, and of what one element is
     std::size_t element_dimensions = 0;  ///< how many dimensions at its end belong to one element

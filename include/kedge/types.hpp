@@ -39,7 +39,7 @@ enum class DataType : std::uint8_t {
   float8_e5m2 = 18,    ///< 5 exponent bits, 2 mantissa bits, as IEEE 754 would have it
 };
 
-/// The greatest number of a DataType; 1 is the least.
+/// The highest number of a DataType; the lowest is 1.
 inline constexpr DataType kLastDataType = DataType::float8_e5m2;
 
 /// Bytes of one element; 0 for a value that is not a DataType.
@@ -48,9 +48,8 @@ inline constexpr DataType kLastDataType = DataType::float8_e5m2;
 /// The name as written above, e.g. "float64" ("bool" for boolean).
 [[nodiscard]] std::string_view to_string(DataType dtype) noexcept;
 
-/// Extents of an array, slowest dimension first; 0 dimensions is a scalar. At most kMaxDimensions:
-/// a longer one is marked `too_long` and rejected by save, because the constructor must not throw
-/// on one rank alone.
+/// Extents of an array, slowest dimension first; without dimensions, a scalar. With more than kMaxDimensions it is
+/// marked `too_long`, and save rejects it: an exception in the constructor would reach only this rank.
 class Shape {
  public:
   static constexpr std::size_t kMaxDimensions = 8;  ///< Largest number of dimensions of a region.
@@ -79,7 +78,7 @@ class Shape {
 /// Sets `count` to the number of elements (1 for a scalar). False if the product does not fit in 64 bits.
 [[nodiscard]] bool element_count(const Shape& shape, std::uint64_t& count) noexcept;
 
-/// "scalar", "7", "3 x 4".
+/// Text such as "scalar", "7", "3 x 4".
 [[nodiscard]] std::string to_string(const Shape& shape);
 
 namespace detail {
@@ -104,8 +103,8 @@ consteval DataType data_type_of() {
 template <class T>
 inline constexpr DataType kDataType = detail::data_type_of<std::remove_cv_t<T>>();
 
-/// A stream of a GPU: a cudaStream_t or CUstream. 0 is the legacy default stream; code that is compiled for default
-/// streams of each thread gives cudaStreamPerThread. Owned by the caller, and valid until the call returns.
+/// A GPU stream: a cudaStream_t or CUstream. 0 is the legacy default stream; code compiled for per-thread default
+/// streams uses cudaStreamPerThread. Owned by the caller; must stay valid until the call returns.
 struct DeviceStream {
   void* handle = nullptr;                                ///< CUDA's stream handle.
   bool operator==(const DeviceStream&) const = default;  ///< Whether the handles are the same.
@@ -113,21 +112,20 @@ struct DeviceStream {
 
 /// Memory to save: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
 ///
-/// Memory of an NVIDIA GPU, managed memory too, is detected; that of other vendors' GPUs is not. Its errors are
-/// invalid_argument (a size beyond the allocation, where CUDA detects it, which it does not within a pool or a block of
-/// a caching allocator; any GPU memory where Kedge was built without CUDA), no_space (no host memory can be pinned),
-/// bad_state (during stream capture) and device_failed. Memory that was freed is undefined behaviour of the caller.
-/// Finalize the engine before a device is reset or its context is destroyed.
+/// Memory of NVIDIA GPUs, including managed memory, is detected; other vendors' GPUs are not supported. Errors for GPU
+/// memory: invalid_argument (a size beyond the allocation, as far as CUDA detects it, which it does not within a pool
+/// or a caching allocator's block; any GPU memory if Kedge was built without CUDA), no_space (no host memory can be
+/// pinned), bad_state (during stream capture), device_failed. Passing freed memory is undefined behaviour. Finalize the
+/// engine before resetting a device or destroying its context.
 struct Region {
   const void* data = nullptr;  ///< Host memory or that of an NVIDIA GPU, detected automatically. Owned by the caller.
   DataType dtype = DataType::opaque;  ///< Type of one element.
   Shape shape;                        ///< In elements, row-major.
-  /// Struct members, where elements are structs: dtype opaque, the size of one struct as last extent, and the text that
-  /// members() of kedge/elements.hpp returns.
+  /// For structs: the text from members() of kedge/elements.hpp. dtype is then opaque, and the last extent the size of
+  /// one struct.
   std::string_view members = {};
-  /// GPU memory is read after all work already enqueued on this stream, which must be valid; without a stream, after
-  /// all work already submitted in the memory's context. Host memory is read at once, or, if a stream is given, after
-  /// its work.
+  /// GPU memory is read after all work already enqueued on this stream; without a stream, after all work already
+  /// submitted in the memory's context. Host memory is read at once, or after the stream's work if one is given.
   std::optional<DeviceStream> stream = {};
 };
 
@@ -159,8 +157,8 @@ template <class T>
   return {values, kDataType<T>, shape};
 }
 
-/// The region is the block of a global array that starts at `offset`. The blocks of all ranks must cover the array
-/// exactly once; commit throws `mismatch` with the first hole or overlap.
+/// A block of a global array, starting at `offset`. The blocks of all ranks must cover the array exactly once;
+/// otherwise commit throws `mismatch` with the first hole or overlap.
 struct Shard {
   Shape global_shape;          ///< extents of the whole array
   Shape offset;                ///< where the block begins
@@ -168,16 +166,15 @@ struct Shard {
   bool operator==(const Shard&) const = default;  ///< Member by member.
 };
 
-/// Every rank saves the same bytes under this name. The bytes are not compared; each rank loads what it saved.
+/// A region that all ranks save with the same bytes. The bytes are not compared; each rank loads what it saved.
 struct Replicated {
   bool operator==(const Replicated&) const = default;  ///< Always true.
 };
 
-/// What a region is to the whole job: the rank's own (monostate), which may differ from rank to rank, a shard, or
-/// replicated.
+/// How a region relates to other ranks' regions of the same name: unrelated (monostate), a shard, or replicated.
 using Placement = std::variant<std::monostate, Shard, Replicated>;
 
-/// The rank that owned a container when it was saved, as opposed to the MPI rank that runs now.
+/// The rank that saved a container, which may differ from the rank that loads it.
 struct LogicalRank {
   std::uint32_t value = 0;                               ///< From 0.
   auto operator<=>(const LogicalRank&) const = default;  ///< By value.
@@ -200,22 +197,22 @@ struct Id128 {
 /// `latest` is reserved. A repeated tag is a new generation.
 using Tag = std::string;
 
-/// The identity of a commit: the same on every rank and in every file that belongs to it.
+/// Identity of a commit, equal on every rank and in every file of the commit.
 struct CommitHead {
-  Id128 run_id;                   ///< of the run that made it
-  Id128 id;                       ///< 128 random bits; binds what belongs to one commit
-  Id128 parent_id;                ///< the commit opened or committed before it; none for the first of its lineage
-  std::uint64_t generation = 0;   ///< order of commits goes by it, then by id
-  std::uint64_t incarnation = 0;  ///< of the start that made it
-  std::uint32_t world_size = 0;   ///< logical ranks
-  std::int64_t time_ns = 0;       ///< since 1970, when it was created
-  Tag tag;                        ///< its name
-  bool is_output = false;         ///< made by create_output: nothing to restart from
+  Id128 run_id;                                        ///< of the run that made it
+  Id128 id;                                            ///< random; identifies all files of the commit
+  Id128 parent_id;                                     ///< opened or committed before it; none if there was none
+  std::uint64_t generation = 0;                        ///< orders commits, then `id` does
+  std::uint64_t incarnation = 0;                       ///< of the start that made it
+  std::uint32_t world_size = 0;                        ///< logical ranks
+  std::int64_t time_ns = 0;                            ///< since 1970, when it was created
+  Tag tag;                                             ///< its name
+  bool is_output = false;                              ///< made by create_output: nothing to restart from
   bool operator==(const CommitHead&) const = default;  ///< Member by member.
 };
 
-/// Newest first: by generation, then by id, so that commits that two starts made side by side have one order for
-/// everybody.
+/// Whether `a` is newer than `b`: by generation, then by id, which gives commits that two starts made concurrently the
+/// same order everywhere.
 [[nodiscard]] inline bool is_newer(const CommitHead& a, const CommitHead& b) noexcept {
   return std::tie(a.generation, a.id) > std::tie(b.generation, b.id);
 }
@@ -223,9 +220,9 @@ struct CommitHead {
 /// How much a commit survives, in increasing order.
 enum class Level : std::uint8_t {
   none = 0,        ///< not committed
-  snapshot = 1,    ///< copied on the device only (device.snapshot); survives nothing
+  snapshot = 1,    ///< copied on the GPU only (device.snapshot); survives nothing
   local = 2,       ///< sealed on the node-local stores of all ranks; survives the death of processes
-  protected_ = 3,  ///< parity sealed; survives the loss of failure domains
+  protected_ = 3,  ///< parity sealed; survives the loss of a failure domain
   persistent = 4,  ///< committed on the parallel filesystem; survives the allocation
 };
 

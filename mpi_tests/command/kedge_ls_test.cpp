@@ -325,9 +325,9 @@ TEST_F(KedgeCheckpoints, SaysWhichOfTwoRunsOfOneNameIsThePresentOne) {
             0U)
       << listed();
   prefix_.add(newer);
-  EXPECT_THAT(listed(), HasSubstr("run heat (77777777777777777777777777777777): the prefix's present run\ntag"));
+  EXPECT_THAT(listed(), HasSubstr("run heat (77777777777777777777777777777777): the prefix's current run\ntag"));
   EXPECT_THAT(listed(), HasSubstr("): an older run, given up by open.fresh or open.adopt_store\ntag"));
-  EXPECT_LT(listed().find("the prefix's present run"), listed().find("an older run"));
+  EXPECT_LT(listed().find("the prefix's current run"), listed().find("an older run"));
   std::istringstream lines(shell("'" KEDGE_PROGRAM "' ls " + prefix).text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   const Json json = kedge_json("ls " + prefix, 0)["checkpoints"];

@@ -153,20 +153,20 @@ class View final : public fs::FileSystem {
   }
 
   std::optional<std::string> lock_holder(const std::string& path) override {
-    return state_->read(caller_, "query who holds the lock", path, [&]() -> std::optional<std::string> {
-      const Place place = locate("query who holds the lock", path, false, Missing::directory_too);
+    return state_->read(caller_, "query the lock's holder", path, [&]() -> std::optional<std::string> {
+      const Place place = locate("query the lock's holder", path, false, Missing::directory_too);
       if (!place.node) return std::nullopt;
       const auto& lock = place.node->lock;
       // What this process holds it knows without opening the file.
       const int error = lock && lock->rank == caller_.rank ? 0 : why_not_open(*place.node, Access::read);
-      if (error != 0) throw_system_error("query who holds the lock", path, error);
+      if (error != 0) throw_system_error("query the lock's holder", path, error);
       return lock ? std::optional(lock->text) : std::nullopt;
     });
   }
 
   bool holds_lock(const std::string& path) override {
-    return state_->read(caller_, "query who holds the lock", path, [&] {
-      const Place place = locate("query who holds the lock", path, false, Missing::directory_too);
+    return state_->read(caller_, "query the lock's holder", path, [&] {
+      const Place place = locate("query the lock's holder", path, false, Missing::directory_too);
       return place.node && place.node->lock && place.node->lock->rank == caller_.rank;
     });
   }

@@ -322,7 +322,7 @@ def what_is_incomplete_stays(directory, wanted):
     check(code != 0, output)
     said(scavenge(job, *(store_of(job, node) for node in (0, 1, 3))), f"6 of {RANKS} containers")
     code, out, error = scavenge(job, "--finish", job.directory / "prefix")
-    check(code == 0 and "flushed step-000020" in out and "the copies stay" in out, code, out, error)
+    check(code == 0 and "flushed step-000020" in out and "the copies are kept" in out, code, out, error)
     check("skipped step-000030" in error, "it does not say why:", error)
     said(scavenge(job, store_of(job, 2)), "flushed step-000030")
     goes_on_from_the_prefix(job, wanted, 30)

@@ -14,7 +14,7 @@ HEAT2D, MPIEXEC, THREAD_LEVEL = sys.argv[1:4]
 RANKS, STEPS, EVERY = 3, 60, 10
 TCP, INLINE = "background work sends over TCP", "commits are protected and flushed inside the engine's calls"
 WARNING = "[kedge] warning: "
-BACKGROUND = "is local; the rest goes on in the background"
+BACKGROUND = "is local; its other stages run in the background"
 INITIALIZE = "initialize MPI by MPI_Init_thread with MPI_THREAD_FUNNELED or more, or set pipeline.messages = tcp"
 
 

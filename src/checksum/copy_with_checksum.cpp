@@ -13,10 +13,10 @@ namespace {
 
 using checksum::kStepBytes;
 
-/// Copies of fewer bytes stay in the caches: they fit there, and lines that are written in part cost more.
+/// Smaller copies fit into the caches, and writing parts of cache lines past them costs more.
 constexpr std::size_t kStreamBytes = std::size_t{16} << 10U;
 
-/// A copy in three parts: up to the first line of the target that a kernel may stream to, as much as kernels take, and
+/// A copy is made in three parts: up to the first cache line of the target, as many whole lines as kernels take, and
 /// the rest.
 struct Parts {
   std::size_t head = 0;
@@ -44,11 +44,10 @@ void require_fit(std::span<const std::byte> to, std::span<const std::byte> from,
   }
 }
 
-/// Copies that are too small for a kernel.
 std::uint32_t copy_few(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc) {
   if (from.empty()) return crc;
   std::memcpy(to.data(), from.data(), from.size());
-  return crc32c(to, crc);  // what was copied, if somebody writes to `from` meanwhile
+  return crc32c(to, crc);  // of what was copied, since another thread may have changed `from`
 }
 
 std::uint32_t xor_few(std::span<std::byte> to, std::span<const std::byte* const> from, std::uint32_t crc) {

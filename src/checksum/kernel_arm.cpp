@@ -21,7 +21,7 @@ KEDGE_TARGET_ARM inline uint64x2_t load_arm(const std::byte* from) noexcept {
   return vreinterpretq_u64_u8(vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)));  // NOLINT(*-reinterpret-cast)
 }
 
-/// Takes what lies at `at` in the sources, and writes it.
+/// Loads the XOR of the sources at `at` and stores it.
 template <bool combines>
 KEDGE_TARGET_ARM inline uint64x2_t take_arm(std::byte* to, const std::byte* first, Sources more,
                                             std::size_t at) noexcept {
@@ -44,7 +44,7 @@ KEDGE_TARGET_ARM inline uint64x2_t fold_arm(uint64x2_t x, uint64x2_t next) noexc
   return veorq_u64(veorq_u64(first, second), next);
 }
 
-/// Stores past the caches are not ours to ask for: the processor notices by itself that whole lines are written.
+/// ARM has no stores that bypass the caches: the processor itself notices that whole lines are written.
 template <bool combines>
 KEDGE_TARGET_ARM std::uint32_t pass_arm(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept {
   constexpr std::size_t kStep = 64;

@@ -20,7 +20,7 @@ KEDGE_TARGET_AVX2 inline void store_256(std::byte* to, __m256i value) noexcept {
   else _mm256_storeu_si256(place, value);
 }
 
-/// Takes what lies at `at` in the sources, and writes it.
+/// Loads the XOR of the sources at `at` and stores it.
 template <CacheUse stores, bool combines>
 KEDGE_TARGET_AVX2 inline __m256i take_256(std::byte* to, const std::byte* first, Sources more,
                                           std::size_t at) noexcept {

@@ -17,7 +17,7 @@ KEDGE_TARGET_AVX512 inline void store_512(std::byte* to, __m512i value) noexcept
   }
 }
 
-/// Takes what lies at `at` in the sources, and writes it.
+/// Loads the XOR of the sources at `at` and stores it.
 template <CacheUse stores, bool combines>
 KEDGE_TARGET_AVX512 inline __m512i take_512(std::byte* to, const std::byte* first, Sources more,
                                             std::size_t at) noexcept {

@@ -1,4 +1,4 @@
-// 128 bits at a time: x86-64 with SSE4.2 and PCLMULQDQ, which all have since 2010.
+// 128 bits at a time: x86-64 with SSE4.2 and PCLMULQDQ (every processor since 2010).
 #ifdef __x86_64__
 #include "checksum/fold_x86.hpp"
 #include "checksum/kernels.hpp"
@@ -17,7 +17,7 @@ KEDGE_TARGET_PCLMUL inline void store_128(std::byte* to, __m128i value) noexcept
   else _mm_storeu_si128(place, value);
 }
 
-/// Takes what lies at `at` in the sources, and writes it.
+/// Loads the XOR of the sources at `at` and stores it.
 template <CacheUse stores, bool combines>
 KEDGE_TARGET_PCLMUL inline __m128i take_128(std::byte* to, const std::byte* first, Sources more,
                                             std::size_t at) noexcept {

@@ -1,4 +1,4 @@
-// Any processor: ISA-L's checksum of each piece, which it leaves in the nearest cache for the copy.
+// For any processor: ISA-L computes each piece's checksum, which brings the piece into the nearest cache for the copy.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -16,7 +16,7 @@ std::uint32_t copy_plainly(std::byte* to, Sources sources, std::size_t size, std
     prefetch(from, at);
     const auto piece = from.subspan(at, std::min(kPrefetchBytes, size - at));
     std::memcpy(to + at, piece.data(), piece.size());
-    crc = crc32c({to + at, piece.size()}, crc);  // what was copied, if somebody writes to `from` meanwhile
+    crc = crc32c({to + at, piece.size()}, crc);  // of what was copied, since another thread may have changed `from`
   }
   return crc;
 }

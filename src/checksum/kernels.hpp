@@ -1,4 +1,4 @@
-// One pass over bytes, as this processor does it best: copied or combined, and folded into a checksum on the way.
+// The fastest kernels of this processor, which copy or XOR bytes and compute their CRC32C in one pass.
 #pragma once
 
 #include <cstddef>
@@ -9,32 +9,32 @@
 
 namespace kedge::checksum {
 
-/// Least size of a call to a kernel, and its granularity: four vectors of the widest.
+/// A kernel's size is a multiple of this: four vectors of the widest kernel.
 inline constexpr std::size_t kStepBytes = 256;
 
-/// Where the bytes are that a pass combines, or copies if there is one source.
+/// The bytes that a pass combines by XOR; a single source is copied.
 using Sources = std::span<const std::byte* const>;
 
-/// Writes `size` bytes, the XOR of all sources, to `to`, and updates `crc` with them. `size` is a multiple of
-/// kStepBytes, and not 0. A source may be `to`.
+/// Writes `size` bytes, the XOR of all sources, to `to` and continues `crc` with them. `size` is a positive multiple of
+/// kStepBytes. A source may be `to`.
 using Pass = std::uint32_t (*)(std::byte* to, Sources from, std::size_t size, std::uint32_t crc) noexcept;
 
 struct Kernel {
   const char* name = "";
-  bool is_supported = false;  ///< by this processor
-  Pass copy = nullptr;        ///< of one source; what is written stays in the caches
-  Pass stream = nullptr;  ///< past the caches, whole lines: `to` lies on one; ordered before what this thread does next
-  Pass combine = nullptr;  ///< of several sources, in the caches
+  bool is_supported = false;  ///< this processor has the instructions
+  Pass copy = nullptr;        ///< one source, through the caches
+  Pass stream = nullptr;      ///< one source, past the caches; `to` is aligned to a line; fenced at the end
+  Pass combine = nullptr;     ///< several sources, through the caches
   Pass combine_and_stream = nullptr;
 };
 
-/// All of this architecture, best first; the last is supported everywhere.
+/// All kernels of this architecture, fastest first; the last one runs on every processor.
 [[nodiscard]] std::span<const Kernel> kernels() noexcept;
 
-/// The first that is supported. For tests: the one that the environment names in KEDGE_TEST_CHECKSUM, if it is.
+/// The first supported kernel. Tests can name another supported one in KEDGE_TEST_CHECKSUM.
 [[nodiscard]] const Kernel& kernel() noexcept;
 
-// Their factories. Those of other architectures are not defined.
+// Factories; those of other architectures are not defined.
 [[nodiscard]] Kernel avx512_kernel() noexcept;
 [[nodiscard]] Kernel avx2_kernel() noexcept;
 [[nodiscard]] Kernel pclmul_kernel() noexcept;

@@ -12,11 +12,11 @@
 namespace kedge::codec {
 namespace {
 
-constexpr std::size_t kTableBytes = 32;                         // ISA-L's, of one coefficient
-constexpr std::size_t kEncodeBytesMax = std::size_t{1} << 30U;  // of one call, whose length is an int
-constexpr std::size_t kSumBlockBytes = std::size_t{64} << 10U;  // where the result is one of the sources
+constexpr std::size_t kTableBytes = 32;                         // of ISA-L's table for one coefficient
+constexpr std::size_t kEncodeBytesMax = std::size_t{1} << 30U;  // of one call, which takes its length as an int
+constexpr std::size_t kSumBlockBytes = std::size_t{64} << 10U;  // of a piece, if the result is one of the sources
 
-/// out = sum of equally long terms, none of which is `out`.
+/// out = sum of terms of equal length, none of which is `out`.
 void multiply(std::span<std::byte> out, std::span<const Term> terms) {
   std::vector<std::uint8_t> coefficients;
   for (const Term& term : terms) coefficients.push_back(term.coefficient);
@@ -67,7 +67,7 @@ void combine(std::span<std::byte> out, std::span<const Term> terms) {
   if (longest_first.front().bytes.size() > out.size()) {
     throw Error(ErrorCode::invalid_argument, "a term of a sum is longer than its result; use a longer result");
   }
-  // From one term's end to the next, the terms that reach so far are of equal length.
+  // Each part reaches from one term's end to the next longer one's, so that its terms have equal lengths.
   std::vector<Term> parts;
   std::size_t begin = 0;
   while (begin < out.size()) {
@@ -99,7 +99,7 @@ std::uint8_t ErasureCode::coefficient(std::uint32_t parity, std::uint32_t data) 
 
 std::vector<ErasureCode::Part> ErasureCode::solve_for(std::uint32_t wanted, const std::vector<bool>& present) const {
   std::vector<std::uint32_t> lost;
-  std::vector<std::uint32_t> used;  // parity symbols
+  std::vector<std::uint32_t> used;  // indexes of parity symbols
   for (std::uint32_t symbol = 0; symbol < data_; ++symbol) {
     if (!present.at(symbol)) lost.push_back(symbol);
   }
@@ -109,7 +109,7 @@ std::vector<ErasureCode::Part> ErasureCode::solve_for(std::uint32_t wanted, cons
   if (used.size() < lost.size()) {
     throw Error(ErrorCode::unrecoverable, "too many members of a redundancy set are lost to rebuild its containers");
   }
-  // The parity symbols used, less what the data present add to them, are this matrix times the lost data.
+  // This matrix times the lost data is the used parity symbols minus the share of the surviving data in them.
   const std::size_t unknown = lost.size();
   std::vector<std::uint8_t> matrix(unknown * unknown);
   std::vector<std::uint8_t> inverse(unknown * unknown);
@@ -119,7 +119,7 @@ std::vector<ErasureCode::Part> ErasureCode::solve_for(std::uint32_t wanted, cons
   if (unknown != 0 && gf_invert_matrix(matrix.data(), inverse.data(), static_cast<int>(unknown)) != 0) {
     throw Error(ErrorCode::unrecoverable, "a Reed-Solomon matrix has no inverse; please report this");
   }
-  // How much of each lost data symbol is wanted, and from that of each parity symbol used.
+  // Coefficients of the lost data symbols in the wanted symbol, and from them those of the used parity symbols.
   std::vector<std::uint8_t> of_used(unknown, 0);
   const auto of_data = [&](std::uint32_t symbol) -> std::uint8_t {
     if (wanted < data_) return wanted == symbol ? 1 : 0;

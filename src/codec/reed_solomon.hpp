@@ -1,4 +1,4 @@
-// Reed-Solomon over spans of bytes, by ISA-L: any alignment, length and count. Pure.
+// Pure. Reed-Solomon over spans of bytes of any alignment, length and count, by ISA-L.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,19 @@
 
 namespace kedge::codec {
 
-/// Bytes times a number of GF(2^8), whose multiplication is ISA-L's (polynomial 0x11d); 1 leaves them as they are.
+/// Bytes and their coefficient in GF(2^8), with ISA-L's multiplication (polynomial 0x11d).
 struct Term {
   std::span<const std::byte> bytes;
   std::uint8_t coefficient = 1;
 };
 
-/// out = sum of the terms, which is their XOR where all coefficients are 1. A term shorter than `out` is continued with
-/// zeros, none may be longer. No terms give zeros. `out` may be the bytes of one of them, and overlaps nothing else.
+/// out = sum of the terms: their XOR if all coefficients are 1. Terms shorter than `out` are continued with zeros; none
+/// may be longer. Without terms, `out` becomes zeros. It may be one term's bytes, and must not overlap others.
 void combine(std::span<std::byte> out, std::span<const Term> terms);
 
-/// A code of `data` data symbols, numbered from 0, and `parity` parity symbols after them: any `data` of them determine
-/// all. One parity symbol is the XOR of all data; of several, parity symbol j is the sum of data symbol i times
-/// 1/((data + j) XOR i): Cauchy's coefficients, as of ISA-L's gf_gen_cauchy1_matrix.
+/// A code of `data` data symbols, numbered from 0, followed by `parity` parity symbols: any `data` of them determine
+/// all. A single parity symbol is the XOR of the data. Of several, parity symbol j is the sum of each data symbol i
+/// times the Cauchy coefficient 1/((data + j) XOR i), as in ISA-L's gf_gen_cauchy1_matrix.
 class ErasureCode {
  public:
   struct Part {
@@ -29,7 +29,7 @@ class ErasureCode {
     bool operator==(const Part&) const = default;
   };
 
-  /// At least one of each, 256 together at most; else throws Error{invalid_argument}.
+  /// Needs at least one symbol of each kind and at most 256 in all; else throws Error{invalid_argument}.
   ErasureCode(std::uint32_t data, std::uint32_t parity);
 
   [[nodiscard]] std::uint32_t data() const noexcept { return data_; }
@@ -37,14 +37,14 @@ class ErasureCode {
   /// Coefficient of data symbol `data` in parity symbol `parity`, both counted from 0.
   [[nodiscard]] std::uint8_t coefficient(std::uint32_t parity, std::uint32_t data) const;
 
-  /// A symbol as a sum of those that are present: of data where it can be, and of as few parity symbols as data symbols
-  /// are missing. `present` has an entry for each symbol. Throws Error{unrecoverable} if too few are.
+  /// The wanted symbol as a sum of present ones, with as few parity symbols as possible. `present` has an entry for
+  /// each symbol. Throws Error{unrecoverable} if too few are present.
   [[nodiscard]] std::vector<Part> solve_for(std::uint32_t wanted, const std::vector<bool>& present) const;
 
  private:
   std::uint32_t data_;
   std::uint32_t parity_;
-  std::vector<std::uint8_t> rows_;  ///< of the parity symbols, one after the other
+  std::vector<std::uint8_t> rows_;  ///< coefficients of the parity symbols, row after row
 };
 
 }  // namespace kedge::codec

@@ -15,21 +15,21 @@ namespace {
 
 using Sources = std::vector<const std::byte*>;
 
-constexpr std::size_t kAlignment = 32;  // what xor_gen asks of every pointer
-// Most bytes of one xor_gen call, whose length is an int; keeps the alignment.
+constexpr std::size_t kAlignment = 32;  // that xor_gen requires
+// xor_gen takes its length as an int; this multiple of kAlignment fits one.
 constexpr std::size_t kXorBytesMax = std::size_t{1} << 30U;
 constexpr std::size_t kXorBlockBytes = 4096;  // on the stack
-constexpr std::size_t kWorthAlignment = 256;  // below, the detour costs more than it gains
+constexpr std::size_t kWorthAlignment = 256;  // shorter spans are not worth aligning
 
 std::size_t misalignment(const std::byte* bytes) {
   return reinterpret_cast<std::uintptr_t>(bytes) % kAlignment;  // NOLINT(*-reinterpret-cast)
 }
 
-/// At least two sources, everything aligned.
+/// Needs at least two sources and aligned pointers.
 void generate(std::span<std::byte> out, const Sources& sources) {
   std::vector<void*> vectors(sources.size() + 1);
   for (std::size_t done = 0; done < out.size(); done += kXorBytesMax) {
-    // ISA-L's prototype lacks const; it writes to the last one only.
+    // ISA-L's prototype lacks const; it writes to the last pointer only.
     std::ranges::transform(sources, vectors.begin(), [&](const std::byte* source) {
       return const_cast<std::byte*>(source + done);  // NOLINT(*-const-cast)
     });
@@ -42,7 +42,7 @@ void generate(std::span<std::byte> out, const Sources& sources) {
   }
 }
 
-/// Any alignment. By way of a block, because `out` may be one of the sources.
+/// For any alignment. Uses a block on the stack because `out` may be one of the sources.
 void add_up(std::span<std::byte> out, const Sources& sources) {
   std::array<std::byte, kXorBlockBytes> sum;  // NOLINT(*-member-init): filled below
   for (std::size_t done = 0; done < out.size(); done += kXorBlockBytes) {
@@ -56,7 +56,6 @@ void add_up(std::span<std::byte> out, const Sources& sources) {
   }
 }
 
-/// All sources are as long as `out`.
 void xor_equal(std::span<std::byte> out, Sources sources) {
   if (out.empty()) return;
   if (sources.empty()) {
@@ -87,7 +86,7 @@ void xor_into(std::span<std::byte> out, std::span<const std::span<const std::byt
   if (!longest_first.empty() && longest_first.front().size() > out.size()) {
     throw Error(ErrorCode::invalid_argument, "an input of an XOR is longer than its result; use a longer result");
   }
-  // From one input's end to the next, the inputs that reach so far are of equal length.
+  // Each part reaches from one input's end to the next longer one's, so that its inputs have equal lengths.
   std::size_t begin = 0;
   while (begin < out.size()) {
     while (!longest_first.empty() && longest_first.back().size() <= begin) longest_first.pop_back();

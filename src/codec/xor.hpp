@@ -1,4 +1,4 @@
-// XOR over spans of bytes, by ISA-L: any alignment, length and count. Pure.
+// Pure. XOR over spans of bytes of any alignment, length and count, by ISA-L.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace kedge::codec {
 
-/// out = XOR of the inputs; an input shorter than `out` is continued with zeros, none may be longer. No inputs
-/// give zeros. `out` may be one of the inputs, and overlaps nothing else.
+/// out = XOR of the inputs. Inputs shorter than `out` are continued with zeros; none may be longer. Without inputs,
+/// `out` becomes zeros. It may be one of the inputs, and must not overlap others.
 void xor_into(std::span<std::byte> out, std::span<const std::span<const std::byte>> inputs);
 
 }  // namespace kedge::codec

@@ -1,4 +1,4 @@
-// Commits by their tags, for messages.
+// Lists commits by tag, for messages.
 #pragma once
 
 #include <string>

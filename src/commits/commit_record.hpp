@@ -1,4 +1,4 @@
-// Who a commit is, as processes of one job tell each other. Never stored.
+// A commit's identity in messages between processes of one job; never stored.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace kedge::commits {
 
-/// CommitHead in a fixed size.
+/// CommitHead with a fixed size.
 struct CommitRecord {
   Id128 run_id;
   Id128 id;
@@ -26,13 +26,13 @@ struct CommitRecord {
   std::int64_t time_ns = 0;
   std::uint32_t world_size = 0;
   std::uint32_t is_output = 0;
-  std::array<char, 136> tag{};  ///< zeros behind it, at least one
+  std::array<char, 136> tag{};  ///< followed by at least one zero
 };
 static_assert(std::is_trivially_copyable_v<CommitRecord>);
 static_assert(std::has_unique_object_representations_v<CommitRecord>, "no byte is sent that nobody has set");
 static_assert(kTagBytesMax < sizeof(CommitRecord::tag));
 
-/// Throws Error{invalid_argument} if the tag is longer than any that create takes: cut, it would be another commit's.
+/// Throws Error{invalid_argument} if the tag is longer than create allows: truncated, it would name another commit.
 [[nodiscard]] inline CommitRecord to_record(const CommitHead& head) {
   if (head.tag.size() > kTagBytesMax) {
     throw Error(ErrorCode::invalid_argument,

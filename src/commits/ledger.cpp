@@ -166,7 +166,7 @@ void Ledger::set_commits_exist() {
 
 void Ledger::clear() {
   const std::lock_guard guard(mutex_);
-  invariant(!known_.lost, "what could not be opened is not removed on purpose");
+  invariant(!known_.lost, "commits that could not be opened are not cleared");
   known_.commits_exist = false;
 }
 
@@ -214,7 +214,7 @@ void Ledger::add(Entry entry) {
   check();
 }
 
-/// Cheap: there are as many entries as commits are kept, and a few more.
+/// Cheap, because there are few more entries than kept commits.
 void Ledger::check() const {
   for (std::size_t i = 0; i < known_.entries.size(); ++i) {
     const Entry& entry = known_.entries[i];

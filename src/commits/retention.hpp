@@ -1,4 +1,4 @@
-// Which commits stay: pure.
+// Pure. Which commits to keep.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which run this is, and which start of it.
+// Identity of a run and its start.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace kedge::commits {
 
-/// Identity of a run and of its start, the same on every rank.
+/// Equal on every rank.
 struct RunIdentity {
   std::string name;
   Id128 id;                       ///< drawn at the run's first start

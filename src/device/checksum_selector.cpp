@@ -14,7 +14,7 @@
 namespace kedge::device {
 namespace {
 
-// About as many as the blocks of threads that an H100 or H200 has room for at once, two on each of its 132 processors.
+// About the number of thread blocks that an H100 or H200 runs at once, two on each of its 132 multiprocessors.
 constexpr std::uint64_t kPieces = 256;
 constexpr std::uint64_t kPieceBytesMin = std::uint64_t{256} << 10U;
 
@@ -77,13 +77,13 @@ void ChecksumSelector::measure(const Location& location, std::span<const std::by
   }
 }
 
-/// The chosen computer of checksums: the device's, or null for the host.
+/// Measures and returns the device's checksums if they are faster; null for the host's.
 std::unique_ptr<Checksums> ChecksumSelector::chosen(const Location& location, std::span<const std::byte> memory,
                                                     std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
                                                     HostTime host_time) const {
   auto device = devices_->checksums(location);
   std::vector<std::uint32_t> found;
-  (void)seconds_of(*device, memory, block_bytes, found);  // the first time takes longer
+  (void)seconds_of(*device, memory, block_bytes, found);  // warm-up
   const double device_s = seconds_of(*device, memory, block_bytes, found);
   if (!std::ranges::equal(found, of_host)) {
     throw Error(

@@ -1,4 +1,4 @@
-// Who computes the checksums of a device's memory.
+// Selects whether the device or the host computes checksums of device memory.
 #pragma once
 
 #include <chrono>
@@ -15,23 +15,22 @@
 
 namespace kedge::device {
 
-/// Uses the device if it was measured to compute the same CRC32C as the host, faster; measured once per device. Not
-/// thread-safe.
+/// Uses the device if it computes the same CRC32C as the host, and faster; measured once per device. Not thread-safe.
 class ChecksumSelector {
  public:
   using LogLine = std::function<void(LogLevel level, std::string_view line)>;
 
-  /// `log` gets what was chosen, once for each device.
+  /// `log` gets a line with each device's selection.
   ChecksumSelector(std::shared_ptr<Devices> devices, LogLine log);
 
   /// Null if the host computes them.
   [[nodiscard]] Checksums* on_device(const Location& location);
   [[nodiscard]] bool is_measured(const Location& location) const noexcept;
-  /// How long the host took; nothing where only the device can compute them.
+  /// Time the host took; nothing if only the device can compute checksums.
   using HostTime = std::optional<std::chrono::duration<double>>;
 
-  /// Measures with what the host has computed, in `host_time`. Throws device_failed, and corrupt if the device computes
-  /// something else: either may be wrong, or what the host has is no longer what the device had. Not asked again.
+  /// Compares the device with checksums that the host computed in `host_time`. Throws device_failed, or corrupt if the
+  /// results differ: the device or the host is wrong, or the host's copy of the data is. Call it once per device.
   void measure(const Location& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
                std::span<const std::uint32_t> of_host, HostTime host_time);
   void release();
@@ -39,7 +38,7 @@ class ChecksumSelector {
  private:
   struct Choice {
     Location location;
-    std::unique_ptr<Checksums> device;  ///< null: the host
+    std::unique_ptr<Checksums> device;  ///< null if the host computes them
   };
   [[nodiscard]] std::unique_ptr<Checksums> chosen(const Location& location, std::span<const std::byte> memory,
                                                   std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
@@ -50,9 +49,9 @@ class ChecksumSelector {
   std::vector<Choice> choices_;
 };
 
-/// Begins with the blocks of `block_bytes` of this memory.
+/// Begins to compute the checksums of this memory, in blocks of `block_bytes`.
 void begin_blocks(Checksums& device, std::span<const std::byte> memory, std::uint64_t block_bytes);
-/// CRC32C of each block of what begin_blocks() was given.
+/// Returns the CRC32C of each block that begin_blocks() began.
 [[nodiscard]] std::vector<std::uint32_t> finish_blocks(Checksums& device, std::uint64_t size_bytes,
                                                        std::uint64_t block_bytes);
 

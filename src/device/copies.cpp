@@ -20,13 +20,13 @@ std::optional<CopyPool::Copy> CopyPool::take(const Span& from) {
     queue_->wait();
   });
   if (failure) {
-    queue_.reset();  // waits for what was begun, before the memory goes
+    queue_.reset();  // waits for its copies before the memory is freed
     throw Error(*failure);
   }
   return Copy(shared_from_this(), kind, std::move(memory));
 }
 
-/// Null if there is none, also without what is kept for regions of other sizes.
+/// Frees memory kept for regions of other sizes if needed; null if there is still too little.
 std::unique_ptr<DeviceMemory> CopyPool::memory_for(const Location& location, const Kind& kind) {
   if (const auto kept = unused_.find(kind); kept != unused_.end()) return std::move(unused_.extract(kept).mapped());
   const auto allocate = [&]() -> std::unique_ptr<DeviceMemory> {

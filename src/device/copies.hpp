@@ -1,4 +1,4 @@
-// Copies of memory on its own device, in memory that is kept for the next ones.
+// Copies of device memory on its device; their memory is kept and reused.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 
 namespace kedge::device {
 
-/// From any thread; copies follow each other. Throws what Devices throws.
+/// Thread-safe; copies run one after the other. Throws what Devices throws.
 class CopyPool : public std::enable_shared_from_this<CopyPool> {
   using Kind = std::tuple<int, void*, std::uint64_t>;  // device, context, size
 
  public:
   explicit CopyPool(std::shared_ptr<Devices> devices) : devices_(std::move(devices)) {}
 
-  /// One copy. Its memory goes back when it is destroyed; may outlive everybody else who uses them.
+  /// A copy. Destroying it returns its memory to the pool; it may outlive the pool's other owners.
   class Copy {
    public:
     Copy(Copy&& other) noexcept = default;
@@ -45,11 +45,11 @@ class CopyPool : public std::enable_shared_from_this<CopyPool> {
     std::unique_ptr<DeviceMemory> memory_;
   };
 
-  /// Returns when all of it is copied; nothing if the device has no memory for it.
+  /// Returns the finished copy; nothing if the device lacks memory for it.
   [[nodiscard]] std::optional<Copy> take(const Span& from);
-  /// Frees what is not in use.
+  /// Frees unused memory.
   void drop_unused();
-  /// Frees unused memory, and memory in use when it is given back.
+  /// Frees unused memory now and the rest when it is returned.
   void release();
 
  private:

@@ -15,7 +15,7 @@
 namespace kedge::device {
 namespace {
 
-/// The kernels, in one context.
+/// The kernels, loaded into one context.
 class Module {
  public:
   Module(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
@@ -32,7 +32,7 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// With so much dynamic shared memory for each block of threads.
+  /// `shared_bytes`: dynamic shared memory of each thread block.
   [[nodiscard]] CUfunction function(const char* name, int shared_bytes) const {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
@@ -71,7 +71,7 @@ class CudaChecksums final : public Checksums {
       raw_ = std::make_unique<CudaPinned>(driver_, location_, pieces * sizeof(std::uint32_t));
     }
     CUdeviceptr data = address_of(memory.data());
-    CUdeviceptr raw = address_of(raw_->bytes().data());  // the GPU writes the results to the host by itself
+    CUdeviceptr raw = address_of(raw_->bytes().data());  // the GPU writes its results to host memory
     void* arguments[] = {&data, &size_bytes_, &piece_bytes_, &raw};
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
@@ -99,7 +99,7 @@ class CudaChecksums final : public Checksums {
   std::unique_ptr<CudaPinned> raw_;
   std::uint64_t size_bytes_ = 0;
   std::uint64_t piece_bytes_ = 1;
-  CudaStream stream_;  // the last: waits for the kernel, which the others are needed for
+  CudaStream stream_;  // last, so destroyed first: waits for the kernel, which uses the other members
 };
 
 }  // namespace

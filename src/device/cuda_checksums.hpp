@@ -8,7 +8,7 @@
 
 namespace kedge::device {
 
-/// Throws Error where this build has no kernels, or none for this GPU.
+/// Throws Error if this build has no kernels, or none for this GPU.
 [[nodiscard]] std::unique_ptr<Checksums> cuda_checksums(const CudaDriver& driver, const Location& location);
 
 }  // namespace kedge::device

@@ -1,4 +1,4 @@
-// Guards and handles that belong to a CUDA context.
+// RAII for CUDA contexts and their objects.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,11 @@
 
 namespace kedge::device {
 
-/// The address in the driver's form.
 inline CUdeviceptr address_of(const void* data) noexcept {
   return reinterpret_cast<CUdeviceptr>(data);  // NOLINT(*-reinterpret-cast)
 }
 
-/// A thread's current context, as long as this lives; the application's own is current again afterwards.
+/// Makes a context current in this thread, and the application's again at its end.
 class ScopedContext {
  public:
   ScopedContext(const CudaDriver& driver, const Location& location) : driver_(driver) {
@@ -35,7 +34,7 @@ class ScopedContext {
   const CudaDriver& driver_;
 };
 
-/// While it lives, allocations, copies and waits of this thread do not disturb a capture that another thread of the
+/// Keeps this thread's allocations, copies and waits from breaking a stream capture that another thread of the
 /// application has begun.
 class ScopedRelaxedCapture {
  public:
@@ -51,7 +50,7 @@ class ScopedRelaxedCapture {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// Runs `work` in the context, or not at all if the context is gone: what was to be freed went with it.
+/// Runs `work` in the context. If the context no longer exists, neither do its objects, and nothing is run.
 template <class Work>
 void run_in_context_if_alive(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
   if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;
@@ -82,7 +81,7 @@ class CudaPinned final : public PinnedMemory {
   void* data_ = nullptr;
 };
 
-/// A stream of Kedge's own, so that its work overlaps with the application's kernels.
+/// A stream of its own, whose work overlaps with the application's kernels.
 class CudaStream {
  public:
   CudaStream(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
@@ -101,7 +100,7 @@ class CudaStream {
   CudaStream& operator=(const CudaStream&) = delete;
 
   [[nodiscard]] CUstream handle() const noexcept { return stream_; }
-  /// `what` it was given to do.
+  /// `what` names the work for messages.
   void wait(std::string_view what) const {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);

@@ -1,4 +1,3 @@
-// Devices of CUDA.
 #include <array>
 #include <map>
 #include <mutex>
@@ -119,11 +118,11 @@ class CudaDevices final : public Devices {
   std::mutex mutex_;
   std::unique_ptr<const CudaDriver> driver_;
   std::unique_ptr<const CuFile> cufile_;
-  /// Primary ones, retained until the process ends: releasing the last reference would destroy it.
+  /// Primary contexts, retained until the process ends: releasing the last reference would destroy one.
   std::map<int, CUcontext> primary_;
 };
 
-/// Null as long as the application has not loaded it: a pointer to a device's memory comes from the driver.
+/// Null until the application has loaded the driver, without which there is no device memory.
 const CudaDriver* CudaDevices::driver() {
   void* library = loaded_.handle();
   if (library == nullptr) return nullptr;
@@ -132,7 +131,7 @@ const CudaDriver* CudaDevices::driver() {
   return driver_.get();
 }
 
-/// Loaded when a file is first to be written by it: never in a program that saves no GPU memory to a disk.
+/// Loads cuFile on first use: never in programs that save no GPU memory to a disk.
 const CuFile& CudaDevices::cufile() {
   const std::lock_guard guard(mutex_);
   if (!cufile_) cufile_ = CuFile::load();
@@ -149,7 +148,7 @@ std::unique_ptr<DirectFile> CudaDevices::direct_file(const Location& location, i
   return cuda_direct_file(*driver(), cufile(), location, descriptor, kinds, wanted);
 }
 
-/// For memory of no context: the one that the application computes in, if that is on this device, else the primary one.
+/// For memory without a context: the application's current one if it is on this device, else the primary one.
 CUcontext CudaDevices::context_on(int ordinal) {
   const CudaDriver& cuda = *driver();
   const std::string what = compose("find a context on GPU {}", ordinal);
@@ -165,8 +164,8 @@ CUcontext CudaDevices::context_on(int ordinal) {
   return primary_.emplace(ordinal, context).first->second;
 }
 
-/// Whether a pointer query that failed says that this is no memory of a device: many programs load the driver by their
-/// MPI library, and never use it.
+/// Whether a failed pointer query means that the memory is not a device's: MPI libraries load the driver into programs
+/// that never use it.
 bool is_of_no_device(CUresult result) {
   switch (result) {
     case CUDA_ERROR_INVALID_VALUE:
@@ -183,7 +182,7 @@ bool is_of_no_device(CUresult result) {
 Location CudaDevices::location_of(const void* data) {
   const CudaDriver* cuda = data == nullptr ? nullptr : driver();
   if (cuda == nullptr) return {};
-  unsigned type = 0;  // stays 0 for memory that CUDA does not know
+  unsigned type = 0;  // stays 0 for memory unknown to CUDA
   unsigned is_managed = 0;
   int ordinal = -1;
   CUcontext context = nullptr;
@@ -193,21 +192,21 @@ Location CudaDevices::location_of(const void* data) {
   const CUresult result = cuda->pointer_get_attributes(asked.size(), asked.data(), answers.data(), address_of(data));
   if (is_of_no_device(result)) return {};
   cuda->check(result, "query the pointer's attributes");
-  // Managed memory may be on either side, and its type is that of where it is now.
+  // Managed memory has the type of its current location, host or device.
   if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED && is_managed == 0) return {};
   return {Location::Kind::device, ordinal, context != nullptr ? context : context_on(ordinal), is_managed != 0};
 }
 
 void CudaDevices::synchronize(const Location& location, const std::optional<DeviceStream>& stream) {
   const CudaDriver* cuda = driver();
-  if (cuda == nullptr) return;  // without the driver there is no stream
+  if (cuda == nullptr) return;  // no driver, no streams
   const auto wait = [&] {
     const std::string what = location.ordinal < 0 ? std::string("synchronize with a stream")
                                                   : compose("synchronize with GPU {}", location.ordinal);
     cuda->check(stream ? cuda->stream_synchronize(static_cast<CUstream>(stream->handle)) : cuda->context_synchronize(),
                 what);
   };
-  if (location.kind == Location::Kind::host) return wait();  // a stream, of the application's context
+  if (location.kind == Location::Kind::host) return wait();  // a stream of the application's context
   const ScopedContext current(*cuda, location);
   wait();
 }

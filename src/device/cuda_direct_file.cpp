@@ -17,14 +17,14 @@ constexpr int kForceCompatMode = 2;  // CUFILE_PARAM_FORCE_COMPAT_MODE
 [[noreturn]] void throw_unavailable(std::string why) { throw Error(ErrorCode::bad_state, std::move(why)); }
 
 void open_driver(const CuFile& cufile) {
-  const SignalsBlocked blocked;  // cuFile starts threads
+  const SignalsBlocked blocked;  // in the threads that cuFile starts
   const CuFileError opened = cufile.driver_open();
   if (opened.code != kCuFileSuccess && opened.code != kCuFileAlreadyOpen) {
     throw_unavailable("cannot open cuFile's driver: " + text_of(opened.code));
   }
 }
 
-/// In its compatibility mode cuFile copies by memory of the host, and says so nowhere but here.
+/// In compatibility mode cuFile copies through host memory, which only its properties reveal.
 bool is_native(const CuFile& cufile, unsigned kinds) {
   bool is_forced = false;
   if (cufile.get_flag != nullptr && cufile.get_flag(kForceCompatMode, &is_forced).code == kCuFileSuccess && is_forced) {
@@ -74,7 +74,7 @@ class CudaDirectFile final : public DirectFile {
   void* handle_ = nullptr;
 };
 
-/// In the context. What is neither the disk's nor the memory's fault another way may do.
+/// Requires the context. Throws bad_state for failures of neither disk nor memory: another way may work.
 void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system_error) const {
   const std::string what = compose("write memory of GPU {} by cuFile", location.ordinal);
   if (result == -1) {
@@ -97,7 +97,7 @@ void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system
   }
   const int code = static_cast<int>(-result);
   const std::string why = result == 0 ? std::string("short write") : text_of(code);
-  driver_.check(driver_.context_synchronize(), what);  // what CUDA does not get over is said first
+  driver_.check(driver_.context_synchronize(), what);  // errors that disable the device are reported first
   switch (code) {
     case 0:
     case kCuFileIoError: throw Error(ErrorCode::io, compose("cannot {}: {}; check the disk", what, why));

@@ -1,4 +1,4 @@
-// Files that CUDA devices write by cuFile.
+// Files that CUDA devices write with cuFile.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace kedge::device {
 
-/// `kinds` of storage that the file may be on (storage_kinds). Throws Error{bad_state} where cuFile does not serve, or
-/// not in a way that is wanted; and what CudaDriver throws. Both libraries must outlive it.
+/// `kinds` are the kinds of storage the file may be on (storage_kinds). Throws Error{bad_state} if cuFile cannot write
+/// the file, or not in the wanted way, and what CudaDriver throws. Both libraries must outlive it.
 [[nodiscard]] std::unique_ptr<DirectFile> cuda_direct_file(const CudaDriver& driver, const CuFile& cufile,
                                                            const Location& location, int descriptor, unsigned kinds,
                                                            DirectPath wanted);

@@ -15,7 +15,7 @@ void require_driver_function(void* library, const char* name, Function& function
   throw Error(ErrorCode::device_failed, compose("the CUDA driver is missing {}; update the driver", name));
 }
 
-/// Error code of a result, by what it says of the call, and of the device for all later calls.
+/// The error code, depending on whether the call or the device failed.
 ErrorCode code_of(CUresult result) noexcept {
   switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY: return ErrorCode::no_space;
@@ -33,7 +33,7 @@ ErrorCode code_of(CUresult result) noexcept {
     case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
     case CUDA_ERROR_CAPTURED_EVENT:
     case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: return ErrorCode::bad_state;
-    // After these CUDA refuses every further call of the process.
+    // After these errors CUDA refuses all further calls of the process.
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case CUDA_ERROR_ILLEGAL_ADDRESS:

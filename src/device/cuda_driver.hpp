@@ -1,4 +1,4 @@
-// The CUDA driver, as the application has loaded it: Kedge links no part of CUDA, so one binary runs with and without.
+// The CUDA driver that the application has loaded. Kedge does not link CUDA: one binary works with and without it.
 #pragma once
 
 #include <cuda.h>
@@ -10,7 +10,7 @@
 
 namespace kedge::device {
 
-/// The functions that Kedge calls.
+/// The driver functions that Kedge calls.
 struct CudaDriver {
   PFN_cuGetErrorName_v6000 get_error_name = nullptr;
   PFN_cuGetErrorString_v6000 get_error_string = nullptr;
@@ -26,7 +26,7 @@ struct CudaDriver {
   PFN_cuStreamCreate_v2000 stream_create = nullptr;
   PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
   PFN_cuStreamSynchronize_v2000 stream_synchronize = nullptr;
-  PFN_cuMemcpyDtoHAsync_v3020 copy_to_host = nullptr;  ///< a wrong pointer is refused, and not taken for the host's
+  PFN_cuMemcpyDtoHAsync_v3020 copy_to_host = nullptr;  ///< refuses host pointers, unlike cuMemcpy
   PFN_cuMemcpyHtoDAsync_v3020 copy_to_device = nullptr;
   PFN_cuMemcpyDtoDAsync_v3020 copy_within_device = nullptr;
   PFN_cuMemAlloc_v3020 memory_alloc = nullptr;
@@ -44,7 +44,7 @@ struct CudaDriver {
   /// Throws Error{device_failed} if the library lacks a function.
   [[nodiscard]] static std::unique_ptr<const CudaDriver> of(void* library);
 
-  /// Throws Error unless it is a success. `what` was to be done, e.g. "copy from GPU 0".
+  /// Throws Error unless the result is a success. `what` names the action, e.g. "copy from GPU 0".
   void check(CUresult result, std::string_view what) const;
 };
 

@@ -26,7 +26,7 @@ void require_function(void* library, const char* name, Function& function) {
 std::string_view words_of(int code) noexcept {
   switch (code) {
     case 5001: return "the driver nvidia-fs is not loaded";
-    case 5004: return "the version of the driver nvidia-fs does not fit";
+    case 5004: return "the version of the driver nvidia-fs is not supported";
     case 5005: return "the version of the driver nvidia-fs is unreadable";
     case 5007: return "GPUDirect Storage is not supported on this platform";
     case 5008: return "GPUDirect Storage is not supported for this file";
@@ -35,7 +35,7 @@ std::string_view words_of(int code) noexcept {
     case 5011: return "a call to the CUDA driver failed";
     case 5012: return "invalid device pointer";
     case 5013: return "invalid type of memory";
-    case 5014: return "the memory is smaller than what is to be written";
+    case 5014: return "the memory is smaller than the write";
     case 5015: return "the memory is of another CUDA context";
     case 5018: return "unsupported type of file";
     case 5020: return "the file was opened without O_DIRECT";
@@ -52,7 +52,7 @@ std::string_view words_of(int code) noexcept {
 
 }  // namespace
 
-/// Threads that it starts get none of the application's signals.
+/// Threads that cuFile starts must not receive the application's signals.
 std::unique_ptr<const CuFile> CuFile::load(const char* name) {
   const SignalsBlocked blocked;
   void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);

@@ -1,5 +1,5 @@
-// NVIDIA's cuFile (GPUDirect Storage), loaded when it is first needed: Kedge links nothing of it. Its header is not
-// part of every toolkit, so what Kedge calls is declared here, as in the cuFile API reference.
+// NVIDIA's cuFile (GPUDirect Storage), loaded on first use, not linked. Declared here as in the cuFile API reference,
+// because some CUDA toolkits lack its header.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace kedge::device {
 
-// cuFile's binary interface, which is the same since its first release: do not change.
+// cuFile's binary interface, unchanged since its first release: do not change.
 
 struct CuFileError {
   int code = 0;  ///< CUfileOpError
@@ -28,19 +28,19 @@ struct CuFileDescription {
 };
 
 struct CuFileProperties {
-  unsigned version_major = 0;  ///< of nvidia-fs; 0 if it is not loaded
+  unsigned version_major = 0;  ///< of nvidia-fs; 0 if not loaded
   unsigned version_minor = 0;
   std::size_t poll_threshold_bytes = 0;
   std::size_t direct_io_bytes_max = 0;
-  unsigned status_flags = 0;  ///< a bit for each kind of storage that it reaches
+  unsigned status_flags = 0;  ///< a bit for each supported kind of storage
   unsigned control_flags = 0;
-  std::array<unsigned, 64> others{};  ///< fewer so far
+  std::array<unsigned, 64> others{};  ///< reserve
 };
 
 static_assert(sizeof(CuFileError) == 8 && sizeof(CuFileDescription) == 24);
 static_assert(offsetof(CuFileProperties, status_flags) == 24 && offsetof(CuFileProperties, control_flags) == 28);
 
-/// Codes that mean something to Kedge.
+/// Error codes that Kedge handles.
 enum CuFileCode : int {
   kCuFileSuccess = 0,
   kCuFilePointerInvalid = 5012,
@@ -50,8 +50,8 @@ enum CuFileCode : int {
   kCuFileIoError = 5044
 };
 
-/// The functions that Kedge calls. The driver of cuFile, once opened, stays open until the process ends: the
-/// application may use it as well.
+/// The cuFile functions that Kedge calls. Once opened, cuFile's driver stays open until the process ends: the
+/// application may use it too.
 struct CuFile {
   CuFileError (*driver_open)() = nullptr;
   CuFileError (*driver_get_properties)(CuFileProperties*) = nullptr;
@@ -61,11 +61,11 @@ struct CuFile {
                      ::off_t memory_offset) = nullptr;
   CuFileError (*get_flag)(int parameter, bool* value) = nullptr;  ///< may be null
 
-  /// Throws Error{bad_state} where it is not installed or lacks a function.
+  /// Throws Error{bad_state} if the library is not installed or lacks a function.
   [[nodiscard]] static std::unique_ptr<const CuFile> load(const char* name = "libcufile.so.0");
 };
 
-/// In words, with the number.
+/// The error's text and number.
 [[nodiscard]] std::string text_of(int code);
 
 }  // namespace kedge::device

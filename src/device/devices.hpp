@@ -1,4 +1,4 @@
-// Interface to the devices that a process uses, whatever library stands behind them.
+// Interface to the devices of a process, independent of the vendor's library.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 
 namespace kedge::device {
 
-/// Where memory is.
+/// The location of memory.
 struct Location {
   enum class Kind : std::uint8_t {
-    host,   ///< the processor's, pinned or not
-    device  ///< a device's, or managed: on either side
+    host,   ///< host memory, pinned or not
+    device  ///< device or managed memory
   };
   Kind kind = Kind::host;
   int ordinal = -1;         ///< of the device
-  void* context = nullptr;  ///< the library's own
-  bool is_managed = false;  ///< managed memory, which may be on either side, and moves
+  void* context = nullptr;  ///< of the vendor's library
+  bool is_managed = false;  ///< may move between host and device
   bool operator==(const Location&) const = default;
 };
 
-/// Host memory that devices reach by themselves.
+/// Host memory that devices can access.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -36,19 +36,18 @@ class PinnedMemory {
   [[nodiscard]] virtual std::span<std::byte> bytes() const noexcept = 0;
 };
 
-/// Memory of a device that Kedge has allocated.
+/// Device memory that Kedge allocated.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   virtual ~DeviceMemory() = default;
-  /// Nothing that the host may touch.
+  /// Not accessible from the host.
   [[nodiscard]] virtual std::byte* data() const noexcept = 0;
 };
 
-/// Host memory that somebody else has mapped stays page-locked as long as this lives; to be destroyed before the memory
-/// is unmapped.
+/// Keeps host memory that was mapped elsewhere page-locked. Destroy it before the memory is unmapped.
 class Registration {
  public:
   Registration() = default;
@@ -57,9 +56,8 @@ class Registration {
   virtual ~Registration() = default;
 };
 
-/// Copies between a device and pinned memory, or within a device, done in the order in which they were given. For one
-/// thread at a time. The memory must stay until wait() has returned or thrown, or the queue is destroyed, which waits,
-/// too.
+/// Runs copies between a device and pinned memory, or within a device, in order. For one thread at a time. The memory
+/// must stay valid until wait() returns or throws; destroying the queue also waits.
 class Queue {
  public:
   Queue() = default;
@@ -67,15 +65,15 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
   virtual ~Queue() = default;
 
-  // Each begins a copy; what is wrong with it may be said by wait() only.
+  // These begin copies. Their errors may be reported only by wait().
   virtual void copy_to_host(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void copy_to_device(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void copy_within_device(std::byte* to, const std::byte* from, std::size_t size_bytes) = 0;
-  /// Returns when all of them are done.
+  /// Returns when all copies are finished.
   virtual void wait() = 0;
 };
 
-/// CRC32C that a device computes of its own memory, beside its queues. For one thread at a time.
+/// CRC32C computed by a device of its own memory, concurrently with its queues. For one thread at a time.
 class Checksums {
  public:
   Checksums() = default;
@@ -83,21 +81,21 @@ class Checksums {
   Checksums& operator=(const Checksums&) = delete;
   virtual ~Checksums() = default;
 
-  /// Begins with the pieces of this memory, which the device can read to its end. The memory must stay until finish()
-  /// has returned or thrown, or this is destroyed, which waits, too.
+  /// Begins to compute the pieces' checksums; the device must be able to read all of `memory`, which must stay valid
+  /// until finish() returns or throws. Destroying this also waits.
   virtual void begin(std::span<const std::byte> memory, std::uint64_t piece_bytes) = 0;
-  /// One per piece, of which the last may be shorter.
+  /// Returns one checksum per piece; the last piece may be shorter.
   [[nodiscard]] virtual std::vector<std::uint32_t> finish() = 0;
 };
 
-/// Which ways from a device to a file are wanted.
+/// Acceptable paths from a device to a file.
 enum class DirectPath : std::uint8_t {
-  native,  ///< past the host's memory
-  any      ///< also by copies through the library's own host memory
+  native,  ///< bypassing host memory
+  any      ///< also through host buffers of the vendor's library
 };
 
-/// A file that devices write past the page cache, as long as this lives; to be destroyed before the file is closed or
-/// its size changes. From any thread.
+/// A file that devices can write past the page cache. Destroy it before the file is closed or changes its size.
+/// Thread-safe.
 class DirectFile {
  public:
   DirectFile() = default;
@@ -105,16 +103,16 @@ class DirectFile {
   DirectFile& operator=(const DirectFile&) = delete;
   virtual ~DirectFile() = default;
 
-  /// Writes memory of a device, whole pages to whole pages: all is in the file when it returns, and nothing is on
-  /// stable storage. Throws io and no_space, which are the file's, device_failed, invalid_argument if this memory, and
-  /// bad_state if no memory can go this way, though another one may serve. What these pages hold then is undefined.
+  /// Writes whole pages from device memory. On return they are in the file, but not on stable storage. Throws io and
+  /// no_space if the file fails, device_failed if the device does, invalid_argument if this memory cannot be written
+  /// this way, bad_state if no memory can. After an error the content of these pages is undefined.
   virtual void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) = 0;
-  /// Which one that is, for the log.
+  /// Name of the path in use, for the log.
   [[nodiscard]] virtual std::string_view way() const noexcept = 0;
 };
 
-/// From any thread. What fails throws Error: invalid_argument (memory or a stream that is not what it was said to be),
-/// no_space (of the device or of pinned memory), device_failed (the device is lost to this process).
+/// Thread-safe. Calls throw Error: invalid_argument (memory or stream is not of the described kind), no_space (on the
+/// device or for pinned memory), device_failed (this process cannot use the device any more).
 class Devices {
  public:
   Devices() = default;
@@ -122,27 +120,27 @@ class Devices {
   Devices& operator=(const Devices&) = delete;
   virtual ~Devices() = default;
 
-  /// Where a pointer leads. Costs nothing worth counting in a process that uses no device.
+  /// Location of a pointer's memory. Costs next to nothing in processes that use no device.
   [[nodiscard]] virtual Location location_of(const void* data) = 0;
-  /// Returns when what the stream was given so far is done; without one, all that the device was given.
+  /// Waits for the work enqueued on the stream so far; without a stream, for all of the device's work.
   virtual void synchronize(const Location& location, const std::optional<DeviceStream>& stream) = 0;
   [[nodiscard]] virtual std::unique_ptr<Queue> queue(const Location& location) = 0;
-  /// That every device can reach, made for the one at `location`.
+  /// Pinned memory that every device can access, allocated for the one at `location`.
   [[nodiscard]] virtual std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) = 0;
-  /// On the device at `location`.
+  /// Allocates memory on the device.
   [[nodiscard]] virtual std::unique_ptr<DeviceMemory> allocate(const Location& location, std::size_t size_bytes) = 0;
-  /// Page-locks memory that exists, page by page: slow, so do it once.
+  /// Page-locks existing memory page by page, which is slow: register it once.
   [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const Location& location,
                                                                       std::span<std::byte> memory) = 0;
-  /// Throws Error, of any code, if this device cannot compute them.
+  /// Throws Error of any code if this device cannot compute checksums.
   [[nodiscard]] virtual std::unique_ptr<Checksums> checksums(const Location& location) = 0;
-  /// The file of a descriptor that was opened with O_DIRECT. Throws what is no failure of the device, too, where there
-  /// is no way that is wanted.
+  /// Registers a file opened with O_DIRECT. Throws Error if the device cannot write it in a wanted way, which does not
+  /// mean that the device failed.
   [[nodiscard]] virtual std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor,
                                                                 DirectPath wanted) = 0;
 };
 
-/// Devices of this process: of the library that the application has loaded, as far as this build knows it.
+/// The devices of the vendor library that the application has loaded, if this build supports it.
 [[nodiscard]] std::shared_ptr<Devices> system_devices();
 
 }  // namespace kedge::device

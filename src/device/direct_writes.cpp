@@ -13,10 +13,10 @@
 namespace kedge::device {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20U;  // cuFile divides what is larger
+constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20U;  // cuFile splits larger writes
 
-/// Pages that hold nothing but the transfer's data. The last page is never among them, so that the host copies the
-/// memory's end, and CUDA refuses memory that ends before.
+/// Whole pages with only the transfer's data, without its last page. The host copies that one, and CUDA refuses the
+/// copy if the memory is shorter than claimed.
 struct Body {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -31,7 +31,7 @@ Body body_of(std::uint64_t offset, std::uint64_t size_bytes) {
 void write_body(DirectFile& file, const DirectWrites::Transfer& transfer, const Body& body) {
   std::atomic<std::uint64_t> next{body.begin};
   const auto work = [&] {
-    // Once a piece failed, on whichever thread, there are no more.
+    // After a piece failed, no thread begins another.
     const struct EndsAll {
       std::atomic<std::uint64_t>& next;
       std::uint64_t end;
@@ -46,7 +46,7 @@ void write_body(DirectFile& file, const DirectWrites::Transfer& transfer, const 
   run_on_threads(static_cast<unsigned>(std::min<std::uint64_t>(transfer.threads, pieces)), work);
 }
 
-/// Makes it a failure of the file, unless it is the device's.
+/// Turns the failure into one of the file, unless the device failed.
 Error of_file(Failure failure, const fs::File& file) {
   const bool is_of_file = failure.code == ErrorCode::io || failure.code == ErrorCode::no_space;
   if (is_of_file && failure.path.empty()) failure.path = file.path();
@@ -89,7 +89,7 @@ std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& tr
     }
     return found;
   } catch (const Error& error) {
-    // Managed memory, for one, and memory of several allocations: buffers serve it, or say what is wrong with it.
+    // For example managed memory or memory of several allocations: buffers can copy it, or report its error.
     const bool is_of_memory = error.code() == ErrorCode::invalid_argument;
     if (!is_of_memory && error.code() != ErrorCode::bad_state) throw of_file(error.failure(), *transfer.to.file);
     if (!is_of_memory) refuse(error.failure());
@@ -108,7 +108,7 @@ bool DirectWrites::is_candidate(const Transfer& transfer) const noexcept {
   return transfer.to.file != nullptr && transfer.memory.size() >= kBytesMin && !transfer.location.is_managed;
 }
 
-/// Null if the file cannot be: after the first one nobody is asked again.
+/// Null if the file cannot be registered; after one refusal no file is registered.
 DirectFile* DirectWrites::registered(const Transfer& transfer) {
   if (settings_.gds == Gds::off) return nullptr;
   FileRegistration& access = *transfer.to.access;
@@ -117,8 +117,8 @@ DirectFile* DirectWrites::registered(const Transfer& transfer) {
   const auto failure = attempt([&] {
     const int descriptor = transfer.to.file->direct_descriptor();
     if (descriptor < 0) throw Error(ErrorCode::bad_state, "the store's filesystem does not support O_DIRECT");
-    // Neighbouring pages must leave the cache, too: where it keeps many pages as one, a neighbour's write makes all of
-    // them dirty. Pages that this checkpoint writes from now on are kept one by one.
+    // Adjacent pages must leave the cache too: where it keeps many pages as one, a write to one makes all of them
+    // dirty. From now on this checkpoint's pages are cached one by one.
     transfer.to.file->drop_cached_pages(0, transfer.to.file->status().size_bytes);
     access.file_ = devices_->direct_file(transfer.location, descriptor,
                                          settings_.gds == Gds::on ? DirectPath::any : DirectPath::native);
@@ -134,7 +134,7 @@ DirectFile* DirectWrites::registered(const Transfer& transfer) {
   return access.file_.get();
 }
 
-/// The file first: what is wrong with the memory is an error of a copy, and would cost a kernel the device.
+/// Writes before computing checksums: invalid memory is an error of a copy, but makes a kernel disable the device.
 std::vector<std::uint32_t> DirectWrites::write_all(DirectFile& file, Checksums& checksums, const Transfer& transfer,
                                                    const ByHost& by_host) {
   const Body body = body_of(transfer.offset, transfer.memory.size());
@@ -142,9 +142,9 @@ std::vector<std::uint32_t> DirectWrites::write_all(DirectFile& file, Checksums& 
   if (body.begin != 0) by_host(0, body.begin);
   by_host(body.end, transfer.memory.size() - body.end);
   const auto drop_cached_pages = [&] { cached.drop_cached_pages(transfer.offset + body.begin, body.end - body.begin); };
-  drop_cached_pages();  // what an earlier checkpoint left there
+  drop_cached_pages();  // of an earlier checkpoint
   write_body(file, transfer, body);
-  drop_cached_pages();  // what was read ahead of a neighbour meanwhile
+  drop_cached_pages();  // that were read ahead meanwhile
   begin_blocks(checksums, transfer.memory, transfer.block_bytes);
   return finish_blocks(checksums, transfer.memory.size(), transfer.block_bytes);
 }

@@ -1,4 +1,4 @@
-// From a device's memory to a file on a disk, without a copy in host memory (GPUDirect Storage).
+// Writes device memory to files on disk without a copy in host memory (GPUDirect Storage).
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,38 @@
 
 namespace kedge::device {
 
-/// Whether devices write a file by themselves: its registration. From any thread, but not while it is written.
+/// A file's registration with the devices. Thread-safe, but not while the file is written.
 class FileRegistration {
  public:
-  /// The file's owner calls it before the file is closed, sealed or changes its size.
+  /// The file's owner must call it before it closes, seals or resizes the file.
   void end() noexcept;
 
  private:
   friend class DirectWrites;
   std::mutex mutex_;
-  std::shared_ptr<Devices> devices_;  // the file's owner may outlive everybody else who uses them
+  std::shared_ptr<Devices> devices_;  // shared, because the file's owner may outlive the other users
   std::unique_ptr<DirectFile> file_;
 };
 
-/// A file that devices may be made to write; there is none without `file`.
+/// A file that devices may write to; none if `file` is null.
 struct FileTarget {
   fs::File* file = nullptr;
-  std::shared_ptr<FileRegistration> access;  ///< shared with its owner
+  std::shared_ptr<FileRegistration> access;  ///< shared with the file's owner
 };
 
-/// From any thread; writes follow each other.
+/// Thread-safe; writes run one after the other.
 class DirectWrites {
  public:
-  /// Smaller regions go through buffers, since the host computes their checksums.
+  /// Smaller regions go through buffers, because the host computes their checksums.
   static constexpr std::uint64_t kBytesMin = std::uint64_t{4} << 20U;
 
   struct Settings {
     Gds gds = Gds::off;
-    /// Gets one line if this way is used, or why it is not; and what ChecksumSelector logs.
+    /// Gets a line that says whether direct writes are used and why not, and ChecksumSelector's lines.
     ChecksumSelector::LogLine log = {};
   };
 
-  /// Memory of a device, where it goes, and by how many threads.
+  /// Device memory, its target in the file, and the number of threads.
   struct Transfer {
     std::span<const std::byte> memory;
     Location location;
@@ -59,17 +59,18 @@ class DirectWrites {
     unsigned threads = 1;
   };
 
-  /// Copies a part of a transfer's memory to its place by way of the host.
+  /// Copies a part of a transfer through host memory.
   using ByHost = std::function<void(std::uint64_t begin, std::uint64_t length)>;
 
   DirectWrites(std::shared_ptr<Devices> devices, Settings settings);
 
-  /// CRC32C of the blocks, computed by the device, when all is in the file; what shares a page with other data goes
-  /// `by_host`. Nothing if this way does not serve: then all of it is to be written by another one. Throws io and
-  /// no_space of the file, device_failed, and what `by_host` throws but invalid_argument.
+  /// Writes the transfer and returns its blocks' CRC32C, computed by the device; `by_host` writes parts that share a
+  /// page with other data. Returns nothing if direct writes are impossible: then the caller must write all of it in
+  /// another way. Throws io and no_space of the file, device_failed, and what `by_host` throws, except
+  /// invalid_argument.
   [[nodiscard]] std::optional<std::vector<std::uint32_t>> write(const Transfer& transfer, const ByHost& by_host);
-  /// After a transfer by another way: whether the device computes what the host has computed is decided by that, once
-  /// for each device. Throws device_failed, and corrupt if they differ.
+  /// Call it after writing a transfer in another way. Once per device, compares the device's checksums with the host's
+  /// and decides which to use. Throws device_failed; corrupt if they differ.
   void compare(const Transfer& transfer, std::span<const std::uint32_t> of_host);
   /// Ends all registrations.
   void release();

@@ -1,4 +1,4 @@
-// Whether the application has loaded the CUDA driver.
+// Detects whether the application has loaded the CUDA driver.
 #pragma once
 
 #include <atomic>
@@ -6,16 +6,16 @@
 
 namespace kedge::device {
 
-/// From any thread. Asked for each region: as long as the process loads nothing, it asks the system no second time,
-/// which would look for the library in every directory that may have it.
+/// Thread-safe. Called for each region, so it searches again only after the process has loaded another library: a
+/// search tries every library directory.
 class LoadedDriver {
  public:
-  /// The driver's handle, which is never closed; null if it is not loaded.
+  /// The driver's handle, never closed; null if the driver is not loaded.
   [[nodiscard]] void* handle();
 
  private:
   std::atomic<void*> handle_ = nullptr;
-  std::atomic<std::uint64_t> absent_after_ = 0;  ///< so many loads of libraries
+  std::atomic<std::uint64_t> absent_after_ = 0;  ///< number of library loads at the last search
 };
 
 }  // namespace kedge::device

@@ -1,4 +1,4 @@
-// Devices in a build without CUDA: detected, so that their memory is refused in words, where a copy would crash.
+// Devices in a build without CUDA: detects device memory and refuses it with a message, since copying it would crash.
 #include <dlfcn.h>
 
 #include "device/devices.hpp"
@@ -33,7 +33,7 @@ class NoDevices final : public Devices {
     if (is_known && type > kHostMax) refuse();
     return {};
   }
-  /// Nothing that is given here is known to be a stream.
+  /// Without CUDA no argument can be a stream.
   void synchronize(const Location& /*location*/, const std::optional<DeviceStream>& /*stream*/) override {}
   std::unique_ptr<Queue> queue(const Location& /*location*/) override { refuse(); }
   std::unique_ptr<PinnedMemory> pinned(const Location& /*location*/, std::size_t /*size_bytes*/) override { refuse(); }

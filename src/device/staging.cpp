@@ -7,8 +7,8 @@
 
 namespace kedge::device {
 
-/// One transfer by the buffers in turn, as many as it has pieces for. If it is left before its end, what is under way
-/// is waited for.
+/// One transfer through the buffers in turn, or through fewer if it has fewer pieces. Destroying it waits for its
+/// copies.
 class Staging::Transfer {
  public:
   Transfer(std::span<Slot> slots, std::uint64_t piece_bytes, std::uint64_t size_bytes)
@@ -21,12 +21,12 @@ class Staging::Transfer {
     if (is_done_) return;
     for (Slot& slot : slots_) (void)attempt([&] { slot.queue->wait(); });
   }
-  /// All copies are done, or one says what failed.
+  /// Waits for all copies; throws if one failed.
   void finish() {
     for (Slot& slot : slots_) slot.queue->wait();
     is_done_ = true;
   }
-  /// Begins the copies in order, as many at once as there are slots, and passes on what has arrived.
+  /// Begins copies in order, as many at once as there are slots, and passes on finished pieces.
   template <class Begin, class Take>
   void run(Begin&& begin, Take&& take) {
     std::uint64_t begun = 0;
@@ -80,22 +80,21 @@ void Staging::release() {
   }
 }
 
-/// Number of slots that a transfer needs at once.
 std::size_t Staging::slots_for(std::uint64_t size_bytes) const noexcept {
   return std::min<std::uint64_t>(size_.buffers, (size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
 }
 
-/// Queues.
+/// Makes the queues.
 void Staging::prepare(const Location& location, std::uint64_t size_bytes) {
   if (location != location_) {
-    location_ = {};  // until all queues are of one location again
+    location_ = {};  // until all queues belong to one location
     for (Slot& slot : slots_) slot.queue = devices_->queue(location);
     location_ = location;
   }
   while (slots_.size() < slots_for(size_bytes)) slots_.push_back({nullptr, devices_->queue(location)});
 }
 
-/// Pins buffers: a process with only small variables on a device pins no more than one.
+/// Pins buffers as needed: a process with only small variables on a device pins one.
 void Staging::pin(const Location& location, std::uint64_t size_bytes) {
   for (Slot& slot : std::span(slots_).first(slots_for(size_bytes))) {
     if (!slot.memory) slot.memory = devices_->pinned(location, size_.buffer_bytes);
@@ -117,7 +116,7 @@ bool Staging::reaches(const Location& location, const HostMemory& memory) {
     return true;
   }
   if (failure->code == ErrorCode::device_failed) throw Error(*failure);
-  // Anything else is about this moment, and buffers meet it too.
+  // Other errors may pass, and would also occur with buffers.
   const bool is_for_good = failure->code == ErrorCode::no_space || failure->code == ErrorCode::io;
   if (is_for_good) std::exchange(refused_, {})(*failure);
   return false;
@@ -159,7 +158,8 @@ std::vector<std::uint32_t> Staging::read_into(const Span& from, std::span<std::b
     }
     return found;
   }
-  // The copy first: CUDA refuses it where the memory has no such size, and a kernel there would cost the device.
+  // Copies before computing checksums: if the memory is too short, CUDA refuses a copy, but a kernel would disable the
+  // device.
   Transfer transfer(std::span<Slot>{slots_}.first(1), from.size_bytes, from.size_bytes);
   transfer.queue(0).copy_to_host(to, from.data);
   begin_blocks(*device, memory, block_bytes);
@@ -192,7 +192,7 @@ void Staging::write(const Span& to, const std::function<void(std::uint64_t offse
   pin(to.location, to.size_bytes);
   Transfer transfer(slots_, size_.buffer_bytes, to.size_bytes);
   for (std::uint64_t piece = 0; piece < transfer.pieces(); ++piece) {
-    transfer.queue(piece).wait();  // the piece before in this buffer
+    transfer.queue(piece).wait();  // for the earlier piece in this buffer
     fill(transfer.offset(piece), transfer.buffer(piece));
     transfer.queue(piece).copy_to_device(to.data + transfer.offset(piece), transfer.buffer(piece));
   }

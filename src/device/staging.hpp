@@ -1,5 +1,5 @@
-// The way between a device's memory and files: straight into a file's own memory where devices can write that, else
-// through a few pinned buffers; several copies are under way while the host works on what has arrived.
+// Transfers between device memory and files: directly into a file's memory where devices can write, otherwise through a
+// few pinned buffers. Several copies are in progress while the host handles the finished ones.
 #pragma once
 
 #include <cstddef>
@@ -18,76 +18,74 @@
 
 namespace kedge::device {
 
-/// Memory on a device.
+/// Device memory.
 struct Span {
   std::byte* data = nullptr;
   std::uint64_t size_bytes = 0;
   Location location;
 };
 
-/// Whether devices reach memory that somebody else has mapped: its registration. From any thread.
+/// The registration of memory that was mapped elsewhere. Thread-safe.
 class MemoryRegistration {
  public:
-  /// The memory's owner calls it before the memory is unmapped or its file truncated.
+  /// The memory's owner must call it before it unmaps the memory or truncates its file.
   void end() noexcept;
 
  private:
   friend class Staging;
   std::mutex mutex_;
-  std::shared_ptr<Devices> devices_;  // the memory's owner may outlive everybody else who uses them
+  std::shared_ptr<Devices> devices_;  // shared, because the memory's owner may outlive the other users
   std::unique_ptr<Registration> registration_;
 };
 
-/// Host memory that devices may be made to reach.
+/// Host memory that devices may be given access to.
 struct HostMemory {
   std::span<std::byte> bytes;
-  std::shared_ptr<MemoryRegistration> access;  ///< shared with its owner
+  std::shared_ptr<MemoryRegistration> access;  ///< shared with the memory's owner
 };
 
-/// How much host memory is pinned on first use of device memory, and from what size a device computes checksums.
+/// How much host memory is pinned on first use of device memory, and which transfers the device checksums.
 struct StagingSize {
   std::size_t buffers = 4;
   std::size_t buffer_bytes = std::size_t{16} << 20U;
-  std::uint64_t checksums_from_bytes = std::uint64_t{4} << 20U;  ///< smaller transfers' are computed on the host
+  std::uint64_t checksums_from_bytes = std::uint64_t{4} << 20U;  ///< the host computes those of smaller transfers
 };
 
-/// From any thread; transfers follow each other, as they share the buffers. Throws what Devices throws, and what it is
-/// given to call throws; no copy is under way afterwards.
+/// Thread-safe; transfers share the buffers and run one after the other. Throws what Devices and the callbacks throw;
+/// no copy is in progress afterwards.
 class Staging {
  public:
   using Refused = std::function<void(const Failure& why)>;
 
-  /// CRC32C of what has arrived, by blocks.
+  /// Computes the CRC32C of each block of a finished piece.
   using ChecksumsOf = std::function<std::vector<std::uint32_t>(std::uint64_t offset, std::uint64_t length)>;
 
-  /// `refused` is called once, if this system does not register memory; nothing is registered after that. If it is
-  /// empty, nothing is registered at all. `log` gets what ChecksumSelector logs. `direct`: for files on disks.
+  /// `refused` is called once if the system refuses to register memory, which is not tried again. An empty `refused`
+  /// disables registration. `log` gets ChecksumSelector's lines; `direct` writes files on disks.
   explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {},
                    ChecksumSelector::LogLine log = {}, DirectWrites::Settings direct = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
   [[nodiscard]] DirectWrites& direct_writes() noexcept { return direct_writes_; }
-  /// Frees the buffers and ends all registrations; another transfer makes new ones.
+  /// Frees the buffers and ends all registrations; the next transfer makes new ones.
   void release();
 
-  /// Calls `take` for all pieces of `from`, in order. All but the last have a buffer's size. The next ones are on their
-  /// way meanwhile.
+  /// Calls `take` for all pieces of `from` in order, each of a buffer's size except the last, while the next ones are
+  /// copied.
   void read(const Span& from, const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
-  /// Whether devices reach this memory, which is registered if need be. Throws device_failed.
+  /// Whether devices can access this memory; registers it if needed. Throws device_failed.
   [[nodiscard]] bool reaches(const Location& location, const HostMemory& memory);
-  /// Reads as read() does, but straight to `to`, of the same size, in memory that devices reach. Returns CRC32C of its
-  /// blocks of `block_bytes`, a divisor of a buffer's size: computed by the device or, piece by piece as they arrive,
-  /// `on_host`.
+  /// Copies directly into `to`, which has the same size and for which reaches() is true. Returns the CRC32C of its
+  /// blocks of `block_bytes`, a divisor of a buffer's size, computed by the device or, as pieces arrive, by `on_host`.
   std::vector<std::uint32_t> read_into(const Span& from, std::span<std::byte> to, std::uint64_t block_bytes,
                                        const ChecksumsOf& on_host);
-  /// Calls `fill` for all pieces in order, and copies what it has written to `to`. All of it is there when this
-  /// returns.
+  /// Calls `fill` for all pieces in order and copies them to `to`. Returns when all copies are finished.
   void write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill);
 
  private:
   struct Slot {
-    std::unique_ptr<PinnedMemory> memory;  ///< null until a transfer needs a buffer
-    std::unique_ptr<Queue> queue;          ///< after the memory: it may still copy there
+    std::unique_ptr<PinnedMemory> memory;  ///< null until first needed
+    std::unique_ptr<Queue> queue;          ///< destroyed before the memory that it may copy to
   };
   class Transfer;
 
@@ -98,7 +96,7 @@ class Staging {
 
   std::shared_ptr<Devices> devices_;
   StagingSize size_;
-  Refused refused_;  ///< empty: nothing is registered
+  Refused refused_;  ///< empty disables registration
   ChecksumSelector checksums_;
   DirectWrites direct_writes_;
   std::vector<std::weak_ptr<MemoryRegistration>> registered_;

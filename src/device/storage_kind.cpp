@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned kLustre = 1U << 0U;
 constexpr unsigned kNfs = 1U << 2U;
 constexpr unsigned kGpfs = 1U << 3U;
-constexpr unsigned kNvme = 1U << 4U | 1U << 5U | 1U << 11U;  // local, over fabrics, by the kernel's P2PDMA
+constexpr unsigned kNvme = 1U << 4U | 1U << 5U | 1U << 11U;  // local, over fabrics, with the kernel's P2PDMA
 constexpr unsigned kScsi = 1U << 6U;
 constexpr unsigned kBeeGfs = 1U << 9U;
 
@@ -26,7 +26,7 @@ unsigned kind_of_device(const std::string& directory) {
   return name.starts_with("sd") ? kScsi : 0U;
 }
 
-/// Adds the devices that this one is made of (RAID, LVM), else itself.
+/// Adds the devices that this one consists of (RAID, LVM), or the device itself.
 void add_devices(const std::filesystem::path& directory, std::vector<std::string>& all, int depth) {
   std::error_code error;
   const auto real = std::filesystem::canonical(directory, error);

@@ -1,4 +1,4 @@
-// Which kinds of storage a file may be on, as cuFile counts them.
+// Which kinds of storage a file may be on, in cuFile's numbering.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace kedge::device {
 
-/// Bits of CuFileProperties::status_flags, of which one is set if cuFile reaches this file natively; 0: it never does.
+/// Bits of CuFileProperties::status_flags; cuFile reaches the file natively if one of them is set there. 0 if it never
+/// does.
 [[nodiscard]] unsigned storage_kinds(int descriptor);
 
-/// Kinds of storage by `type` of statfs, and the directories in /sys of the block devices that a local filesystem is
-/// on.
+/// Kinds of storage from statfs's `type` and the /sys directories of a local filesystem's block devices.
 [[nodiscard]] unsigned storage_kinds(long type, const std::vector<std::string>& devices);
 
 }  // namespace kedge::device

@@ -71,7 +71,7 @@ class Drain {
     options_.run = known_.name;
   }
 
-  /// Local. Where nobody named one of several.
+  /// Local. Notes that other runs exist, unless a run was named.
   void note_other_runs() {
     if (!options_.run.empty()) return;
     for (const std::string& run : recorded_runs(*environment_.file_system, options_.persistent.path, "")) {
@@ -81,7 +81,7 @@ class Drain {
     other_runs_ = compose("; of run '{}', the prefix also has {} (--run, --all-runs)", known_.name, other_runs_);
   }
 
-  /// Containers that all processes see, on process 0.
+  /// Gathers the containers that all processes see, on process 0.
   std::vector<SeenContainer> look() {
     std::vector<comm::Addressed<StoredContainer>> to_root;
     bool sees_store = false;
@@ -122,7 +122,6 @@ class Drain {
                         known_.name, hint, there));
   }
 
-  /// COLLECTIVE.
   [[nodiscard]] std::string nothing_newer() const {
     const std::string damage = processes_.text_of_lowest_rank(
         processes_.is_root() ? std::optional(describe_damage(environment_.file_system, known_, options_))
@@ -134,7 +133,7 @@ class Drain {
                         known_.newest, damage));
   }
 
-  /// COLLECTIVE. Sends the others the parts of process 0's shifts that they need.
+  /// COLLECTIVE. Sends each process the parts of process 0's passes that it needs.
   void share(std::vector<FlushPass>& shifts) const {
     std::uint64_t count = shifts.size();
     processes_.broadcast(count);
@@ -148,11 +147,10 @@ class Drain {
     }
   }
 
-  /// COLLECTIVE.
   std::string flush(const std::vector<FlushPass>& shifts) {
     std::string words;
     std::uint64_t outputs = 0;
-    std::optional<Failure> failed;  // one number of ranks does not keep the others' outputs from the prefix
+    std::optional<Failure> failed;  // the outputs of other numbers of ranks are flushed nevertheless
     for (const FlushPass& shift : shifts) {
       try {
         if (shift.with_checkpoint) words = checkpoint_by(shift);
@@ -164,7 +162,7 @@ class Drain {
     }
     const std::string drained = outputs_of(Flushed{{}, 0, false, outputs});
     if (failed) {
-      if (!drained.empty()) failed->message += compose("; drained{} of other numbers of ranks all the same", drained);
+      if (!drained.empty()) failed->message += compose("; drained{} of other numbers of ranks nevertheless", drained);
       throw Error(*failed);
     }
     if (!words.empty()) return drained.empty() ? words : compose("{}; and{} of other numbers of ranks", words, drained);
@@ -175,12 +173,12 @@ class Drain {
     throw Error(ErrorCode::unrecoverable, "the outputs in the stores that are not on the prefix cannot be recovered");
   }
 
-  /// COLLECTIVE. In words.
+  /// COLLECTIVE. Text about the flushed checkpoint.
   std::string checkpoint_by(const FlushPass& shift) {
     return flush_by(shift, [&](std::unique_ptr<Communicator> communicator) { return work(std::move(communicator)); });
   }
 
-  /// COLLECTIVE. How many were flushed.
+  /// COLLECTIVE. Returns the number of flushed outputs.
   std::uint64_t outputs_by(const FlushPass& shift) {
     const std::vector<Tag> tags = tags_of(shift);
     const std::string text = flush_by(shift, [&](std::unique_ptr<Communicator> communicator) {
@@ -191,7 +189,7 @@ class Drain {
     return count;
   }
 
-  /// COLLECTIVE. Tags of the shift's outputs, each once, the oldest first.
+  /// COLLECTIVE. Tags of the pass's outputs, each once, oldest first.
   [[nodiscard]] std::vector<Tag> tags_of(const FlushPass& shift) const {
     std::vector<Tag> tags;
     for (const std::uint64_t generation : shift.outputs) {
@@ -203,7 +201,7 @@ class Drain {
     return tags;
   }
 
-  /// COLLECTIVE. Runs `work` on the ranks that the processes host; returns rank 0's result.
+  /// COLLECTIVE. Runs `work` on the ranks hosted by the processes; returns rank 0's result.
   template <class Work>
   std::string flush_by(const FlushPass& shift, const Work& work) {
     std::optional<std::string> words;
@@ -221,7 +219,7 @@ class Drain {
     return processes_.text_of_lowest_rank(words);
   }
 
-  /// COLLECTIVE over the ranks of the job.
+  /// COLLECTIVE over the job's ranks.
   [[nodiscard]] std::string work(std::unique_ptr<Communicator> communicator) const {
     const Flushed flushed = flush_newest(std::move(communicator), options_, environment_);
     const std::string outputs = outputs_of(flushed);
@@ -247,10 +245,10 @@ class Drain {
   start::Environment environment_;
   bool overtakes_;
   RecordedRun known_;
-  StoredContainer newest_;             ///< that any process sees and the prefix has not
-  StoredContainer newest_checkpoint_;  ///< newest checkpoint that any process sees; process 0's
-  std::map<std::uint64_t, Tag> tags_;  ///< of outputs that this process sees, by generation
-  std::string other_runs_;             ///< in words, to be appended to what is returned
+  StoredContainer newest_;             ///< newest on any process, not on the prefix
+  StoredContainer newest_checkpoint_;  ///< newest checkpoint on any process; on process 0
+  std::map<std::uint64_t, Tag> tags_;  ///< of this process's outputs, by generation
+  std::string other_runs_;             ///< text to append to the result
   bool sees_store_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Takes what a job left in the node-local stores to the prefix, after the job.
+// Flushes the commits that an ended job left in the node-local stores.
 #pragma once
 
 #include <string>
@@ -10,12 +10,11 @@
 
 namespace kedge::drain {
 
-/// COLLECTIVE over the processes, any number of them: at least one on each node whose store counts. The newest commit
-/// that can be recovered from what they see is rebuilt where it has to be, protected, and flushed, by ranks that the
-/// processes host; `options` are the job's. Returns what was done, in words, the same on every process. Throws the same
-/// Error on every process: not_found (no such run, or no store of it is seen), busy (a job works with the stores, or
-/// may be at work elsewhere, which counts unless it `overtakes`), corrupt (what is on the prefix already is damaged),
-/// unrecoverable, or what kept it from the prefix.
+/// COLLECTIVE over the processes, of which every node needs at least one for its store to count. Recovers the newest
+/// commit from the stores that they see, protects and flushes it, with the job's ranks hosted by these processes;
+/// `options` are the job's. Returns a summary, equal on all processes. Throws the same Error on all: not_found (no such
+/// run, or none of its stores is visible), busy (a job uses the stores, or may still run elsewhere, unless
+/// `overtakes`), corrupt (the commit on the prefix is damaged), unrecoverable, or the flush's failure.
 [[nodiscard]] std::string drain(const comm::Group& processes, comm::ProcessLink* link, Options options,
                                 start::Environment environment, bool overtakes);
 

@@ -12,14 +12,14 @@ namespace kedge::drain {
 Options options_to_flush(Options options) {
   options.open.fresh = false;
   options.open.accept_fingerprint = false;
-  options.open.verify = Verify::all;  // the opened commit is verified in full before it is closed
+  options.open.verify = Verify::all;  // verify completely before closing
   options.fingerprint.clear();
   options.fingerprint_files.clear();
   options.pipeline.mode = PipelineMode::inline_;
-  // Nobody asks this start whether to exit: signals end it as they end any program.
+  // Signals should end this start as they end other programs.
   options.exit.signals.clear();
   options.deadline = "none";
-  options.store.on_exit = OnExit::keep;  // they may have more than what can be recovered now
+  options.store.on_exit = OnExit::keep;  // the stores may have more than is recoverable now
   return options;
 }
 
@@ -40,7 +40,7 @@ Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options&
     try {
       if (engine.open(tag)) engine.close();
     } catch (const Error& error) {
-      // The log says which is lost, and why.
+      // The log names lost outputs and the reason.
       if (error.code() != ErrorCode::unrecoverable && error.code() != ErrorCode::corrupt) throw;
     }
   }

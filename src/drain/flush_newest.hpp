@@ -1,4 +1,4 @@
-// A start of a run that flushes its newest commit and ends.
+// Starts a run only to flush its newest commit.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,25 @@
 namespace kedge::drain {
 
 struct Flushed {
-  std::optional<CommitHead> commit;  ///< the newest checkpoint; none: the stores have outputs alone
+  std::optional<CommitHead> commit;  ///< the newest checkpoint; nothing if the stores have only outputs
   std::uint64_t total_bytes = 0;
-  bool was_there = false;     ///< on the prefix before
-  std::uint64_t outputs = 0;  ///< flushed besides
+  bool was_there = false;     ///< was on the prefix before
+  std::uint64_t outputs = 0;  ///< flushed outputs
 };
 
-/// Pure. For messages: " 2 outputs", or nothing if there are none.
+/// Pure. For messages: text such as " 2 outputs"; empty if there are none.
 [[nodiscard]] std::string outputs_of(const Flushed& flushed);
 
-/// A job's options for a start that only flushes: it changes nothing of what they decide for later.
+/// A job's options for a start that only flushes and changes nothing else.
 [[nodiscard]] Options options_to_flush(Options options);
 
-/// COLLECTIVE over as many ranks as the commit has. The newest checkpoint that can be recovered, and all outputs that
-/// the prefix does not have. Throws as the calls of an Engine; unrecoverable, too, if the run turns out to have no
-/// commit.
+/// COLLECTIVE over as many ranks as the commit has. Flushes the newest recoverable checkpoint and all outputs that the
+/// prefix lacks. Throws as an Engine's calls do; unrecoverable, too, if the run has no commit.
 [[nodiscard]] Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
                                    const start::Environment& environment);
 
-/// COLLECTIVE over as many ranks as made them. The outputs of these tags that can be recovered, and no checkpoint.
-/// Throws as the calls of an Engine do.
+/// COLLECTIVE over as many ranks as made the outputs. Flushes the recoverable outputs of these tags, but no checkpoint.
+/// Throws as an Engine's calls do.
 [[nodiscard]] Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
                                     const start::Environment& environment, const std::vector<Tag>& tags);
 

@@ -8,7 +8,7 @@
 namespace kedge::drain {
 namespace {
 
-/// Fills in generation, world size and how many ranks are there.
+/// Finds the newest commit: generation, world size and number of containers.
 Layout newest_commit(std::span<const SeenContainer> seen) {
   struct Commit {
     std::uint32_t world_size = 0;
@@ -28,7 +28,7 @@ Layout newest_commit(std::span<const SeenContainer> seen) {
   return {generation, commit.world_size, commit.ranks.size(), {}};
 }
 
-/// Takes processes for ranks, the lightest of those that are asked for.
+/// Assigns ranks to processes, preferring those with the fewest ranks.
 class Hosts {
  public:
   Hosts(std::uint32_t world_size, int processes) : load_(static_cast<std::size_t>(processes)), hosts_(world_size) {}

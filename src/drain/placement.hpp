@@ -1,4 +1,4 @@
-// Which commit the stores' containers are of, and which process works for which rank of it.
+// Finds the commit of the stores' containers, and assigns its ranks to processes.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace kedge::drain {
 
-/// A container that is sealed, by its header.
+/// A sealed container, described by its header.
 struct StoredContainer {
   std::uint64_t generation = 0;
   std::uint32_t logical_rank = 0;
@@ -18,47 +18,45 @@ struct StoredContainer {
   bool is_output = false;         ///< CommitHead::is_output
 };
 
-/// A container, and a process (or place) that sees it in a store.
+/// A container and a process (or node) whose store has it.
 struct SeenContainer {
   int process = 0;
   StoredContainer container;
 };
 
-/// Commits on the prefix, as far as stores may have more.
+/// Commits on the prefix, for comparison with stores.
 struct PrefixState {
-  std::uint64_t generation = 0;     ///< generation of the newest checkpoint; 0: none
+  std::uint64_t generation = 0;     ///< of the newest checkpoint; 0 if there is none
   std::set<std::uint64_t> outputs;  ///< generations
 };
 
-/// Pure. Containers of the checkpoints that are newer than the prefix's, and of outputs that it lacks.
+/// Pure. Containers of checkpoints newer than the prefix's, and of outputs that it lacks.
 [[nodiscard]] std::vector<SeenContainer> find_missing(const PrefixState& prefix, std::span<const SeenContainer> seen);
 
-/// The commit that all sightings describe, and who works for which rank.
+/// A commit of which containers were seen, and the process for each of its ranks.
 struct Layout {
-  std::uint64_t generation = 0;  ///< the newest commit of which all containers are there, else the newest; 0: none
+  std::uint64_t generation = 0;  ///< of the newest complete commit, else of the newest; 0 if there is none
   std::uint32_t world_size = 0;
-  std::size_t present = 0;  ///< ranks of which its container is there
+  std::size_t present = 0;  ///< number of ranks whose container exists
   std::vector<int> hosts;   ///< the process of each rank
 };
 
-/// Pure. A rank works where the newest container that it has of so large a job is, so that nothing has to be moved; of
-/// several such processes, and for a rank that has none, the one with the fewest ranks so far. The same for the same
-/// sightings in any order.
+/// Pure. Assigns each rank to a process that has its newest container of a job of this size, which avoids moves; ties,
+/// and ranks without a container, go to the process with the fewest ranks. The order of `seen` does not matter.
 [[nodiscard]] Layout place_ranks(std::span<const SeenContainer> seen, int processes);
 
-/// One start of the run that flushes: ranks of one number, as only they can take hold of what so many saved.
+/// One flushing start of the run. Only as many ranks as saved commits can flush them.
 struct FlushPass {
-  bool with_checkpoint = false;     ///< the newest checkpoint has this number of ranks; else outputs alone
-  Layout layout;                    ///< for all that is missing of this number of ranks
+  bool with_checkpoint = false;     ///< flush the newest checkpoint, too; otherwise only outputs
+  Layout layout;                    ///< of everything missing from this number of ranks
   std::set<std::uint64_t> outputs;  ///< generations
 };
 
-/// Pure. Shifts for what is missing on the prefix: first the shift with the newest checkpoint that is whole, if there
-/// are any, then one for each other number of ranks that left outputs, the newest first. An older checkpoint of theirs
-/// is superseded.
+/// Pure. Passes for what the prefix lacks: first the one with the newest complete checkpoint, if any, then one for each
+/// other number of ranks with outputs, newest first. Their older checkpoints are superseded.
 [[nodiscard]] std::vector<FlushPass> plan_flush_passes(std::span<const SeenContainer> missing, int processes);
 
-/// Pure. The container with the greatest generation; all 0 if there is none.
+/// Pure. The container with the highest generation; all 0 if there is none.
 [[nodiscard]] StoredContainer newest_of(std::span<const SeenContainer> seen);
 
 }  // namespace kedge::drain

@@ -18,9 +18,9 @@ namespace {
   throw Error(Failure{ErrorCode::not_found, std::move(message), -1, path, 0});
 }
 
-/// Canonical.
+/// Returns the canonical path.
 std::string existing_prefix(fs::FileSystem& file_system, const std::string& prefix) {
-  if (!file_system.status(prefix)) not_found("there is no such prefix; give that of the job", prefix);
+  if (!file_system.status(prefix)) not_found("there is no such prefix; name the job's prefix", prefix);
   return file_system.canonical(prefix);
 }
 
@@ -52,7 +52,7 @@ std::string quoted(const std::vector<std::string>& names) {
   return list;
 }
 
-/// Chooses as a job does that names no run; but nothing begins here.
+/// Selects a run as a job without a run name does, but starts none.
 std::string choose(const std::vector<std::string>& runs, const std::string& prefix) {
   const std::string unnamed = persist::default_run_name("");
   if (runs.empty() || std::ranges::find(runs, unnamed) != runs.end()) return unnamed;
@@ -64,7 +64,7 @@ std::string choose(const std::vector<std::string>& runs, const std::string& pref
                       -1, prefix, 0});
 }
 
-/// Where KEDGE_RUN is that of a job whose parts have runs of their own.
+/// Advice if KEDGE_RUN names a job whose components have runs of their own.
 std::string advice_without(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
   std::vector<std::string> parts;
   const std::string records = persist::records_directory(prefix);
@@ -123,11 +123,10 @@ std::optional<Failure> check_no_later_start(const RecordedRun& run, std::uint64_
   if (run.newest_start <= incarnation || run.newest_start_ended) return std::nullopt;
   return Failure{
       ErrorCode::busy,
-      compose(
-          "the job was started again (incarnation {}) after this checkpoint was made (incarnation {}), and "
-          "may be at work elsewhere, as it left no lock in the stores that were seen here: run this on the nodes of "
-          "that start too, or, if it has ended, add --overtake",
-          run.newest_start, incarnation),
+      compose("the job was started again (incarnation {}) after this checkpoint was made (incarnation {}), and "
+              "may still be running elsewhere, since its locks are not in the stores seen here; run this also on the "
+              "nodes of that start, or, if it has ended, add --overtake",
+              run.newest_start, incarnation),
       -1, run.prefix, 0};
 }
 

@@ -1,4 +1,4 @@
-// A run as its prefix knows it, found without starting it.
+// Finds a run by its records on the prefix, without starting it.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +22,35 @@ struct RecordedRun {
   std::string prefix;  ///< canonical
   std::string name;
   persist::RunRecord record;
-  std::string newest;               ///< checkpoint on the prefix, for people; empty if there is none
+  std::string newest;               ///< newest checkpoint on the prefix, for messages; may be empty
   PrefixState there;                ///< what the prefix has
   std::uint64_t newest_start = 0;   ///< of a job
-  bool newest_start_ended = false;  ///< the newest start is known not to be at work
+  bool newest_start_ended = false;  ///< the newest start has certainly ended
   std::optional<persist::TagEntry> newest_entry;
 };
 
-/// Pure. Nothing if no job can be at work that began after the container was made: such a job would be overtaken.
+/// Pure. Returns a failure if a job that started after the container was made may be running: it would be overtaken.
 [[nodiscard]] std::optional<Failure> check_no_later_start(const RecordedRun& run, std::uint64_t incarnation);
 
-/// Local, reads only. Why the newest commit on the prefix is not whole there, as far as names and sizes tell; empty if
-/// it is. `options` say whose files are trusted.
+/// Local, reads only. Why the newest commit on the prefix is incomplete, judging by names and sizes; empty if it is
+/// complete. `options` say whose files are trusted.
 [[nodiscard]] std::string describe_damage(const std::shared_ptr<fs::FileSystem>& file_system, const RecordedRun& run,
                                           const Options& options);
 
-/// A commit, for people.
+/// A commit's name for messages.
 [[nodiscard]] std::string commit_text(std::string_view tag, std::uint64_t generation);
 
-/// Local, reads only. The names of the runs on this prefix that have checkpoints there or in stores: of those that
-/// belong to a job of this name, which parts of it have runs of their own; empty: of all. Throws Error{not_found} if
-/// there is no such prefix.
+/// Local, reads only. The runs with checkpoints on this prefix or in its stores: those of the components of the job
+/// with this name; all if it is empty. Throws Error{not_found} if there is no such prefix.
 [[nodiscard]] std::vector<std::string> recorded_runs(fs::FileSystem& file_system, const std::string& prefix,
                                                      const std::string& job);
 
-/// Local, reads only. The run of this name on this prefix; empty: the only one, or that of a job without a name. Throws
-/// Error{not_found} if there is no such prefix or run, mismatch that names them if there are several.
+/// Local, reads only. The run with this name on this prefix; if empty, the only one, or that of a job without a run
+/// name. Throws Error{not_found} if there is no such prefix or run, mismatch with the names if there are several.
 [[nodiscard]] RecordedRun find_recorded_run(fs::FileSystem& file_system, const std::string& prefix,
                                             const std::string& name);
 
-/// Local, reads only. The run that a store belongs to, where that lay at its last start. Throws not_found.
+/// Local, reads only. The run that owned the store at its last start. Throws not_found.
 [[nodiscard]] RecordedRun find_recorded_run_of(fs::FileSystem& file_system, const store::StoreRecord& store);
 
 }  // namespace kedge::drain

@@ -49,24 +49,24 @@ std::optional<std::unique_ptr<fs::Lock>> lock_if_possible(const start::Environme
   return lock;
 }
 
-/// Lock of whoever copies a node's store.
+/// The lock of the process that copies a node's store.
 std::string lock_of(std::string_view node) { return compose(".lock-{}", node); }
 std::string partial_of(std::string_view node) { return compose(".part-{}", node); }
 
-/// The store's name in the directory of a node: where a start of the run looks.
+/// The store's name in a node's directory, where a start of the run looks for it.
 std::string store_name(const fs::FileSystem& files, const RecordedRun& run) {
   store::LocationOptions configured;
   configured.configured = ".";
   return store::directory_name(files.user(), configured, run.name, run.record.prefix_id);
 }
 
-/// One node's.
+/// Copies one node's store.
 class Copy {
  public:
   Copy(fs::FileSystem& files, const RecordedRun& run, const start::Environment& environment, std::string store)
       : files_(files), run_(run), environment_(environment), store_(std::move(store)) {}
 
-  /// Bytes that were copied; 0 if there was nothing newer than what is on the prefix.
+  /// Returns the copied bytes; 0 if nothing is newer than on the prefix.
   std::uint64_t run() {
     const std::vector<std::string> names = newer_files();
     if (names.empty()) return 0;
@@ -84,14 +84,14 @@ class Copy {
       throw Error(*failure);
     }
     const std::string whole = fs::join(scavenge_directory(run_), node());
-    (void)fs::remove_tree(files_, whole);  // an earlier call's
+    (void)fs::remove_tree(files_, whole);  // left by an earlier call
     files_.rename(partial, whole);
     files_.sync_directory(scavenge_directory(run_));
     return bytes_;
   }
 
  private:
-  /// Name of this store, the same in each call, and no other's.
+  /// A name that each call for this store computes, and no other's.
   [[nodiscard]] std::string node() const {
     const std::string& machine = environment_.machine;
     return compose("{}{}-{:016x}", persist::kScavengedNode, machine.substr(machine.rfind('/') + 1),
@@ -100,7 +100,7 @@ class Copy {
 
   [[nodiscard]] std::vector<std::string> newer_files() const {
     const store::RunDirectory here(environment_.file_system, store_);
-    // Parity of an output says its generation, and not that it is an output.
+    // Parity of an output has its generation, but does not say that it is an output.
     std::set<std::uint64_t> outputs;
     for (const StoredContainer& one : containers_in(environment_.file_system, store_, run_.record.run_id)) {
       if (one.is_output) outputs.insert(one.generation);
@@ -117,7 +117,7 @@ class Copy {
     return names;
   }
 
-  /// Another call has done it, and may be flushing from that copy: it is not replaced.
+  /// Whether another call copied it and may be flushing that copy, which must not be replaced.
   [[nodiscard]] bool is_copied(const std::vector<std::string>& names) {
     const std::string copy = fs::join(fs::join(scavenge_directory(run_), node()), store_name(files_, run_));
     if (!files_.status(copy) || !store::is_private(files_, copy)) return false;
@@ -183,12 +183,12 @@ class Copy {
   std::uint64_t bytes_ = 0;
 };
 
-/// Containers that all nodes copied so far.
+/// The containers copied from all nodes so far.
 struct Copied {
   std::vector<std::string> nodes;
-  StoredContainer newest;                ///< the newest of all
-  std::vector<FlushPass> shifts;         ///< hosts are indexes of `nodes`
-  std::map<std::uint64_t, Tag> outputs;  ///< their tags, by generation
+  StoredContainer newest;                ///< the newest one
+  std::vector<FlushPass> shifts;         ///< with hosts as indexes into `nodes`
+  std::map<std::uint64_t, Tag> outputs;  ///< of outputs, by generation
 };
 
 Copied look(const start::Environment& environment, const RecordedRun& run) {
@@ -221,11 +221,11 @@ Flushed flush_copied(const Options& given, const start::Environment& environment
   options.run = run.name;
   options.persistent.path = run.prefix;
   options.redundancy = {};
-  options.redundancy.every = 0;  // what is on the prefix needs no protection
+  options.redundancy.every = 0;  // persistent commits need no protection
   options.topology = {};
   options.store = {};
   options.events.path.clear();
-  options.log.level = std::max(options.log.level, LogLevel::warning);  // where these stores lie would only confuse
+  options.log.level = std::max(options.log.level, LogLevel::warning);  // these stores' paths would confuse users
   comm::HostedRanks ranks(std::vector<int>(shift.layout.world_size, 0), nullptr);
   const std::vector<Tag> tags = tags_of(copied.outputs, shift.outputs);
   Flushed flushed;
@@ -262,7 +262,7 @@ void remove_copies(const start::Environment& environment, const RecordedRun& run
 std::string words_for(const RecordedRun& run, const Flushed& flushed) {
   const std::string outputs = outputs_of(flushed);
   if (!flushed.commit) {
-    if (outputs.empty()) return "what is there of the outputs that are not on the prefix cannot be recovered";
+    if (outputs.empty()) return "the outputs that are not on the prefix cannot be recovered from the copies";
     const std::string there = run.newest.empty() ? "" : compose("{} is already on the prefix; and", run.newest);
     return there.empty() ? compose("flushed{}", outputs) : there + outputs;
   }
@@ -291,10 +291,11 @@ std::string flush_what_is_there(const Options& options, const start::Environment
   const std::uint64_t flushed_generation = flushed.commit ? flushed.commit->generation : 0;
   const bool lacks_checkpoint = !copied.newest.is_output && copied.newest.generation > flushed_generation;
   if (lacks_checkpoint || lacks_outputs) {
-    return words + compose("; the copies stay, as they have parts of {}: bring the missing nodes, or remove {}",
-                           lacks_checkpoint ? compose("generation {}", copied.newest.generation)
-                                            : std::string("outputs that are not whole"),
-                           scavenge_directory(run));
+    return words +
+           compose("; the copies are kept, because they have parts of {}: scavenge the missing nodes, or remove {}",
+                   lacks_checkpoint ? compose("generation {}", copied.newest.generation)
+                                    : std::string("incomplete outputs"),
+                   scavenge_directory(run));
   }
   remove_copies(environment, run, copied);
   return words;
@@ -313,7 +314,7 @@ Finished finish_once(const Options& options, const start::Environment& environme
     if (run.newest.empty()) return {"no node has been copied yet"};
     return {compose("{} is already on the prefix", run.newest)};
   }
-  // The newest commit's layout counts: outputs of other numbers of ranks do not keep a checkpoint from the prefix.
+  // Only the newest commit's layout matters: outputs of other numbers of ranks must not block the checkpoint.
   const Layout& layout = copied.shifts.front().layout;
   const bool is_whole = layout.present == layout.world_size;
   if (is_whole || at_once) {
@@ -340,7 +341,7 @@ std::string finish(const Options& options, const start::Environment& environment
         return compose("another node is flushing; if it fails, run: kedge scavenge --finish {} --run {}",
                        shell_word(before.prefix), before.name);
       }
-      // Another node may have finished.
+      // Another node may have finished it.
       const RecordedRun run = find_recorded_run(*environment.file_system, before.prefix, before.name);
       const Copied copied = look(environment, run);
       Finished now = finish_once(options, environment, run, copied, at_once, overtakes);
@@ -373,7 +374,7 @@ std::string scavenge_store(const std::string& directory, const Options& options,
   }
   const RecordedRun run = find_recorded_run_of(files, content.record);
   if (std::ranges::find(content.dead_starts, run.newest_start) != content.dead_starts.end()) {
-    // For whoever finishes, on another node.
+    // Read by the node that finishes.
     persist::mark_ended(files, persist::records_directory(run.prefix, run.name), run.newest_start);
   }
   const std::uint64_t bytes = Copy(files, run, environment, directory).run();

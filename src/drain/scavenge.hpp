@@ -1,4 +1,4 @@
-// Takes what a job left in the stores of its nodes to the prefix, node by node and without messages between them.
+// Flushes what a job left in its nodes' stores, node by node and without messages between nodes.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace kedge::drain {
 
-/// Local, on one node. Copies what the store in `directory` has of commits that are newer than those on the prefix to
-/// `<prefix>/.kedge/<run>/scavenged/`; when all containers of the newest are there, by whichever nodes, also finishes.
-/// Returns what was done, in words. `options` are those that the flush is to go by. Throws Error{busy} (a job works
-/// with the store), not_found, no_space, io: what is in the store stays there in any case.
+/// Local, on one node. Copies commits newer than the prefix's from the store in `directory` to
+/// `<prefix>/.kedge/<run>/scavenged/`. Once all containers of the newest commit are there, from any nodes, also flushes
+/// it, with `options`. Returns a summary. Throws Error{busy} (a job uses the store), not_found, no_space, io. The store
+/// is not changed.
 [[nodiscard]] std::string scavenge_store(const std::string& directory, const Options& options,
                                          const start::Environment& environment);
 

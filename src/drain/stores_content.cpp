@@ -21,7 +21,7 @@ bool sees_all_nodes(const start::Environment& environment, const Options& option
   return environment.node.empty() && options.topology.ranks_per_node != 0;
 }
 
-/// Directories that `path` names with any node in it.
+/// Existing directories that match `path` with any node.
 std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::string& path) {
   const std::size_t at = path.find(kNode);
   if (at == std::string::npos) return {path};
@@ -70,7 +70,7 @@ class Look {
  private:
   [[nodiscard]] fs::FileSystem& files() const { return *environment_.file_system; }
 
-  /// By its name: another node's is not looked at.
+  /// Judges by the name; other nodes' stores are not read.
   [[nodiscard]] bool is_of_run(const std::string& name) const {
     const std::size_t at = name.find('@');
     const bool is_another_nodes = !sees_all_nodes(environment_, options_) && !environment_.node.empty() &&
@@ -79,7 +79,7 @@ class Look {
            store::is_directory_of(name.substr(0, at), files().user(), {}, std::string(run_), record_.prefix_id);
   }
 
-  /// A start here would not look into it.
+  /// Whether a start here would not use this directory.
   [[nodiscard]] bool is_beyond_reach(const std::string& directory) const {
     const bool names_nodes = sees_all_nodes(environment_, options_) || !environment_.node.empty();
     return !names_nodes && directory.substr(directory.rfind('/') + 1).find('@') != std::string::npos;
@@ -91,7 +91,7 @@ class Look {
     if (content.record.run_id != record_.run_id || content.record.prefix_id != record_.prefix_id) return;
     if (is_beyond_reach(directory)) {
       throw Error(Failure{ErrorCode::invalid_argument,
-                          "this store is of a job whose nodes had names of their own (topology.ranks_per_node or "
+                          "this store belongs to a job that named its nodes itself (topology.ranks_per_node or "
                           "KEDGE_NODE); run this with the job's options and environment",
                           -1, directory, 0});
     }
@@ -111,7 +111,7 @@ class Look {
   StoresContent found_;
 };
 
-/// A copy of another rank's container shows the commit, and whose node this was, where the rank's own cannot be read.
+/// Copies of other ranks' containers reveal a commit, and its node, if the rank's own container is unreadable.
 void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vector<StoredContainer>& found) {
   for (const store::FileName& name : here.list()) {
     if (name.kind != store::FileKind::parity) continue;

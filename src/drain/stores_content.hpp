@@ -1,4 +1,4 @@
-// Containers in the stores of this machine, as a job that ended left them.
+// Containers in this machine's stores that an ended job left behind.
 #pragma once
 
 #include <chrono>
@@ -20,22 +20,21 @@ namespace kedge::drain {
 
 struct StoresContent {
   std::vector<StoredContainer> containers;
-  std::map<std::uint64_t, Tag> outputs;    ///< their tags, by generation
-  std::vector<std::string> stores;         ///< directories of this run
-  std::vector<std::uint64_t> dead_starts;  ///< starts that died here: they left locks which nobody holds
-  std::string used_by;                     ///< who works with one of them; empty: nobody
+  std::map<std::uint64_t, Tag> outputs;    ///< of outputs, by generation
+  std::vector<std::string> stores;         ///< of this run
+  std::vector<std::uint64_t> dead_starts;  ///< that left a free lock here
+  std::string used_by;                     ///< holder of a store's lock; empty if none
 };
 
-/// Local, reads only. Containers in one directory of a store; a file that cannot be read is left out. Throws Error{io}.
+/// Local, reads only. Containers in one store directory; skips unreadable files. Throws Error{io}.
 [[nodiscard]] std::vector<StoredContainer> containers_in(const std::shared_ptr<fs::FileSystem>& file_system,
                                                          const std::string& directory, const Id128& run_id);
 
-/// Local, reads only. Tags of the outputs in one directory of a store, by generation; a file that cannot be read is
-/// left out. Throws Error{io}.
+/// Local, reads only. Tags of outputs in one store directory, by generation; skips unreadable files. Throws Error{io}.
 [[nodiscard]] std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& file_system,
                                                       const std::string& directory, const Id128& run_id);
 
-/// Pure. Tags of the outputs of these generations, each once, the oldest first.
+/// Pure. Tags of the outputs with these generations, each once, oldest first.
 [[nodiscard]] std::vector<Tag> tags_of(const std::map<std::uint64_t, Tag>& outputs,
                                        const std::set<std::uint64_t>& generations);
 
@@ -44,9 +43,8 @@ struct StoresContent {
 [[nodiscard]] StoresContent find_stores_content(const start::Environment& environment, const Options& options,
                                                 std::string_view run, const persist::RunRecord& record);
 
-/// Local. Calls `look` until nobody uses what it looks at (its `used_by`), and returns its result: processes of a job
-/// that was killed may take a moment to end. After a few seconds, returns what is there then. The time of `look` itself
-/// counts: it does not mean that this process was stopped.
+/// Local. Calls `look` until its result's `used_by` is empty, because processes of a killed job may take a moment to
+/// end; after a few seconds, returns the last result. The time that `look` takes counts.
 template <class Look>
 [[nodiscard]] auto wait_until_free(Clock& clock, Look&& look) {
   constexpr double kPatience_s = 3;
@@ -63,7 +61,7 @@ template <class Look>
 /// Pure. The name of this process's node, for people.
 [[nodiscard]] std::string node_of(const start::Environment& environment);
 
-/// Pure. Whether `name` is `pattern` with something in place of {node}.
+/// Pure. Whether `name` matches `pattern`, in which {node} stands for any text.
 [[nodiscard]] bool matches_node_pattern(std::string_view name, std::string_view pattern);
 
 }  // namespace kedge::drain

@@ -57,7 +57,7 @@ std::optional<std::string> problem_of(const Attributes& attributes) {
 }
 
 std::int64_t whole_number(const Json& value, std::string_view path, std::string_view key) {
-  // Numbers beyond int64 are unsigned here and turn negative there.
+  // JSON's unsigned numbers above int64's maximum become negative.
   const auto number = value.get<std::int64_t>();
   if (value.is_number_unsigned() && number < 0) refuse_value(path, key);
   return number;

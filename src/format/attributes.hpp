@@ -13,15 +13,15 @@ namespace kedge::format {
 inline constexpr std::size_t kAttributeKeyBytesMax = 255;
 inline constexpr std::size_t kAttributesBytesMax = 65536;
 
-/// Nothing, or invalid_argument that names the key: empty, too long or no UTF-8; a number that is not finite; text that
-/// is no UTF-8; too much in all.
+/// Returns invalid_argument with the key if a key is empty, too long or not UTF-8, a number is not finite, a text is
+/// not UTF-8, or all together are too large.
 [[nodiscard]] std::optional<Failure> check(const Attributes& attributes);
 
-/// One JSON object. Only for what check() lets pass.
+/// Returns one JSON object of attributes that passed check().
 [[nodiscard]] std::string encode(const Attributes& attributes);
 
-/// The reverse; spaces behind the object are padding. Whole numbers become int64, others double, an empty array one of
-/// int64. `path` is for the message. Throws Error{corrupt}.
+/// Parses encode()'s text, which may be padded with spaces. Whole numbers become int64, others double; an empty array
+/// becomes one of int64. `path` is for the message. Throws Error{corrupt}.
 [[nodiscard]] Attributes decode_attributes(std::string_view text, std::string_view path);
 
 }  // namespace kedge::format

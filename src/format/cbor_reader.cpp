@@ -58,7 +58,7 @@ void CborReader::end() const {
   if (!rest_.empty()) refuse();
 }
 
-// The first byte's lower five bits are the argument itself (below 24) or say how many bytes of it follow.
+// The first byte's lower five bits are the argument (below 24) or give its length in bytes.
 std::uint64_t CborReader::head(unsigned major) {
   const auto first = std::to_integer<unsigned>(take(1)[0]);
   const unsigned small = first & 31U;

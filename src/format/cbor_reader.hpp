@@ -1,5 +1,5 @@
-// Reads the subset of CBOR that an index is written in (RFC 8949, definite lengths), value by value. Not by the JSON
-// library: that one follows nesting by recursion, so a planted file of brackets could exhaust the stack.
+// Reads the subset of CBOR that indexes are written in (RFC 8949, definite lengths). A JSON library's recursive parser
+// would not do: deeply nested input from an attacker could exhaust the stack.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace kedge::format {
 
-/// Each call reads the next value, which must be of that kind, and otherwise throws Error{corrupt} with `path`.
-/// Nothing is copied: results point into the bytes.
+/// Each call reads the next value and throws Error{corrupt} with `path` if it is of another kind. Results point into
+/// the bytes.
 class CborReader {
  public:
   CborReader(std::span<const std::byte> bytes, std::string_view path) : rest_(bytes), path_(path) {}
@@ -18,15 +18,15 @@ class CborReader {
   [[nodiscard]] std::uint64_t number();
   [[nodiscard]] std::string_view text();
   [[nodiscard]] std::span<const std::byte> bytes();
-  /// How many values follow; at most as many as bytes are left.
+  /// The number of elements that follow; at most the number of bytes left.
   [[nodiscard]] std::uint64_t array();
-  /// An array of exactly `count` values.
+  /// Requires an array of exactly `count` elements.
   void array_of(std::uint64_t count);
   [[nodiscard]] bool boolean();
-  /// Takes a null, if the next value is one.
+  /// Skips a null; false if the next value is not one.
   [[nodiscard]] bool take_null();
   [[nodiscard]] bool next_is_array() const noexcept;
-  /// Nothing may be left.
+  /// Requires that nothing is left.
   void end() const;
 
  private:

@@ -84,7 +84,7 @@ void ContainerReader::read(const StoredRegion& region, fs::ByteAccess& out) cons
     const std::uint64_t begin = block * kBlockBytes;
     const auto piece = std::span(buffer).first(std::min(kBlockBytes, region.size_bytes - begin));
     std::uint32_t found = 0;
-    // Long ones would be copied past the cache, where the write fetches them again.
+    // Copying large pieces would bypass the cache, from which the write reads them.
     fs::for_each_piece(piece.size(), fs::kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
       found = bytes_.read_with_crc(region.offset + begin + at, piece.subspan(at, length), found);
     });
@@ -93,7 +93,7 @@ void ContainerReader::read(const StoredRegion& region, fs::ByteAccess& out) cons
   }
 }
 
-/// `found` are the checksums of the blocks from `first` on, without padding.
+/// `found` holds the checksums of the blocks from `first` on, without padding.
 void ContainerReader::check_blocks(const StoredRegion& region, std::size_t first,
                                    std::span<const std::uint32_t> found) const {
   const auto stored = checksums(region);
@@ -170,7 +170,6 @@ std::uint64_t ContainerReader::unread_bytes(const WasRead& was_read) const {
   return bytes;
 }
 
-/// Whether all regions of the extent were read.
 bool ContainerReader::is_read(const DataExtent& extent, const WasRead& was_read) const {
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {
     if (!was_read(region_at(extent.first_region + i))) return false;
@@ -178,7 +177,7 @@ bool ContainerReader::is_read(const DataExtent& extent, const WasRead& was_read)
   return true;
 }
 
-// Superblock and index were checked when the reader was made, but may have changed since.
+// The constructor checked superblock and index, but the file may have changed since.
 void ContainerReader::verify_structure(std::vector<Damage>& damages,
                                        const std::function<void(std::uint64_t)>& progress) const {
   const SuperblockBytes expected = encode(superblock_);
@@ -217,7 +216,7 @@ void ContainerReader::verify_data(const DataExtent& extent, std::vector<Damage>&
   if (unreported != 0) report(progress, unreported);
 }
 
-// A run of small regions is damaged: says which of them, or that it is the padding between them.
+// Reports which region of a damaged run of small regions is damaged, or the padding between them.
 void ContainerReader::verify_run(const DataExtent& extent, std::vector<Damage>& damages) const {
   bool found = false;
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {

@@ -1,4 +1,4 @@
-// Reads a container without HDF5: superblock, index and every byte it hands out are checked.
+// Reads a container without HDF5. Superblock, index and all bytes that it returns are checked.
 #pragma once
 
 #include <cstddef>
@@ -16,62 +16,59 @@
 
 namespace kedge::format {
 
-/// A stretch of a container that is not what was written.
+/// A damaged stretch of a container.
 struct Damage {
   std::string what;  ///< e.g. "region 'temperature'"
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
 };
 
-/// Only the first 4096 bytes are read. Throws Error{corrupt} if they are not a sealed superblock or say another size
-/// than `file_size`.
+/// Reads the first 4096 bytes. Throws Error{corrupt} if they are not a sealed superblock or give another file size.
 [[nodiscard]] Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path);
 
 /// The calls are thread-safe if the ByteAccess is.
 class ContainerReader {
  public:
-  /// Reads and checks superblock and index. `bytes` must outlive the reader; `path` is for messages. Up to
-  /// `copy_threads` threads read a large region together. Throws Error{corrupt} with what is wrong.
+  /// Reads and checks superblock and index. `bytes` must outlive the reader; `path` is for messages. Large regions are
+  /// read by up to `copy_threads` threads. Throws Error{corrupt} with the reason.
   ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path, unsigned copy_threads = 1);
 
   [[nodiscard]] const Superblock& superblock() const noexcept { return superblock_; }
   /// In the order in which they were saved.
   [[nodiscard]] const std::vector<StoredRegion>& regions() const noexcept { return index_.map.regions; }
-  /// Null if there is none.
+  /// Null if there is no such region.
   [[nodiscard]] const StoredRegion* find(std::string_view name) const noexcept;
-  /// The stored CRC32C of the region (small) or of each 4 MiB of it (large, the last with its padding); none for an
-  /// empty one. `region` must be one of regions().
+  /// The stored CRC32C of a small region, or of each 4 MiB of a large one (with the padding in the last); empty for a
+  /// region without bytes. `region` must be one of regions().
   [[nodiscard]] std::span<const std::uint32_t> checksums(const StoredRegion& region) const noexcept;
 
-  /// One copy into `out`, which must have the region's size. Throws Error{corrupt} naming region and path, and then
-  /// the content of `out` is not to be used; Error{mismatch} if the size is another.
+  /// Copies the region into `out`, which must have its size (else Error{mismatch}). Throws Error{corrupt} with region
+  /// and path; the content of `out` is then undefined.
   void read(const StoredRegion& region, std::span<std::byte> out) const;
 
-  /// Reads a region to memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what
-  /// `staging` does.
+  /// Reads a region into device memory through `staging`, whose buffers hold whole blocks. Also throws what `staging`
+  /// throws.
   void read(const StoredRegion& region, device::Staging& staging, const device::Span& out) const;
 
-  /// Reads a region to the start of `out`, a block of 4 MiB at a time, each checked before it is written.
+  /// Writes a region to the start of `out`, in blocks of 4 MiB that are checked before they are written.
   void read(const StoredRegion& region, fs::ByteAccess& out) const;
 
-  /// The checkpoint's attributes as they lie in logical rank 0's container (attributes.hpp decodes them); empty if
+  /// The checkpoint's attributes as stored in logical rank 0's container (decode_attributes parses them); empty if
   /// there are none. Throws Error{corrupt}.
   [[nodiscard]] std::string attributes() const;
 
-  /// CRC32C of the whole file, put together from the stored checksums: what the file has if nothing in it is damaged.
-  /// Nothing is read for it.
+  /// CRC32C that the undamaged file has, computed from the stored checksums without reading.
   [[nodiscard]] std::uint32_t file_crc() const;
 
-  /// Every byte of the file against its checksum: superblock, index, metadata, data, padding. Empty if all is well.
-  /// `on_progress` is called with the bytes checked since the last call.
+  /// Compares every byte of the file with its checksum: superblock, index, metadata, data, padding. Empty if nothing is
+  /// damaged. `on_progress` gets the number of bytes checked since its last call.
   [[nodiscard]] std::vector<Damage> verify(const std::function<void(std::uint64_t)>& on_progress = {}) const;
 
-  /// Whether read() has given out all of this region, unharmed.
+  /// Whether read() has already returned this whole region undamaged.
   using WasRead = std::function<bool(const StoredRegion& region)>;
-  /// Verifies what `was_read` has not: with the reads that it knows of, it is every byte of the file. Empty if all is
-  /// well.
+  /// Verifies all bytes but those of regions that `was_read`. Empty if nothing is damaged.
   [[nodiscard]] std::vector<Damage> verify_unread(const WasRead& was_read) const;
-  /// How many bytes of regions that takes.
+  /// The number of bytes of regions that verify_unread() reads.
   [[nodiscard]] std::uint64_t unread_bytes(const WasRead& was_read) const;
 
  private:

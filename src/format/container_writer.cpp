@@ -23,7 +23,7 @@ void check_bytes(const RegionSpec& spec, std::uint64_t bytes) {
   }
 }
 
-// Only to tell "the application saved fewer" from "all were saved".
+// Distinguishes "the application saved fewer regions" from "it saved all of them".
 bool all_taken(const std::vector<std::atomic<bool>>& taken) {
   return std::all_of(taken.begin(), taken.end(), [](const std::atomic<bool>& one) { return one.load(); });
 }
@@ -41,7 +41,8 @@ std::uint64_t ContainerTarget::reserve_ahead(std::uint64_t size_bytes, std::uint
   }
 }
 
-// Marks the writer as failed unless it got to the end; also when what flies through is no std::exception.
+// Marks the writer as failed unless it is completed, whatever exception ends it (tests throw types that are no
+// std::exception).
 class ContainerWriter::Attempt {
  public:
   explicit Attempt(ContainerWriter& writer) : writer_(writer) {}
@@ -80,11 +81,11 @@ void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, cons
   add_copied(spec, from.size_bytes, from_device(staging, from, straight));
 }
 
-/// The references must outlive the result.
+/// The referenced arguments must outlive the result.
 ContainerWriter::WriteRegion ContainerWriter::from_device(device::Staging& staging, const device::Span& from,
                                                           bool straight) {
   return [this, &staging, &from, straight](fs::ByteAccess& file, std::uint64_t offset, bool stays) {
-    // Registering is slow: not for memory that is mapped anew at the next region.
+    // Registration is slow, so memory that the next region may remap is not registered.
     const device::HostMemory memory = straight && stays ? target_.memory() : device::HostMemory();
     return copy_region_in(file, offset, staging, from, {memory, target_.direct_file()}, copy_threads_);
   };
@@ -123,7 +124,7 @@ bool ContainerWriter::add_predicted(const RegionSpec& spec, const WriteRegion& c
   return true;
 }
 
-/// Under the lock. The region's position, which is taken from now on; -1 if it was not predicted.
+/// Call it under the lock. Claims the region and returns its position; -1 if it was not predicted.
 std::ptrdiff_t ContainerWriter::claim_predicted(const RegionSpec& spec) {
   if (layout_) throw Error(ErrorCode::bad_state, "the container is finished; no region can be added");
   if (builder_) return -1;
@@ -154,7 +155,7 @@ void ContainerWriter::fill(const RegionSpec& spec, device::Staging& staging, con
   const std::shared_lock lock(mutex_);
   Saved* saved = nullptr;
   std::uint64_t offset = 0;
-  if (builder_) {  // other regions were not as predicted, so that it has another position, perhaps another place
+  if (builder_) {  // the prediction was left meanwhile: the region has another position, perhaps another offset
     const auto found = std::ranges::find_if(saved_, [&](const Saved& one) { return one.spec.name == spec.name; });
     invariant(found != saved_.end(), "only a region that was promised is filled");
     saved = &*found;
@@ -182,12 +183,12 @@ ContainerWriter::Saved& ContainerWriter::place(const RegionSpec& spec) {
   if (!builder_) leave_prediction();
   const std::uint64_t offset = builder_->add(spec);
   Saved& saved = saved_.emplace_back(Saved{spec, offset, size_bytes(spec), {}});
-  // An empty region has no place; the superblock has one from the beginning.
+  // An empty region has no offset; the superblock always needs its bytes.
   reserve(std::max<std::uint64_t>(saved.offset + saved.size_bytes, kSuperblockBytes));
   return saved;
 }
 
-// The longest run of predicted regions that are all saved keeps its places; what was saved beyond it moves.
+// The longest run of predicted regions that were all saved stays in place; the other saved regions move.
 void ContainerWriter::leave_prediction() {
   auto builder = std::make_unique<LayoutBuilder>();
   std::deque<Saved> old = std::move(saved_);
@@ -217,12 +218,12 @@ void ContainerWriter::leave_prediction() {
   move_to_new_places(std::move(beyond), old);
 }
 
-// All regions are copied out before the first is written: new places may lie over old ones.
+// Copies all regions out before it writes the first one, because new offsets may overlap old ones.
 void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std::deque<Saved>& saved) {
   std::vector<std::unique_ptr<std::byte[]>> copies;  // NOLINT(*-avoid-c-arrays)
   for (const std::size_t i : positions) {
     const Saved& region = saved[i];
-    if (region.is_reserved) {  // there is nothing to move yet
+    if (region.is_reserved) {  // no bytes to move yet
       copies.emplace_back();
       continue;
     }
@@ -244,7 +245,7 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
   }
 }
 
-// In steps, so that many small regions do not remap the file each.
+// Reserves in steps: many small regions would each remap the file.
 void ContainerWriter::reserve(std::uint64_t size_bytes) {
   end_bytes_ = std::max(end_bytes_, size_bytes);
   if (size_bytes <= reserved_bytes_) return;
@@ -258,7 +259,7 @@ std::shared_ptr<const Layout> ContainerWriter::finish() {
   if (failed_)
     throw Error(ErrorCode::bad_state, "a region of this checkpoint could not be saved; abandon the checkpoint");
   if (layout_) throw Error(ErrorCode::bad_state, "the container is already finished");
-  invariant(std::ranges::none_of(saved_, &Saved::is_reserved), "what was promised is filled before the end");
+  invariant(std::ranges::none_of(saved_, &Saved::is_reserved), "every promised region is filled before finish");
   if (!builder_ && !all_taken(taken_)) leave_prediction();
   std::shared_ptr<const Layout> layout = builder_ ? builder_->finish() : predicted_;
   builder_.reset();

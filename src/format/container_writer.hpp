@@ -1,4 +1,4 @@
-// Writes a container: regions go to their final places as they are saved, structure and index follow, the seal is last.
+// Writes a container: regions at their final offsets as they are saved, then HDF5 structure and index, then the seal.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@
 
 namespace kedge::format {
 
-/// The file that a container is written to. It is unsealed (superblock all zero) and may hold old bytes otherwise.
-/// The writer calls reserve and set_size while no copy is under way; bytes() may be copied to by several threads at
-/// once, never to the same place. Errors are thrown and end the container.
+/// The file that a container is written to: unsealed (superblock all zero), otherwise with any content. The writer
+/// calls reserve and set_size while nothing is copied. Several threads may copy to bytes() at once, to different
+/// ranges. Errors are thrown and end the container.
 class ContainerTarget {
  public:
   ContainerTarget() = default;
@@ -28,75 +28,77 @@ class ContainerTarget {
   ContainerTarget& operator=(const ContainerTarget&) = delete;
   virtual ~ContainerTarget() = default;
 
-  /// The file has real storage for at least so many bytes when it returns; never shrinks it.
+  /// Makes sure that at least `size_bytes` bytes have storage; never shrinks the file.
   virtual void reserve(std::uint64_t size_bytes) = 0;
-  /// At least `size_bytes`; `wished_bytes` where there is ample room, so that it need not grow again soon. How much.
+  /// Reserves at least `size_bytes`, and up to `wished_bytes` if there is ample space, to avoid growing again soon.
+  /// Returns the reserved size.
   virtual std::uint64_t reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes);
-  /// The file's bytes; asked for again after reserve and set_size.
+  /// The file's bytes. Call it again after reserve and set_size.
   virtual fs::ByteAccess& bytes() = 0;
-  /// The file's memory, for devices to write; empty if it lies elsewhere, or if it is not worth registering: not before
-  /// the file has kept its size for a while. Registrations end when the size changes.
+  /// The file's memory, for devices to write to. Empty if it has none, or if registering does not pay yet because the
+  /// file's size changed recently. Registrations end when the size changes.
   [[nodiscard]] virtual device::HostMemory memory() noexcept { return {}; }
-  /// The file on a disk, for devices to write, where nothing else writes the same pages; empty if it lies elsewhere.
+  /// The file on disk, for devices to write pages to that nobody else writes. Empty if it is not on a disk.
   /// Registrations end when the size changes, and before the file is sealed.
   [[nodiscard]] virtual device::FileTarget direct_file() noexcept { return {}; }
-  /// The exact final size. Called once by finish(), after reserve() with at least as much; may find it right already.
+  /// Sets the exact final size. finish() calls it once, after reserve(); the size may be right already.
   virtual void set_size(std::uint64_t size_bytes) = 0;
 };
 
-/// Writes regions without HDF5, at the places that were predicted, as long as they are those of `predicted` (in any
-/// order, from any thread); at the first one that differs the structure is made anew around what is already in place.
+/// Writes regions without HDF5 to predicted offsets while they match `predicted` (in any order, from any thread). The
+/// first region that differs makes HDF5 build the structure again, around the regions that are already in place.
 class ContainerWriter {
  public:
-  /// `target` must outlive the writer. `predicted` may be null. Reserves what was predicted. Up to `copy_threads`
-  /// threads copy a large region together.
+  /// Reserves the predicted size; `predicted` may be null. `target` must outlive the writer. Large regions are copied
+  /// by up to `copy_threads` threads.
   ContainerWriter(ContainerTarget& target, std::shared_ptr<const Layout> predicted, unsigned copy_threads = 1);
 
-  /// Local, thread-safe. Copies `bytes` to their final place; they may be reused when it returns. Throws
-  /// Error{invalid_argument} (see check() and LayoutBuilder::add; bytes that are not as many as the shape says) or what
-  /// the target throws. After any exception the container cannot be finished any more.
+  /// Local, thread-safe. Copies `bytes` to their final offset; the caller may reuse them on return. Throws
+  /// Error{invalid_argument} (see check() and LayoutBuilder::add; or if the number of bytes contradicts the shape) and
+  /// what the target throws. After any exception the container cannot be finished.
   void add(const RegionSpec& spec, std::span<const std::byte> bytes);
 
-  /// Adds a region from memory on a device, by way of `staging`, whose buffers are of whole blocks; if `straight`, into
-  /// the file's own memory where that can be. Throws also what `staging` does.
+  /// Adds a region from device memory through `staging`, whose buffers hold whole blocks, or directly into the file's
+  /// memory if `straight` and possible. Also throws what `staging` throws.
   void add(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight);
 
-  /// Adds a region from the first `bytes` of `from`, of which no more than 4 MiB are in memory at a time. Throws also
-  /// what `from` throws.
+  /// Adds a region from the first `bytes` of `from`, with at most 4 MiB in memory at a time. Also throws what `from`
+  /// throws.
   void add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes);
 
-  /// Local, thread-safe. Takes the region's place, whose bytes fill() brings before finish(); nothing else may be
-  /// saved under this name. False, and nothing is taken, if it is not a region that was predicted. Throws as add().
+  /// Local, thread-safe. Claims a predicted region, whose bytes fill() must bring before finish(). Returns false, and
+  /// claims nothing, if the region was not predicted. Throws as add() does.
   [[nodiscard]] bool promise(const RegionSpec& spec);
-  /// The bytes of a region that was promised, once; likewise.
+  /// Writes the bytes of a region that promise() claimed; call it once for each. Local, thread-safe; throws as add()
+  /// does.
   void fill(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight);
-  /// Whether exactly the regions that were predicted are saved or promised: finish() does not call HDF5 then.
+  /// Whether exactly the predicted regions are saved or promised: finish() then makes no HDF5 call.
   [[nodiscard]] bool is_as_predicted() const;
 
-  /// Writes everything but the superblock, and returns the layout, to predict the next container with. Call it once,
-  /// after all add() have returned. Throws Error{bad_state} if an add() failed.
+  /// Writes all but the superblock, and returns the layout, with which the next container can be predicted. Call it
+  /// once, after all add() returned. Throws Error{bad_state} if an add() failed.
   [[nodiscard]] std::shared_ptr<const Layout> finish();
 
-  /// The sealed superblock, with what the file knows (size, index, extents). After finish(). Throws
-  /// Error{invalid_argument} if it does not fit.
+  /// The sealed superblock: `identity` with the file's size, index and extents. Call it after finish(). Throws
+  /// Error{invalid_argument} if something does not fit.
   [[nodiscard]] SuperblockBytes sealed_head(Superblock identity) const;
-  /// Writes it: for a file that is sealed by itself.
+  /// Writes the sealed superblock: for a file that is sealed on its own.
   void seal(const Superblock& identity);
 
-  /// Size of the file: final after finish(), before that what is needed as far as known.
+  /// Size of the file: final after finish(), before that the bytes needed so far.
   [[nodiscard]] std::uint64_t container_bytes() const;
 
  private:
-  // One saved region. In prediction its position is that in predicted_->regions.
+  // A saved region. During prediction, its position is the one in predicted_->regions.
   struct Saved {
-    RegionSpec spec;  // empty while predicted: it is the predicted one
+    RegionSpec spec;  // empty during prediction: predicted_ has it
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
     BlockChecksums checksums;
-    bool is_reserved = false;  // promised, and not filled yet
+    bool is_reserved = false;  // promised, but not filled yet
   };
   class Attempt;
-  /// Copies a region's bytes to this offset of the file. `stays`: the file is not going to grow, as far as is known.
+  /// Copies a region's bytes to `offset`. `stays` says that the file is not expected to grow.
   using WriteRegion = std::function<BlockChecksums(fs::ByteAccess& file, std::uint64_t offset, bool stays)>;
 
   void add_copied(const RegionSpec& spec, std::uint64_t bytes, const WriteRegion& copy);
@@ -113,12 +115,12 @@ class ContainerWriter {
   ContainerTarget& target_;
   std::shared_ptr<const Layout> predicted_;
   unsigned copy_threads_;
-  // Copies run under a shared lock; what moves places, remaps or calls HDF5 under the exclusive one.
+  // during prediction: claimed by a save
   mutable std::shared_mutex mutex_;
   std::atomic<bool> failed_{false};
   std::vector<std::atomic<bool>> taken_;    // in prediction: somebody saves or has saved this region
   std::deque<Saved> saved_;                 // references stay valid when it grows
-  std::unique_ptr<LayoutBuilder> builder_;  // not null: prediction was left
+  std::unique_ptr<LayoutBuilder> builder_;  // null during prediction
   std::uint64_t reserved_bytes_ = 0;
   std::uint64_t end_bytes_ = kSuperblockBytes;  // of the regions placed so far
   std::shared_ptr<const Layout> layout_;        // after finish()

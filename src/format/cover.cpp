@@ -6,9 +6,9 @@
 #include "base/text.hpp"
 #include "format/utf8.hpp"
 
-// How the first wrong element is found: a box that a plane divides without cutting a block falls apart there, so that
-// grids, even or not, come down to boxes of one block each. What no such plane divides (blocks that overlap, or wind
-// about each other) is cut at the corner of a block, and the blocks that this cuts with it.
+// Finding the first wrong element: a box is divided at every plane that cuts no block, which reduces grids, even or
+// not, to boxes of one block each. A box without such a plane (its blocks overlap or interlock) is cut at a block's
+// corner, together with the blocks that this plane crosses.
 namespace kedge::format {
 namespace {
 
@@ -20,7 +20,7 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
-// A part of the array and what of the blocks lies in it.
+// A box of the array, and the blocks clipped to it.
 struct Part {
   Box box;
   std::vector<Box> blocks;
@@ -30,7 +30,7 @@ class Search {
  public:
   Search(std::size_t dimensions, bool holes_allowed) : dimensions_(dimensions), holes_allowed_(holes_allowed) {}
 
-  // The first element that lies in no block or in several.
+  // The first element that is in no block or in several.
   std::optional<Point> first_wrong(Part whole) {
     open_.push_back(std::move(whole));
     while (!open_.empty()) {
@@ -47,7 +47,7 @@ class Search {
     if (!found_ || wrong < *found_) found_ = wrong;
   }
 
-  // False if the part must be divided.
+  // False if the part must be divided further.
   bool decide(const Part& part) {
     if (part.blocks.empty()) {
       if (!holes_allowed_) found(part.box.begin);
@@ -86,7 +86,7 @@ class Search {
     }
   }
 
-  // At every plane across dimension d that cuts no block. The parts are left so that the first is taken up first.
+  // Divides at every plane across dimension d that cuts no block, with the first part on top of the stack.
   bool divide_between_blocks(Part& part, std::size_t d) {
     auto& blocks = part.blocks;
     std::ranges::sort(blocks, {}, [d](const Box& block) { return block.begin[d]; });
@@ -98,7 +98,7 @@ class Search {
       begin = blocks[i].begin[d];
       std::uint64_t end = blocks[i].end[d];
       for (++i; i < blocks.size() && blocks[i].begin[d] < end; ++i) end = std::max(end, blocks[i].end[d]);
-      if (parts.empty() && i == blocks.size() && end == part.box.end[d]) return false;  // there is no such plane
+      if (parts.empty() && i == blocks.size() && end == part.box.end[d]) return false;  // no such plane
       const auto from = blocks.begin() + static_cast<std::ptrdiff_t>(first);
       parts.push_back({slab(part.box, d, begin, end), {from, blocks.begin() + static_cast<std::ptrdiff_t>(i)}});
       begin = end;
@@ -108,7 +108,7 @@ class Search {
     return true;
   }
 
-  // In two, at the middle one of the blocks' corners in dimension d.
+  // Cuts in two at the median of the block corners in dimension d.
   bool cut_blocks(Part& part, std::size_t d) {
     std::vector<std::uint64_t> corners;
     for (const Box& block : part.blocks) {

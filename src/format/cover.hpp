@@ -1,4 +1,4 @@
-// Do the blocks that ranks saved make up the global array?
+// Checks whether the blocks that ranks saved cover a global array.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kedge::format {
 
-/// One rank's block of a global array. It lies inside of it (format::check of its region saw to that).
+/// One rank's block of a global array, inside the array (format::check made sure).
 struct Block {
   std::uint32_t rank = 0;
   Shape offset;
@@ -19,12 +19,12 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-/// Pure. Whether an array of this shape has any element: a scalar has one.
+/// Pure. Whether an array of this shape has any element; a scalar has one.
 [[nodiscard]] bool has_elements(const Shape& shape) noexcept;
 
-/// Pure. Nothing if every element lies in exactly one block, or in at most one where holes are allowed; otherwise
-/// `mismatch` that names the array and the first element in row-major order that lies in none, or in two and in whose.
-/// Blocks without elements count for nothing. Works in time n log n for grids of n blocks, even or not.
+/// Pure. Requires that every element is in exactly one block, or in at most one if holes are allowed. Otherwise returns
+/// `mismatch` with the array, the first wrong element in row-major order and the ranks whose blocks overlap there.
+/// Blocks without elements are ignored. Takes time n log n for grids of n blocks, even or not.
 [[nodiscard]] std::optional<Failure> check_cover(std::string_view array, const Shape& global_shape,
                                                  std::vector<Block> blocks, bool holes_allowed);
 

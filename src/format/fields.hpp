@@ -1,4 +1,4 @@
-// Fields at fixed places of the first 4096 bytes of a file: little-endian, copied as they are.
+// Little-endian fields at fixed offsets of a file's first 4096 bytes.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ template <class T>
   throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, std::string(path), 0});
 }
 
-/// Nothing if this Kedge reads files of that version; otherwise what to do. Until Kedge 1.0 it reads `ours` alone.
+/// Returns the remedy if this Kedge cannot read files of that version. Before Kedge 1.0 it reads `ours` alone.
 [[nodiscard]] inline std::optional<std::string> version_problem(std::string_view what, std::uint64_t version,
                                                                 std::uint64_t ours) {
   if (version == ours) return std::nullopt;

@@ -22,7 +22,7 @@ constexpr std::uint64_t kNanBrain16 = 0x7FC0;
 constexpr std::uint64_t kNan32 = 0x7FC00000;
 constexpr std::uint64_t kNan64 = 0x7FF8000000000000;
 constexpr std::uint64_t kNanE5M2 = 0x7E;
-// OCP 8-bit Floating Point Specification 1.0, 5.2: without infinities, so that only all ones are left for NaN.
+// OCP 8-bit Floating Point Specification 1.0, 5.2: no infinities; the only NaN has all bits set.
 constexpr std::uint64_t kNanE4M3 = 0x7F;
 
 std::vector<std::byte> twice(std::vector<std::byte> part) {

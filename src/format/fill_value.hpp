@@ -1,4 +1,4 @@
-// Fill values: a reader of a global array gets them where a container is missing.
+// Fill values, which a reader of a global array gets for missing containers.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace kedge::format {
 
-/// One element, little-endian as in the file, that nobody takes for data: NaN (complex: in both parts), the least
-/// signed and the greatest unsigned integer, and bytes of 0xff for booleans (neither FALSE nor TRUE) and opaque.
+/// One little-endian element that cannot be mistaken for data: NaN (in both parts of a complex number), the least
+/// signed or greatest unsigned integer, and bytes of 0xff for booleans (neither FALSE nor TRUE) and opaque.
 [[nodiscard]] std::vector<std::byte> fill_value(DataType dtype);
 
-/// One struct of so many bytes (members.hpp) with that in every member, and zeros between them.
+/// One struct of `struct_bytes` bytes with a fill value in each member and zeros as padding.
 [[nodiscard]] std::vector<std::byte> fill_value(std::string_view members, std::uint64_t struct_bytes);
 
 }  // namespace kedge::format

@@ -20,7 +20,7 @@ constexpr std::size_t kShownMax = 1000;
 constexpr std::uint64_t kValueBytesMax = 32768;
 constexpr std::uint64_t kTextRoomMin = 64;
 
-// Five bytes that no name, type or address in a manifest has, then the attribute's number.
+// Five bytes that occur in no name, type or address of a manifest; the attribute's number follows.
 constexpr std::array kMark{std::byte{0xFE}, std::byte{0xC7}, std::byte{0x3A}, std::byte{0x91}, std::byte{0x5D}};
 constexpr std::size_t kMarkBytes = 8;
 
@@ -34,7 +34,7 @@ Hdf5Attribute form_of(const std::string& key, const AttributeValue& value) {
           const std::uint64_t room = std::bit_ceil(std::uint64_t{held.size()} + 1);  // a zero ends it
           return {key, Kind::text, std::nullopt, std::max(room, kTextRoomMin), 0};
         } else {
-          // Empty arrays come back from JSON as int64 (attributes.hpp): they are shown alike from the beginning.
+          // JSON does not keep the type of empty arrays: they are read back as int64, so they are shown as int64.
           const bool whole = std::is_same_v<Held, std::vector<std::int64_t>> || held.empty();
           return {key, whole ? Kind::integer : Kind::number, held.size(), 8 * held.size(), 0};
         }

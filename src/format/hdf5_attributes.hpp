@@ -1,4 +1,4 @@
-// The attributes that a manifest shows as HDF5's own, for other readers. Kedge itself reads the JSON text beside them.
+// Attributes of a manifest as HDF5 attributes, for other readers. Kedge reads the JSON text.
 #pragma once
 
 #include <cstddef>
@@ -12,34 +12,33 @@
 
 namespace kedge::format {
 
-/// One attribute of the manifest's root group: a form, which is HDF5's and stays, and room for a value, which every
-/// commit overwrites.
+/// An attribute of the manifest's root group: HDF5 fixes its type and size; every commit overwrites its value.
 struct Hdf5Attribute {
-  enum class Kind : std::uint8_t { integer, number, text };  ///< int64, double, UTF-8 and a zero
+  enum class Kind : std::uint8_t { integer, number, text };  ///< int64, double, UTF-8 with a final zero
   std::string key;
   Kind kind = Kind::integer;
-  std::optional<std::uint64_t> count;  ///< elements of an array
+  std::optional<std::uint64_t> count;  ///< of elements, if it is an array
   std::uint64_t room_bytes = 0;        ///< 0: an array without elements
-  std::uint64_t offset = 0;            ///< of the value in the manifest, set by locate
+  std::uint64_t offset = 0;            ///< of the value in the manifest; find_values sets it
 };
 
-/// In the order of keys, the attributes that are shown. Left out are those beyond the first 1,000, values of more than
-/// 32,768 bytes, the zero of a text included (HDF5 takes 64 KiB with name and header), and keys with a NUL, which end
-/// there for HDF5.
+/// The attributes to be shown, by key. Omits all after the first 1,000, values above 32,768 bytes with the final zero
+/// of a text (HDF5 limits an attribute with name and header to 64 KiB), and keys with a NUL, at which HDF5 would end
+/// them.
 [[nodiscard]] std::vector<Hdf5Attribute> shown_attributes(const Attributes& attributes);
 
-/// Whether `attributes` are shown by `shown` as well: same keys, types and lengths of arrays, no text longer than its
-/// room.
+/// Whether the layout of `shown` can hold `attributes`: same keys, types and array lengths, and no text longer than its
+/// space.
 [[nodiscard]] bool values_fit(std::span<const Hdf5Attribute> shown, const Attributes& attributes);
 
-/// Value for the attribute at `index` that can be found in the file HDF5 made: its room long.
+/// A marked value as long as the attribute's space, by which find_values recognizes attribute `index`.
 [[nodiscard]] std::vector<std::byte> marked_value(const Hdf5Attribute& attribute, std::size_t index);
 
-/// Finds every marked value in a manifest as HDF5 made it, sets the offsets and clears the marks. Throws Error{io} if
-/// one is not there exactly once.
+/// Finds every marked value in a manifest that HDF5 made, stores the offsets and clears the marks. Throws Error{io}
+/// unless each occurs exactly once.
 void find_values(std::span<Hdf5Attribute> shown, std::span<std::byte> file);
 
-/// Overwrites the values in `file`. Only for what fit() lets pass.
+/// Overwrites the values in `file`; values_fit() must hold.
 void write_values(std::span<const Hdf5Attribute> shown, const Attributes& attributes, std::span<std::byte> file);
 
 }  // namespace kedge::format

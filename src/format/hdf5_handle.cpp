@@ -22,13 +22,13 @@ ProcessWide& process_wide() {
   return instance;
 }
 
-// Keeps the innermost description: the first one that HDF5 pushed.
+// Keeps the innermost description, the first that HDF5 pushed.
 extern "C" herr_t keep_description(unsigned /*n*/, const H5E_error2_t* error, void* text) {
   if (error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
   return 1;  // stop
 }
 
-// Sign, exponent and mantissa, from the top. That the greatest exponent means infinity and NaN cannot be changed.
+// Sign, exponent and mantissa, from the highest bit. HDF5 always takes the greatest exponent for infinity and NaN.
 Hdf5Handle small_float(std::size_t exponent_bits, std::size_t mantissa_bits, std::size_t bias) {
   const std::size_t sign_at = exponent_bits + mantissa_bits;
   Hdf5Handle type(check_hdf5(H5Tcopy(H5T_IEEE_F32LE), "copy a type"), H5Tclose);
@@ -46,7 +46,7 @@ Hdf5Handle complex_of(hid_t part) {
   return type;
 }
 
-// As h5py writes numpy.bool_.
+// The type that h5py gives numpy.bool_.
 Hdf5Handle boolean_type() {
   Hdf5Handle type(check_hdf5(H5Tenum_create(H5T_STD_I8LE), "create a type"), H5Tclose);
   constexpr signed char kHdf5False = 0;
@@ -58,7 +58,7 @@ Hdf5Handle boolean_type() {
 
 Hdf5Handle opaque_type() {
   Hdf5Handle type(check_hdf5(H5Tcreate(H5T_OPAQUE, 1), "create a type"), H5Tclose);
-  check_hdf5(H5Tset_tag(type.get(), ""), "name a type");  // h5py reads no other
+  check_hdf5(H5Tset_tag(type.get(), ""), "name a type");  // h5py reads no type with another tag
   return type;
 }
 
@@ -116,8 +116,8 @@ Hdf5Handle make_file_type(DataType dtype) {
   switch (dtype) {
     case DataType::float16: return small_float(5, 10, 15);
     case DataType::bfloat16: return small_float(8, 7, 127);
-    // Its greatest exponent has numbers, 256 to 448, which HDF5 takes for infinity and NaN where it converts: a type of
-    // another form could not say it better, and the fields are true (share/doc/format.md tells readers what to do).
+    // The greatest exponent of float8_e4m3fn holds the numbers 256 to 448, which HDF5 converts to infinity and NaN. No
+    // HDF5 type can express that; share/doc/format.md tells readers how to handle it.
     case DataType::float8_e4m3fn: return small_float(4, 3, 7);
     case DataType::float8_e5m2: return small_float(5, 2, 15);
     case DataType::complex64: return complex_of(H5T_IEEE_F32LE);

@@ -1,5 +1,5 @@
-// Private to hdf5_structure and hdf5_view: RAII for HDF5, checked calls, the process-wide mutex. Shows hdf5.h; include
-// it there only.
+// Private to hdf5_structure and hdf5_view: RAII for HDF5, checked calls, the process-wide mutex. Exposes hdf5.h, so
+// include it there only.
 #pragma once
 
 #include <hdf5.h>
@@ -14,8 +14,8 @@
 
 namespace kedge::format {
 
-/// Held around every stretch of HDF5 calls: the process-wide mutex; and HDF5's habit of printing errors switched off
-/// for this thread and restored as the application had it.
+/// Hold it around every sequence of HDF5 calls: it locks the process-wide mutex and switches off HDF5's error printing
+/// in this thread, which it restores afterwards.
 class Hdf5Lock {
  public:
   Hdf5Lock();
@@ -34,7 +34,6 @@ class Hdf5Lock {
   bool saved_ = false;
 };
 
-/// An HDF5 identifier with the call that closes it.
 class Hdf5Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -52,7 +51,7 @@ class Hdf5Handle {
 
   [[nodiscard]] hid_t get() const noexcept { return id_; }
   [[nodiscard]] bool is_open() const noexcept { return id_ >= 0; }
-  /// Closes now and says whether it worked.
+  /// Closes the handle now and returns the result.
   [[nodiscard]] herr_t close() { return close_(std::exchange(id_, -1)); }
 
  private:
@@ -60,13 +59,13 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-/// Throws Error{io} "HDF5 could not <what>: <its words>" if `result` is negative; otherwise returns it.
+/// Returns `result`; throws Error{io} "HDF5 could not <what>: <HDF5's message>" if it is negative.
 hid_t check_hdf5(hid_t result, const std::string& what);
 
-/// The file type of a region's elements. Call it under the gate.
+/// The file type of a region's elements. Requires an Hdf5Lock.
 [[nodiscard]] Hdf5Handle make_file_type(kedge::DataType dtype);
 
-/// A compound type of `size_bytes` with the members that the text (members.hpp) names. Call it under the gate.
+/// A compound type of `size_bytes` with the described members (members.hpp). Requires an Hdf5Lock.
 [[nodiscard]] Hdf5Handle make_struct_type(std::string_view members, std::uint64_t size_bytes);
 
 }  // namespace kedge::format

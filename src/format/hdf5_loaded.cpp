@@ -11,8 +11,8 @@
 namespace kedge::format {
 namespace {
 
-/// libhdf5.so.103, libhdf5_serial.so.103, libhdf5_openmpi-1.10.so; not those that are built on it, such as
-/// libhdf5_hl.so.
+/// True for libhdf5.so.103, libhdf5_serial.so.103 or libhdf5_openmpi-1.10.so; false for libraries built on HDF5, such
+/// as libhdf5_hl.so.
 bool is_hdf5(std::string_view path) {
   std::string_view name = path.substr(path.find_last_of('/') + 1);
   if (!name.starts_with("libhdf5")) return false;
@@ -26,7 +26,7 @@ bool is_hdf5(std::string_view path) {
   return name.starts_with(".so") || name.starts_with("-");
 }
 
-/// In the object itself; a look-up by its handle also searches what it depends on.
+/// Searches the object itself; dlsym on its handle would also search its dependencies.
 void* symbol_in(void* object, const std::string& path, const char* name) {
   void* const address = dlsym(object, name);
   return address != nullptr && library_at(address) == path ? address : nullptr;
@@ -37,7 +37,7 @@ std::string words(const LoadedHdf5& library) {
                  library.is_parallel ? "parallel" : "serial");
 }
 
-/// A static HDF5 that is part of the program.
+/// An HDF5 library linked statically into the program.
 LoadedHdf5 linked_hdf5(const std::string& program) {
   LoadedHdf5 library{program, {}, false, true};
   H5get_libversion(&library.version[0], &library.version[1], &library.version[2]);

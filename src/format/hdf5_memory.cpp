@@ -13,12 +13,12 @@
 namespace kedge::format {
 namespace {
 
-/// Driver information in an access list.
+/// Driver information in a file access list.
 struct Info {
   SparseMemory* memory;
 };
 
-/// HDF5's state of an open file; its own part comes first.
+/// HDF5's state of an open file, which must begin with HDF5's own part.
 struct OpenFile {
   H5FD_t common;
   SparseMemory* memory;
@@ -44,7 +44,7 @@ herr_t close_memory(H5FD_t* file) {
   return 0;
 }
 
-// Features of the drivers for single files on disks: the structure must not depend on where it is made.
+// The features of HDF5's drivers for single files on disk, because the structure must not depend on the driver.
 herr_t query_memory(const H5FD_t* /*file*/, unsigned long* flags) {
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
            H5FD_FEAT_AGGREGATE_SMALLDATA;
@@ -90,7 +90,7 @@ H5FD_class_t driver() {
 #endif
   driver.name = "kedge-memory";
   driver.maxaddr = (haddr_t{1} << 63U) - 1;
-  driver.fc_degree = H5F_CLOSE_WEAK;  // access lists say what is wanted
+  driver.fc_degree = H5F_CLOSE_WEAK;  // access lists decide
   driver.fapl_size = sizeof(Info);
   driver.open = open_memory;
   driver.close = close_memory;
@@ -146,7 +146,7 @@ void SparseMemory::resize(std::uint64_t size_bytes) noexcept {
 
 void select_memory(hid_t access, SparseMemory& memory) {
   const H5FD_class_t of_memory = driver();
-  // Registered until the last list and file that use it are closed.
+  // HDF5 keeps the driver registered until the last list and file that use it are closed.
   const Hdf5Handle id(check_hdf5(H5FDregister(&of_memory), "register a file driver"), H5FDunregister);
   const Info info{&memory};
   check_hdf5(H5Pset_driver(access, id.get(), &info), "select the file driver");

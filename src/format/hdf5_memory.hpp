@@ -1,5 +1,5 @@
-// Private to hdf5_structure and hdf5_view: a file that HDF5 takes for one on a disk, in this process's memory. Shows
-// hdf5.h; include it there only.
+// Private to hdf5_structure and hdf5_view: an HDF5 file in this process's memory. Exposes hdf5.h, so include it there
+// only.
 #pragma once
 
 #include <hdf5.h>
@@ -13,8 +13,8 @@
 
 namespace kedge::format {
 
-/// Sparse: what nobody wrote takes no memory and reads as zeros. It has no descriptor, and no limit on files applies
-/// (ulimit -f, -n): closing must never fail inside HDF5, which would keep the id of a freed file and crash at exit.
+/// Sparse: bytes never written read as zeros and take no memory. It has no descriptor and no file size limit (ulimit
+/// -n, -f): a close that fails inside HDF5 would keep the id of a freed file and crash at exit.
 class SparseMemory {
  public:
   [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }
@@ -23,7 +23,7 @@ class SparseMemory {
   void write(std::uint64_t offset, std::span<const std::byte> bytes);
   void resize(std::uint64_t size_bytes) noexcept;
 
-  /// HDF5 wrote something for which there was no memory: what is here is incomplete. It is not told.
+  /// True if memory ran out for some of HDF5's writes, which HDF5 does not learn: the content is incomplete.
   [[nodiscard]] bool is_incomplete() const noexcept { return is_incomplete_; }
   void set_incomplete() noexcept { is_incomplete_ = true; }
 
@@ -31,13 +31,13 @@ class SparseMemory {
   static constexpr std::uint64_t kPageBytes = 4096;
   using Page = std::array<std::byte, kPageBytes>;
 
-  std::map<std::uint64_t, std::unique_ptr<Page>> pages_;  // by their number
+  std::map<std::uint64_t, std::unique_ptr<Page>> pages_;  // by page number
   std::uint64_t size_bytes_ = 0;
   bool is_incomplete_ = false;
 };
 
-/// Files that are opened with this access list lie in `memory`, whatever their names; it must outlive them. Call it
-/// under the gate.
+/// Makes files that are opened with this access list lie in `memory`, whatever their names; `memory` must outlive them.
+/// Requires an Hdf5Lock.
 void select_memory(hid_t access, SparseMemory& memory);
 
 }  // namespace kedge::format

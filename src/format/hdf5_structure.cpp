@@ -10,7 +10,7 @@
 namespace kedge::format {
 namespace {
 
-constexpr const char* kName = "structure";  // of no file on any disk
+constexpr const char* kName = "structure";  // names no file on disk
 
 Hdf5Handle file_creation() {
   Hdf5Handle list = object_properties(H5P_FILE_CREATE);
@@ -18,7 +18,7 @@ Hdf5Handle file_creation() {
   return list;
 }
 
-// Old enough for every reader of today, and locking off: nobody else has this file.
+// A file version that every current reader knows, and no locking, since the file is private.
 Hdf5Handle file_access(SparseMemory& memory, std::uint64_t meta_block_bytes, Hdf5Versions versions,
                        H5F_libver_t oldest = H5F_LIBVER_V18) {
   Hdf5Handle list(check_hdf5(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
@@ -54,8 +54,8 @@ Hdf5Handle create_file(const Hdf5Handle& access) {
           H5Fclose};
 }
 
-// Makes a root group whose header has no checksum: of the two forms of object headers only the old one has none. HDF5
-// takes it for what it creates while the version bounds permit the oldest libraries: for the root group alone.
+// Makes a root group with an object header of the old version, the only one without a checksum. HDF5 creates that
+// version while the version bounds permit the oldest libraries, so only the root group is created under them.
 Hdf5Handle create_with_old_root(SparseMemory& memory, std::uint64_t meta_block_bytes) {
   Hdf5Handle file = create_file(file_access(memory, meta_block_bytes, Hdf5Versions::v1_10, H5F_LIBVER_EARLIEST));
   check_hdf5(H5Fset_libver_bounds(file.get(), H5F_LIBVER_V18, H5F_LIBVER_V110), "set the version bounds");
@@ -74,7 +74,7 @@ Hdf5Handle create_with_old_root(SparseMemory& memory, std::uint64_t meta_block_b
 
 }  // namespace
 
-// Times would make two files of one structure differ.
+// Object times would make files of one structure differ.
 Hdf5Handle object_properties(hid_t kind) {
   Hdf5Handle list(check_hdf5(H5Pcreate(kind), "create a property list"), H5Pclose);
   check_hdf5(H5Pset_obj_track_times(list.get(), false), "switch object times off");
@@ -91,7 +91,7 @@ Hdf5Handle dataspace(const Shape& shape) {
 
 const Hdf5Handle& Hdf5Scratch::Impl::type(const Elements& elements, const Shape& shape) {
   if (!elements.members.empty()) {
-    const std::uint64_t struct_bytes = shape[shape.dimensions() - 1];  // padding behind the last member included
+    const std::uint64_t struct_bytes = shape[shape.dimensions() - 1];  // includes padding behind the last member
     Hdf5Handle& type = structs[{std::string(elements.members), struct_bytes}];
     if (!type.is_open()) type = make_struct_type(elements.members, struct_bytes);
     return type;
@@ -110,7 +110,7 @@ std::uint64_t Hdf5Scratch::Impl::create_placed(const std::string& path, hid_t ty
       check_hdf5(H5Dcreate2(file.get(), path.c_str(), type, space, links.get(), creation, H5P_DEFAULT),
                  "create dataset '" + path + "'"),
       H5Dclose);
-  if (H5Sget_simple_extent_npoints(space) == 0) return 0;  // HDF5 answers 4095 for these, inside the user block
+  if (H5Sget_simple_extent_npoints(space) == 0) return 0;  // HDF5 would return 4095, inside the user block
   const haddr_t offset = H5Dget_offset(dataset.get());
   if (offset == HADDR_UNDEF || offset < kSuperblockBytes) check_hdf5(-1, "place dataset '" + path + "'");
   return offset;
@@ -118,7 +118,7 @@ std::uint64_t Hdf5Scratch::Impl::create_placed(const std::string& path, hid_t ty
 
 Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions) {
   const Hdf5Lock gate;
-  auto impl = std::make_unique<Impl>(versions);  // dies before the gate if something below throws
+  auto impl = std::make_unique<Impl>(versions);  // destroyed before the lock if something below throws
   impl->groups = object_properties(H5P_GROUP_CREATE);
   impl->datasets = dataset_creation();
   impl->links = link_creation();

@@ -1,4 +1,4 @@
-// Objects that only manifests have: a table, a text, virtual datasets and links to other files.
+// Objects that only manifests have: a table, a text, virtual datasets, links to other files.
 #include <array>
 #include <optional>
 
@@ -47,7 +47,7 @@ Hdf5Handle type_of(const Hdf5Attribute& attribute) {
   return make_file_type(whole ? DataType::int64 : DataType::float64);
 }
 
-// In a virtual dataset's source names HDF5 takes % for the begin of a pattern.
+// HDF5 takes % in source names of virtual datasets for the start of a pattern.
 std::string escaped(std::string_view name) {
   std::string result;
   for (const char letter : name) result.append(letter == '%' ? 2 : 1, letter);
@@ -72,12 +72,12 @@ void Hdf5Scratch::create_virtual(const std::string& path, const Elements& elemen
                                  std::span<const std::byte> fill) {
   const Hdf5Lock gate;
   const Hdf5Handle creation = object_properties(H5P_DATASET_CREATE);
-  if (!fill.empty()) {  // in the type that it has in the file: nothing is converted, a NaN stays the one given
+  if (!fill.empty()) {  // of the type in the file: HDF5 converts nothing, so NaNs keep their bits
     check_hdf5(H5Pset_fill_value(creation.get(), impl_->type(elements, shape).get(), fill.data()), "set a fill value");
   }
   const Hdf5Handle whole = dataspace(shape_in_file(elements, shape));
   const std::string source_pattern = escaped(source);
-  // HDF5 copies both spaces. Neighbours often are of one shape.
+  // HDF5 copies dataspaces, and adjacent parts often have one shape.
   std::optional<Hdf5Handle> part_space;
   Shape part_shape;
   for (const VirtualPart& part : parts) {
@@ -94,7 +94,7 @@ void Hdf5Scratch::create_virtual(const std::string& path, const Elements& elemen
                               part_space->get()),
                "map a part of '" + path + "'");
   }
-  // Without parts it is a dataset that was never written.
+  // Without parts it becomes a dataset that was never written.
   const Hdf5Handle dataset(check_hdf5(H5Dcreate2(impl_->file.get(), path.c_str(), impl_->type(elements, shape).get(),
                                                  whole.get(), impl_->links.get(), creation.get(), H5P_DEFAULT),
                                       "create dataset '" + path + "'"),

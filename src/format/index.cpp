@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::uint8_t kArrayHead = 0x9a;   // CBOR: array, 32-bit count (RFC 8949, 3)
 constexpr std::uint8_t kBytesHead = 0x5a;   // CBOR: byte string, 32-bit length
-constexpr std::uint64_t kRegionFields = 7;  // structs have one more
+constexpr std::uint64_t kRegionFields = 7;  // structs have another one
 constexpr std::uint64_t kExtentFields = 3;
 constexpr std::uint64_t kExtentEntryBytesMax = 1 + 3 * 9;
-constexpr std::uint64_t kHeadsBytes = 2 + 3 * 5;  // outer array and version, then regions, extents, checksums
+constexpr std::uint64_t kHeadsBytes = 2 + 3 * 5;  // outer array and version, then the three arrays' heads
 
 void put_head(std::vector<std::uint8_t>& out, std::uint8_t head, std::uint64_t count) {
   out.push_back(head);
@@ -84,7 +84,7 @@ StoredRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   region.spec.name = reader.text();
   const std::uint64_t dtype = reader.number();
   region.spec.dtype = dtype <= 255 ? static_cast<DataType>(dtype) : DataType{};
-  if (kedge::size_bytes(region.spec.dtype) == 0) {  // later versions of Kedge may have more of them
+  if (kedge::size_bytes(region.spec.dtype) == 0) {  // a type of a later Kedge
     throw_corrupt_index(
         path,
         kedge::compose("region '{}' has data type {}, which this Kedge does not know; use the Kedge that wrote it",
@@ -107,7 +107,7 @@ StoredRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   return region;
 }
 
-// Extents follow from the regions' places; stored for readers that do not want to derive them.
+// Extents follow from the regions' offsets; they are stored for readers that do not derive them.
 void check_extents(CborReader& reader, const RegionMap& map, std::string_view path) {
   bool same = reader.array() == map.data_extents.size();
   for (std::size_t i = 0; same && i < map.data_extents.size(); ++i) {

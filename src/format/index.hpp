@@ -11,10 +11,10 @@
 
 namespace kedge::format {
 
-/// Everything up to the checksums, which are fixed-width and last: the same for every commit of a structure.
+/// Encodes everything but the checksums, which come last with fixed width. All commits of a structure share this part.
 [[nodiscard]] std::vector<std::byte> encode_index_head(const RegionMap& map);
 
-/// The most bytes an index of these regions can take with so many data extents and checksums.
+/// Upper bound of an index's size with these regions and numbers of extents and checksums.
 [[nodiscard]] std::uint64_t index_size_bound(std::span<const StoredRegion> regions, std::uint64_t extents,
                                              std::uint64_t checksums);
 
@@ -23,8 +23,8 @@ struct Index {
   std::vector<std::uint32_t> checksums;
 };
 
-/// The reverse; nothing is trusted: every name, shape, size and place is checked, also against the other extents of
-/// the file (sorted, as in the superblock). Memory stays in proportion to the bytes given. Throws Error{corrupt}.
+/// Parses an index without trusting it: checks every name, shape, size and offset, also against the other extents of
+/// the file (sorted, as in the superblock). Memory use is proportional to the size of `bytes`. Throws Error{corrupt}.
 [[nodiscard]] Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> others,
                                  std::uint64_t file_size, std::string_view path);
 

@@ -9,11 +9,11 @@
 namespace kedge::format {
 namespace {
 
-// On these depends where regions come to lie; a container is readable whatever they are.
+// These determine the offsets of regions; readers do not depend on them.
 constexpr std::uint64_t kFirstMetaBlockBytes = 16384;
-constexpr std::uint64_t kMetadataOfRegionBytes = 384;  // object header, link, share of the group's heap and tree
+constexpr std::uint64_t kMetadataOfRegionBytes = 384;  // object header, link, share of the group's heap and B-tree
 constexpr std::uint64_t kMetadataOfGroupBytes = 512;
-constexpr std::uint64_t kMetadataOfMembers = 8;  // of each character that describes them: a type each
+constexpr std::uint64_t kMetadataOfMembers = 8;  // for each character of a struct's description
 
 constexpr std::string_view kIndexGroup = ".kedge";
 constexpr std::string_view kIndexDataset = ".kedge/index";
@@ -38,8 +38,8 @@ void sort(std::vector<Piece>& pieces) {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
 }
 
-// No more data extents and checksums than this can come out, whichever gaps turn out to be padding: a run of small
-// regions ends only at a gap or a large region, and padding may need blocks of its own.
+// Upper bound of the index's size, whichever gaps turn out to be padding: a run of small regions ends only at a gap or
+// a large region, and padding may need blocks of its own.
 std::uint64_t index_room_bytes(const std::vector<StoredRegion>& regions, std::uint64_t meta_block_bytes) {
   std::vector<Piece> pieces = pieces_of(regions);
   sort(pieces);
@@ -66,7 +66,7 @@ bool all_zero(const std::vector<std::byte>& bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// Bytes between the pieces are HDF5's metadata or, if all zero, padding of the extent before.
+// Bytes between the pieces are HDF5 metadata or, if all zero, padding of the extent before them.
 void divide(Layout& layout, const Hdf5Scratch& scratch, std::vector<Piece> pieces) {
   sort(pieces);
   pieces.push_back({layout.file_size, 0, false});
@@ -131,7 +131,7 @@ void LayoutBuilder::add_groups_of(const std::string& name) {
   }
 }
 
-// Small containers stay small, and the number of metadata extents grows with the logarithm of the structure only.
+// Keeps small containers small, and the number of metadata extents logarithmic in the number of regions.
 void LayoutBuilder::grow_metadata_blocks() {
   bool grown = false;
   for (; metadata_estimate_bytes_ > 4 * meta_block_bytes_; grown = true) meta_block_bytes_ *= 4;

@@ -1,4 +1,4 @@
-// Where everything of a container lies: made by HDF5 once for a structure, then kept and reused without it.
+// The layout of a container: HDF5 makes it once for a structure; later containers reuse it without HDF5.
 #pragma once
 
 #include <cstddef>
@@ -13,36 +13,34 @@
 
 namespace kedge::format {
 
-/// A stretch of HDF5 metadata, trailing padding included.
+/// HDF5 metadata with its trailing padding.
 struct MetadataExtent {
   std::uint64_t offset = 0;
   std::vector<std::byte> bytes;
 };
 
-/// Immutable and shared. `regions`, `data_extents` and so on are those of RegionMap.
 struct Layout : RegionMap {
   std::vector<MetadataExtent> metadata;
-  std::vector<Extent> table;          ///< as it goes into the superblock; the index's checksum is still 0
-  std::vector<std::byte> index_head;  ///< the index up to its checksums: the same for every commit
+  std::vector<Extent> table;          ///< the superblock's table; the index's checksum is still 0
+  std::vector<std::byte> index_head;  ///< the index without its checksums, which all commits of the structure share
   std::uint64_t index_offset = 0;
-  std::uint64_t index_room = 0;  ///< length of the index extent
+  std::uint64_t index_room = 0;  ///< length of the index's extent
   std::uint64_t file_size = 0;
 
   [[nodiscard]] std::uint64_t index_size() const noexcept { return index_head.size() + 4 * checksum_count; }
 };
 
-/// Places regions one after the other. Offsets depend on the sequence of specs alone, so a prefix that is replayed
-/// gets the same places again. Not thread-safe. After an exception it can only be destroyed.
+/// Allocates regions one after the other. Offsets depend only on the sequence of specs, so that repeating it gives the
+/// same offsets. Not thread-safe. After an exception it can only be destroyed.
 class LayoutBuilder {
  public:
   LayoutBuilder();
 
-  /// Creates the dataset and returns where its bytes lie in the file (0 for a region without bytes). Throws
-  /// Error{invalid_argument} if the spec is refused by check(), the name is taken, or is a group, or would need a
-  /// region as group; Error{io} if HDF5 fails.
+  /// Creates the dataset and returns the file offset of its bytes (0 if it has none). Throws Error{invalid_argument} if
+  /// check() refuses the spec or its name is taken, is a group, or has a region as a parent; Error{io} if HDF5 fails.
   std::uint64_t add(const RegionSpec& spec);
 
-  /// Adds the index dataset, closes the HDF5 file and collects its metadata. Only once.
+  /// Adds the index dataset, closes the HDF5 file and collects its metadata. Call it once.
   [[nodiscard]] std::shared_ptr<const Layout> finish();
 
  private:

@@ -26,7 +26,7 @@ void fill_table(const ManifestLayout& layout, const Id128& commit_id, std::span<
   }
 }
 
-// Returns how many bytes they are without the padding.
+// Returns the size without padding.
 std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> room) {
   if (room.empty()) return 0;
   const std::string text = encode(attributes);
@@ -35,7 +35,7 @@ std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> r
   return text.size();
 }
 
-// HDF5's metadata is the same for every commit of a layout, but for the values of its attributes.
+// HDF5's metadata is the same in every commit of a layout, except for the attributes' values.
 bool changes(const ManifestLayout& layout, const Extent& extent) {
   if (extent.kind != ExtentKind::metadata) return true;
   return std::ranges::any_of(layout.shown_attributes, [&](const Hdf5Attribute& attribute) {
@@ -57,10 +57,10 @@ ManifestHead read_head(fs::ByteAccess& bytes, std::uint64_t file_size, const std
 }
 
 const Extent& extent_of(const ManifestHead& head, ExtentKind kind) {
-  return *std::ranges::find(head.extents, kind, &Extent::kind);  // decode_manifest_head saw to it that there is one
+  return *std::ranges::find(head.extents, kind, &Extent::kind);  // decode_manifest_head requires one of each kind
 }
 
-// The damaged parts of an extent that can be named.
+// The damaged parts of an extent, as far as they can be named.
 std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, const Extent& extent) {
   if (extent.kind == ExtentKind::attributes) return {{"attributes", extent.offset, extent.length}};
   if (extent.kind != ExtentKind::shards) return {{"HDF5 metadata", extent.offset, extent.length}};
@@ -152,13 +152,13 @@ std::vector<Damage> ManifestReader::verify(const std::function<void(std::uint64_
     if (on_progress) on_progress(bytes);
   };
   std::vector<Damage> damages;
-  // The head was checked when the reader was made, but may have changed since.
+  // The constructor checked the head, but the file may have changed since.
   if (bytes_.checksum(0, kSuperblockBytes, 0) != crc32c(encode(head_))) {
     damages.push_back({"manifest head", 0, kSuperblockBytes});
   }
   report(kSuperblockBytes);
   for (const Extent& extent : head_.extents) {
-    // The table's checksum says less than those of its rows.
+    // The rows' own checksums locate damage better than the table's.
     if (extent.kind == ExtentKind::shards || bytes_.checksum(extent.offset, extent.length, 0) != extent.crc) {
       std::ranges::move(damages_of(bytes_, head_, extent), std::back_inserter(damages));
     }

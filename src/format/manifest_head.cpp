@@ -37,7 +37,7 @@ void check_manifest_header(std::span<const std::byte> bytes, std::string_view pa
   throw_corrupt(path, kedge::compose("the manifest's head is inconsistent: {}; the manifest is damaged", what));
 }
 
-// A text in its place, zeros behind it.
+// A text at its offset, followed by zeros.
 std::string text_at(std::span<const std::byte> bytes, std::size_t size_at, std::size_t at, std::size_t room,
                     std::string_view path) {
   const auto size = get<std::uint32_t>(bytes, size_at);
@@ -49,7 +49,7 @@ std::string text_at(std::span<const std::byte> bytes, std::size_t size_at, std::
   return text;
 }
 
-// Nothing, or what cannot be about the extents: they follow each other without holes and end with the file.
+// Returns the error if the extents leave holes or do not end with the file.
 std::optional<std::string> wrong_extents(const ManifestHead& head) {
   std::uint64_t end = kSuperblockBytes;
   std::size_t shards = 0;
@@ -92,7 +92,7 @@ std::optional<std::string> contradiction(const ManifestHead& head) {
   return wrong_extents(head);
 }
 
-// Bytes without a meaning must be zero, so that a later version may give them one.
+// Unused bytes must be zero, which lets a later version use them.
 void check_unused_manifest_bytes(std::span<const std::byte> bytes, std::size_t extents, std::string_view path) {
   const auto unused = [&](std::size_t begin, std::size_t end) {
     if (!is_unsealed(bytes.subspan(begin, end - begin))) throw_corrupt_manifest(path, "unused bytes are not zero");

@@ -22,7 +22,7 @@
 namespace kedge::format {
 namespace {
 
-constexpr std::uint64_t kMetaBlockBytes = 2048;  // HDF5's own default: a manifest has few extents whatever it is
+constexpr std::uint64_t kMetaBlockBytes = 2048;  // HDF5's default; a manifest always has few extents
 constexpr std::uint64_t kAttributesRoomMin = 512;
 
 void require(const RegionSpec& spec) {
@@ -38,7 +38,7 @@ std::vector<std::byte> fill_of(const Elements& elements, const Shape& shape) {
                                   : fill_value(elements.members, shape[shape.dimensions() - 1]);
 }
 
-/// Every group that the name lies in, the outermost first.
+/// Visits every group that contains the name, outermost first.
 template <class Visit>
 void for_each_group(const std::string& name, Visit&& visit) {
   for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
@@ -46,7 +46,7 @@ void for_each_group(const std::string& name, Visit&& visit) {
   }
 }
 
-// Makes the file by HDF5 and then forgets HDF5.
+// Makes the file with HDF5, which is not needed afterwards.
 class ManifestBuilder {
  public:
   explicit ManifestBuilder(std::span<const std::string> files);
@@ -120,7 +120,8 @@ void ManifestBuilder::add_rank_regions(std::vector<View::RankRegion> regions) {
   }
 }
 
-// The region itself, of one file. HDF5 has no virtual datasets of no dimensions or elements.
+// Shows the whole region of one file: by a link if it has no dimensions or elements, as HDF5 has no such virtual
+// datasets.
 void ManifestBuilder::add_whole(const std::string& path, const Elements& elements, const Shape& shape,
                                 const std::string& file, const std::string& source) {
   if (is_scalar(elements, shape) || !has_elements(shape)) {
@@ -132,7 +133,7 @@ void ManifestBuilder::add_whole(const std::string& path, const Elements& element
   scratch_.create_virtual(path, elements, shape, source, {{file, origin, shape}}, fill_of(elements, shape));
 }
 
-// The file must not depend on the order in which somebody heard of arrays and blocks.
+// Sorts first: the file must not depend on the order in which ranks reported arrays and blocks.
 void ManifestBuilder::add(const View& view) {
   layout_->has_view = true;
   std::vector<const View::Array*> arrays;
@@ -159,7 +160,7 @@ void ManifestBuilder::add_array(const View::Array& array) {
     if (has_elements(block.shape)) blocks.push_back(&block);
   }
   std::ranges::sort(blocks, {}, [](const Block* block) { return block->rank; });
-  // Virtual datasets are arrays.
+  // Virtual datasets need at least one dimension.
   if (is_scalar({array.dtype, array.members}, array.global_shape) && !blocks.empty()) {
     scratch_.create_external_link(array.name, file_of(blocks.front()->rank, array.name), "/" + array.name);
     return;
@@ -167,7 +168,7 @@ void ManifestBuilder::add_array(const View::Array& array) {
   std::vector<VirtualPart> parts;
   parts.reserve(blocks.size());
   for (const Block* block : blocks) parts.push_back({file_of(block->rank, array.name), block->offset, block->shape});
-  // Where holes are expected, zero is what was always read there, and what fits the data.
+  // Where holes are allowed, readers expect zeros.
   const Elements elements{array.dtype, array.members};
   const auto fill = array.holes_allowed ? std::vector<std::byte>{} : fill_of(elements, array.global_shape);
   scratch_.create_virtual(array.name, elements, array.global_shape, "/" + array.name, parts, fill);
@@ -186,7 +187,7 @@ const std::string& ManifestBuilder::file_of(std::uint32_t rank, const std::strin
                                                      shown(name), rank, layout_->shard_files.size()));
 }
 
-// Ranks save under names that fit each other; different ranks' names may not.
+// The names of one rank fit each other; those of different ranks may not.
 void ManifestBuilder::add_name(const std::string& name) {
   if (groups_.contains(name)) {
     refuse(ErrorCode::invalid_argument,
@@ -216,7 +217,7 @@ std::shared_ptr<const ManifestLayout> ManifestBuilder::finish() {
   return layout_;
 }
 
-// Table and attributes are extents of their own, what lies between is HDF5's metadata.
+// Table and attributes are extents of their own; between them is HDF5 metadata.
 void ManifestBuilder::divide() {
   std::vector<Extent> pieces{
       {ExtentKind::shards, 0, layout_->table_offset, kShardRowBytes * layout_->shard_files.size()}};

@@ -1,4 +1,4 @@
-// Content of a ManifestLayout; shared by those who make it and those who fill it in.
+// Content of a ManifestLayout, shared by the code that makes it and the code that fills it in.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace kedge::format {
 
 class ManifestLayout {
  public:
-  std::vector<std::byte> file;  ///< all of it; head, shard table and attributes are still zero
-  std::vector<Extent> extents;  ///< as in the head; checksums of what changes with every commit are not those yet
+  std::vector<std::byte> file;  ///< head, shard table and attributes are still zero
+  std::vector<Extent> extents;  ///< as in the head; checksums of changing extents are not set yet
   std::vector<std::string> shard_files;
   std::uint64_t table_offset = 0;
   std::uint64_t attributes_offset = 0;

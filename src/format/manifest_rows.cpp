@@ -17,7 +17,7 @@ std::optional<std::string> shard_file_problem(std::string_view file) {
   if (file.empty() || file.size() > kShardFileBytesMax) {
     return because(kedge::compose("it must have 1 to {} bytes", kShardFileBytesMax));
   }
-  // ASCII without control characters; nothing else is made, and nothing else is opened.
+  // Kedge writes and opens only names of ASCII without control characters.
   if (std::ranges::any_of(file, [](char letter) { return letter < ' ' || letter > '~'; })) {
     return because("it has non-ASCII or control characters");
   }

@@ -28,7 +28,7 @@ std::optional<DataType> dtype_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// All of the text, in the one form that a number is written in.
+/// Parses the whole text, which must be in canonical form.
 std::optional<std::uint64_t> number_of(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
   return number;
 }
 
-/// "3,4".
+/// Parses extents such as "3,4".
 std::optional<Shape> shape_of(std::string_view text) {
   std::array<std::uint64_t, Shape::kMaxDimensions> extents{};
   for (std::size_t dimensions = 0; dimensions < extents.size();) {

@@ -1,4 +1,4 @@
-// The members of a struct, as text in an index: "name:dtype[extents]@offset", in order of their offsets.
+// The members of a struct, as text in an index: "name:dtype[extents]@offset", in order of offsets.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace kedge::format {
 struct Member {
   std::string name;
   DataType dtype = DataType::opaque;
-  Shape shape;  ///< no dimension: one value
+  Shape shape;  ///< without dimensions for a single value
   std::uint64_t offset = 0;
   bool operator==(const Member&) const = default;
 };
 
-/// Why the text cannot describe a struct of so many bytes; empty if it can. Names are 1 to 63 of A-Z a-z 0-9 _, each
-/// once; members lie inside the struct and do not overlap.
+/// Returns why the text cannot describe a struct of `struct_bytes` bytes; empty if it can. Names have 1 to 63
+/// characters of A-Z a-z 0-9 _ and occur once; members lie inside the struct and do not overlap.
 [[nodiscard]] std::string members_problem(std::string_view text, std::uint64_t struct_bytes);
 
-/// Parses a text that has no problem.
+/// Parses a text for which members_problem() is empty.
 [[nodiscard]] std::vector<Member> parse_members(std::string_view text);
 
 }  // namespace kedge::format

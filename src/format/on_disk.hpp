@@ -1,5 +1,5 @@
-// Numbers of the container, parity file, set descriptor and manifest that are on disk: do not change them. Described in
-// share/doc/format.md.
+// Constants of containers, parity files, set descriptors and manifests that are on disk: do not change them.
+// share/doc/format.md describes them.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ inline constexpr std::uint64_t kSuperblockBytes = 4096;                         
 inline constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();  ///< the largest off_t
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kIndexVersion = 1;
-inline constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20U;  ///< of a large region, one CRC32C each
-inline constexpr std::uint64_t kLargeRegionBytes = 65536;              ///< from here a region is its own extent
-inline constexpr std::uint64_t kAlignmentBytes = 4096;                 ///< on which large regions start
+inline constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20U;  ///< of a large region, each with a CRC32C
+inline constexpr std::uint64_t kLargeRegionBytes = 65536;              ///< a region of this size is its own extent
+inline constexpr std::uint64_t kAlignmentBytes = 4096;                 ///< of large regions
 inline constexpr std::uint64_t kIndexBytesMax = std::uint64_t{256} << 20U;
 inline constexpr std::size_t kMembersBytesMax = 4096;  // a compound type must fit an HDF5 object header
 inline constexpr std::size_t kTagBytesMax = 128;
@@ -32,14 +32,14 @@ inline constexpr std::array<unsigned char, 8> kMagic{'K', 'E', 'D', 'G', 'E', '\
 inline constexpr std::uint32_t kSetVersion = 1;
 inline constexpr std::size_t kSetMembersMax = 128;
 inline constexpr std::size_t kSetMemberBytes = 16;
-/// Like the container's in no more than half of its bytes: with one of them flipped it is still told apart.
+/// Shares at most half of its bytes with the container's, so that a flipped byte does not turn one into the other.
 inline constexpr std::array<unsigned char, 8> kSetMagic{'K', 'P', 'S', 'E', 'T', '\r', '\n', 0x1a};
 
 inline constexpr std::uint32_t kManifestVersion = 1;
 inline constexpr std::size_t kRunNameBytesMax = 64;
 inline constexpr std::size_t kShardFileBytesMax = 32;
 inline constexpr std::size_t kShardRowBytes = 64;
-/// Differs from the two others in as many bytes as they do from each other.
+/// Differs from the other two as much as they differ from each other.
 inline constexpr std::array<unsigned char, 8> kManifestMagic{'K', 'M', 'A', 'I', 'N', '\r', '\n', 0x1a};
 
 consteval std::size_t differences(const std::array<unsigned char, 8>& one, const std::array<unsigned char, 8>& other) {
@@ -50,10 +50,10 @@ consteval std::size_t differences(const std::array<unsigned char, 8>& one, const
 static_assert(differences(kSetMagic, kMagic) >= 4);
 static_assert(differences(kManifestMagic, kMagic) >= 4 && differences(kManifestMagic, kSetMagic) >= 4);
 
-/// Kinds of extents. Containers: metadata, index, data. Manifests: metadata, shards, attributes.
+/// Containers have metadata, index and data; manifests have metadata, shards and attributes.
 enum class ExtentKind : std::uint32_t { metadata = 1, index = 2, data = 3, shards = 4, attributes = 5 };
 
-/// Places of the superblock's fields.
+/// Offsets of the superblock's fields.
 namespace at {
 inline constexpr std::size_t kMagic = 0;
 inline constexpr std::size_t kVersion = 8;
@@ -78,7 +78,7 @@ inline constexpr std::size_t kTable = 2064;
 inline constexpr std::size_t kCrc = 4092;
 }  // namespace at
 
-/// Places of the fields that begin a parity file and are a set descriptor.
+/// Offsets of the fields in a set descriptor, which also begins a parity file.
 namespace set_at {
 inline constexpr std::size_t kMagic = 0;
 inline constexpr std::size_t kVersion = 8;
@@ -102,7 +102,7 @@ inline constexpr std::size_t kTable = 256;
 inline constexpr std::size_t kCrc = 4092;
 }  // namespace set_at
 
-/// Places of the fields that begin a manifest.
+/// Offsets of the fields in a manifest's head.
 namespace manifest_at {
 inline constexpr std::size_t kMagic = 0;
 inline constexpr std::size_t kVersion = 8;
@@ -131,7 +131,7 @@ inline constexpr std::size_t kTable = 2064;
 inline constexpr std::size_t kCrc = 4092;
 }  // namespace manifest_at
 
-/// Places of the columns of a manifest's shard table.
+/// Offsets of the columns of a manifest's shard table.
 namespace row_at {
 inline constexpr std::size_t kFile = 0;
 inline constexpr std::size_t kSizeBytes = 32;

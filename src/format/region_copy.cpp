@@ -13,12 +13,12 @@
 namespace kedge::format {
 namespace {
 
-// Bytes of a file that are read at once: still in a cache when they are written, and large enough for a disk.
+// Read size: small enough to be still in a cache when it is written, large enough for a disk.
 constexpr std::uint64_t kStreamedBytes = std::uint64_t{1} << 20U;
 
 using Visit = std::function<void(std::uint64_t offset, std::uint64_t length)>;
 
-// For each stretch of the extent that belongs to no region.
+// Visits each stretch of the extent that belongs to no region.
 void for_each_padding(const RegionMap& map, const DataExtent& extent, const Visit& visit) {
   std::uint64_t at = extent.offset;
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {
@@ -30,14 +30,14 @@ void for_each_padding(const RegionMap& map, const DataExtent& extent, const Visi
   if (end > at) visit(at, end - at);
 }
 
-// Blocks 0 to count - 1, handed out to threads. Once one of them failed there are no more.
+// Gives out blocks 0 to count - 1 to threads, until one of them fails.
 class Blocks {
  public:
   explicit Blocks(std::uint64_t count) : count_(count) {}
 
   template <class Take>
   void take(Take&& take_block) {
-    // Ends the other threads also if something is thrown that is no std::exception: the copy is lost then.
+    // Stops the other threads on any exception, also on types that are no std::exception.
     const struct EndsAll {
       Blocks& blocks;
       ~EndsAll() { blocks.next_ = blocks.count_; }
@@ -50,7 +50,7 @@ class Blocks {
   std::atomic<std::uint64_t> next_{0};
 };
 
-/// copy(begin, length) for each block, by up to `threads` threads; what it returns.
+/// Calls copy(begin, length) for each block, on up to `threads` threads; returns the results by block.
 template <class Copy>
 BlockChecksums copy_blocks(std::uint64_t size_bytes, unsigned threads, Copy&& copy) {
   BlockChecksums checksums((size_bytes + kBlockBytes - 1) / kBlockBytes);
@@ -61,19 +61,18 @@ BlockChecksums copy_blocks(std::uint64_t size_bytes, unsigned threads, Copy&& co
       checksums[block] = copy(begin, std::min<std::uint64_t>(kBlockBytes, size_bytes - begin));
     });
   };
-  // A thread costs some 20 microseconds to start, a block some 300 to copy.
+  // Starting a thread takes about 20 microseconds, copying a block about 300.
   run_on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, checksums.size())), work);
   return checksums;
 }
 
-/// Checksums of bytes in the file.
 BlockChecksums checksums_of(fs::ByteAccess& file, std::uint64_t offset, std::uint64_t size_bytes, unsigned threads) {
   return copy_blocks(size_bytes, threads, [&](std::uint64_t begin, std::uint64_t length) {
     return file.checksum(offset + begin, length, 0);
   });
 }
 
-// Pieces from a device are of whole blocks, but for the last.
+// Pieces from a device are whole blocks, except for the last one.
 static_assert(device::StagingSize{}.buffer_bytes % kBlockBytes == 0);
 
 void append(BlockChecksums& all, const BlockChecksums& more) { all.insert(all.end(), more.begin(), more.end()); }

@@ -28,8 +28,8 @@ void order(RegionMap& map, std::string_view path) {
             [&](std::size_t a, std::size_t b) { return regions[a].offset < regions[b].offset; });
 }
 
-// The data extents between two other extents: [begin, end) must start with a region, unless it is empty.
-// `next` is the position in by_offset of the first region not yet placed, and moves on.
+// Makes the data extents between two other extents: [begin, end) must start with a region, unless it is empty. `next`
+// is the position in by_offset of the first region without an extent; it is advanced.
 void divide(RegionMap& map, std::uint64_t begin, std::uint64_t end, std::size_t& next, std::string_view path) {
   const auto region = [&](std::size_t i) -> StoredRegion& { return map.regions[map.by_offset[i]]; };
   const auto more = [&] { return next < map.by_offset.size() && region(next).offset < end; };

@@ -1,4 +1,4 @@
-// Where the regions of a container lie and which extents and checksums cover them: common to writer and reader.
+// Offsets of a container's regions, and the extents and checksums that cover them; for writer and reader.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace kedge::format {
 
 struct StoredRegion {
   RegionSpec spec;
-  std::uint64_t offset = 0;  ///< from the start of the file; 0 if the region has no bytes
+  std::uint64_t offset = 0;  ///< 0 if the region has no bytes
   std::uint64_t size_bytes = 0;
-  std::uint64_t first_checksum = 0;  ///< among the index's checksums: of its first block, or of a small region
+  std::uint64_t first_checksum = 0;  ///< index of its first block's checksum, or of its only one
 };
 
-/// One large region (64 KiB or more) or a run of neighbouring small ones, with the zeroed padding up to the next
-/// extent. A large one has a checksum for each 4 MiB; a run has one over all of it, followed by one for each region.
+/// One large region (64 KiB or more) or a run of adjacent small ones, with the zeros up to the next extent. A large
+/// region has a checksum for each 4 MiB; a run has one for all of it, followed by one for each region.
 struct DataExtent {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -33,9 +33,9 @@ struct DataExtent {
 };
 
 struct RegionMap {
-  std::vector<StoredRegion> regions;     ///< in the order in which they were added
+  std::vector<StoredRegion> regions;     ///< in the order of their addition
   std::vector<std::size_t> by_name;      ///< positions in `regions`
-  std::vector<std::size_t> by_offset;    ///< positions in `regions` of those that have bytes
+  std::vector<std::size_t> by_offset;    ///< of regions with bytes, as positions in `regions`
   std::vector<DataExtent> data_extents;  ///< by offset
   std::uint64_t checksum_count = 0;
 
@@ -43,8 +43,8 @@ struct RegionMap {
   [[nodiscard]] std::ptrdiff_t position(std::string_view name) const noexcept;
 };
 
-/// Derives everything from the places of the regions and of the other extents (sorted). Throws Error{corrupt} with
-/// `path` unless all of them together cover [4096, file_size) once: a region overlaps something or leaves a hole.
+/// Derives the map from the offsets of the regions and of the other extents (sorted). Throws Error{corrupt} with `path`
+/// unless they cover [4096, file_size) exactly once.
 [[nodiscard]] RegionMap make_region_map(std::vector<StoredRegion> regions, std::span<const Extent> others,
                                         std::uint64_t file_size, std::string_view path);
 

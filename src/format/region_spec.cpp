@@ -50,7 +50,7 @@ std::string shard_problem(const RegionSpec& spec, const Shard& shard) {
   return {};
 }
 
-/// A shard consists of whole structs.
+/// A shard must consist of whole structs.
 std::string struct_problem(const RegionSpec& spec) {
   if (spec.members.empty()) return {};
   const std::size_t last = spec.shape.dimensions();

@@ -1,4 +1,4 @@
-// A region without its bytes: name, type, shape and placement in the whole job.
+// A region without its bytes: name, type, shape and placement in a global array.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ struct RegionSpec {
   DataType dtype = DataType::opaque;
   Shape shape;
   Placement placement;
-  bool routed = false;       ///< the bytes of a file taken in by commit, not of memory
-  std::string members = {};  ///< of structs (members.hpp), whose bytes are the last extent; empty: not described
+  bool routed = false;       ///< a file that commit stored, not memory
+  std::string members = {};  ///< of structs (members.hpp), whose size is the last extent; may be empty
   bool operator==(const RegionSpec&) const = default;
 };
 
-/// Bytes of the region; only for a spec that check() lets pass.
+/// Size of the region; requires a spec that passed check().
 [[nodiscard]] std::uint64_t size_bytes(const RegionSpec& spec) noexcept;
 
-/// Nothing if a container can hold it, otherwise invalid_argument with the field: the name is UTF-8 of at most 1024
-/// bytes without empty, "." or ".." part and not in or below ".kedge" or "ranks"; the type is one; at most 8
-/// dimensions; the size fits 63 bits; a shard lies inside its global array; members describe a struct. Rules between
-/// regions (no name twice, no name that is also a group) are the writer's.
+/// Returns invalid_argument with the field if a container cannot hold the region. The name must be UTF-8 of at most
+/// 1024 bytes, without an empty, "." or ".." part, and not in or below ".kedge" or "ranks". The type must be valid,
+/// with at most 8 dimensions and a size below 2^63. A shard lies inside its global array; members describe a struct.
+/// The writer checks rules between regions (unique names, no region as a group).
 [[nodiscard]] std::optional<Failure> check(const RegionSpec& spec);
 
-/// A routed directory with nothing in it, which is written so: on disk, do not change.
+/// The region that stores an empty routed directory: on disk, do not change.
 [[nodiscard]] RegionSpec empty_directory(std::string name);
 [[nodiscard]] bool is_empty_directory(const RegionSpec& spec) noexcept;
 
-/// The region that holds the checkpoint's attributes: the one of Kedge's own that check() lets pass.
+/// Whether it is the region of the checkpoint's attributes, the only one of Kedge's own that check() accepts.
 [[nodiscard]] bool is_attributes(const RegionSpec& spec);
 
 }  // namespace kedge::format

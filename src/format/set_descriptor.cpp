@@ -15,9 +15,9 @@
 namespace kedge::format {
 namespace {
 
-// ISA-L's gf_gen_cauchy1_matrix: the one for a stripe's data i and parity j is 1/((data in the stripe + j) XOR i).
+// ISA-L's gf_gen_cauchy1_matrix: data i and parity j of a stripe have 1/((data in the stripe + j) XOR i).
 constexpr std::uint32_t kCauchyCoefficients = 1;
-constexpr std::uint32_t kParitiesMin = 2;  // one is xor
+constexpr std::uint32_t kParitiesMin = 2;  // with one, the scheme is xor
 constexpr std::uint32_t kParitiesMax = 4;
 
 static_assert(sizeof(Id128) == 16 && sizeof(SetFileKind) == 4);
@@ -43,7 +43,7 @@ void check_set_header(std::span<const std::byte> bytes, std::string_view path) {
   }
 }
 
-// Nothing, or what cannot be about the members.
+// Returns the error in the members, if there is one.
 std::optional<std::string> wrong_members(const SetDescriptor& descriptor) {
   std::vector<std::uint32_t> ranks;
   for (const SetMember& member : descriptor.members) {
@@ -63,7 +63,7 @@ std::optional<std::string> wrong_members(const SetDescriptor& descriptor) {
   return kedge::compose("rank {} is listed twice as a member", *twice);
 }
 
-// Nothing, or which fields contradict each other.
+// Returns which fields contradict each other, if any do.
 std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
   if (descriptor.kind != SetFileKind::descriptor && descriptor.kind != SetFileKind::parity) {
     return kedge::compose("unknown kind {}", static_cast<std::uint32_t>(descriptor.kind));
@@ -98,7 +98,7 @@ Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
   throw_corrupt_set(path, kedge::compose("scheme {} is not partner, xor or rs", number));
 }
 
-// How many parities, which only rs writes down, with what they are made by.
+// The number of parities, which only rs stores.
 std::uint32_t parities_of(std::span<const std::byte> bytes, Scheme scheme, std::string_view path) {
   const auto parities = get<std::uint32_t>(bytes, set_at::kParities);
   const auto coefficients = get<std::uint32_t>(bytes, set_at::kCoefficients);
@@ -116,7 +116,7 @@ std::uint32_t parities_of(std::span<const std::byte> bytes, Scheme scheme, std::
   return parities;
 }
 
-// Bytes without a meaning must be zero, so that a later version may give them one.
+// Unused bytes must be zero, which lets a later version use them.
 void check_unused_set_bytes(std::span<const std::byte> bytes, std::size_t members, std::string_view path) {
   const std::size_t end = set_at::kTable + members * kSetMemberBytes;
   if (!is_unsealed(bytes.subspan(set_at::kFieldsEnd, set_at::kTable - set_at::kFieldsEnd)) ||

@@ -1,4 +1,5 @@
-// The first 4096 bytes of a parity file, and the whole of a set descriptor: who protects whom, and with what.
+// A set descriptor: the members and parameters of a redundancy set. It also forms the first 4096 bytes of a parity
+// file.
 #pragma once
 
 #include <array>
@@ -14,32 +15,31 @@
 
 namespace kedge::format {
 
-/// One member of a redundancy set: whose container it protects.
+/// A member of a redundancy set and its protected container.
 struct SetMember {
   LogicalRank logical_rank;
-  std::uint32_t crc = 0;  ///< CRC32C of its whole container file
+  std::uint32_t crc = 0;  ///< CRC32C of the container file
   std::uint64_t size_bytes = 0;
   bool operator==(const SetMember&) const = default;
 };
 
-/// A descriptor lies alone in a small file, so that a damaged parity file does not take the set's membership with it;
-/// the same bytes with kind parity begin the parity file.
+/// The descriptor also has a small file of its own, to survive damage of the parity file that begins with it.
 enum class SetFileKind : std::uint32_t { descriptor = 1, parity = 2 };
 
 struct SetDescriptor {
   SetFileKind kind = SetFileKind::descriptor;
   Id128 run_id;
   Id128 commit_id;
-  Id128 protection_id;  ///< drawn for each protection: parity of different ones is never combined
+  Id128 protection_id;  ///< random for each protection: parity is never combined across protections
   std::uint64_t generation = 0;
-  std::uint32_t world_size = 0;  ///< logical ranks of the commit
+  std::uint32_t world_size = 0;  ///< of the commit
   Scheme scheme = Scheme::xor_;
-  std::uint32_t parities = 1;  ///< rs: members that may be lost, 2 to 4; else 1
+  std::uint32_t parities = 1;  ///< rs: how many members may be lost, 2 to 4; otherwise 1
   std::uint64_t set_number = 0;
   std::uint32_t position = 0;      ///< of the member that holds this file
   std::vector<SetMember> members;  ///< by position
-  std::uint64_t parity_bytes = 0;  ///< kind parity: how many follow these 4096
-  std::uint32_t parity_crc = 0;    ///< kind parity: their CRC32C
+  std::uint64_t parity_bytes = 0;  ///< kind parity: bytes after these 4096
+  std::uint32_t parity_crc = 0;    ///< kind parity: CRC32C of those bytes
   bool operator==(const SetDescriptor&) const = default;
 };
 
@@ -48,8 +48,8 @@ using SetDescriptorBytes = std::array<std::byte, kSuperblockBytes>;
 /// Throws Error{invalid_argument} if there are too many members.
 [[nodiscard]] SetDescriptorBytes encode(const SetDescriptor& descriptor);
 
-/// The reverse, with every field checked. `path` is for the message. Throws Error{corrupt}: neither parity nor
-/// descriptor, checksum wrong, made by a newer Kedge, or fields that contradict each other.
+/// Parses a descriptor and checks every field. `path` is for the message. Throws Error{corrupt} if it is neither a
+/// parity file nor a descriptor, was made by a newer Kedge, or checksum or fields are wrong.
 [[nodiscard]] SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path);
 
 }  // namespace kedge::format

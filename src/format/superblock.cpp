@@ -14,7 +14,7 @@ namespace {
 
 static_assert(kTagBytesMax == commits::kTagBytesMax);
 
-// The table must be sorted and inside the file, with exactly one index that holds the index.
+// Requires that the table is sorted and inside the file, and that exactly one extent holds the index.
 void check_table(const Superblock& superblock, std::string_view path) {
   std::uint64_t end = kSuperblockBytes;
   std::size_t indexes = 0;

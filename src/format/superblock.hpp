@@ -1,4 +1,4 @@
-// The first 4096 bytes of a container: who made it, which commit it belongs to, and the checksums of its structure.
+// The first 4096 bytes of a container: its writer, its commit, and the checksums of its structure.
 #pragma once
 
 #include <array>
@@ -24,13 +24,13 @@ struct Extent {
 };
 
 struct Superblock {
-  CommitHead commit;  ///< its tag has at most 128 bytes
+  CommitHead commit;  ///< with a tag of at most 128 bytes
   LogicalRank logical_rank;
   std::uint64_t file_size = 0;
   std::uint64_t index_offset = 0;
   std::uint64_t index_size = 0;
-  std::uint32_t index_crc = 0;  ///< of the index_size bytes; the extent's own covers its padding too
-  std::vector<Extent> extents;  ///< metadata and index, by offset; the data extents are in the index
+  std::uint32_t index_crc = 0;  ///< of index_size bytes; the extent's own checksum also covers padding
+  std::vector<Extent> extents;  ///< metadata and index, by offset; the index lists data extents
   bool sealed = false;
   bool operator==(const Superblock&) const = default;
 };
@@ -40,16 +40,15 @@ using SuperblockBytes = std::array<std::byte, kSuperblockBytes>;
 /// Throws Error{invalid_argument} if tag or extents do not fit.
 [[nodiscard]] SuperblockBytes encode(const Superblock& superblock);
 
-/// The reverse, with every field checked. `path` is for the message. Throws Error{corrupt}: not a container, not
-/// sealed, checksum wrong, made by a newer Kedge, or fields that contradict each other.
+/// Parses a superblock and checks every field. `path` is for the message. Throws Error{corrupt} if it is not a
+/// container, not sealed or made by a newer Kedge, or checksum or fields are wrong.
 [[nodiscard]] Superblock decode(std::span<const std::byte> bytes, std::string_view path);
 
-/// The table of extents at the end of a container's superblock and of a manifest's head: the same place in both. At
-/// most kTableEntriesMax of them.
+/// Writes the table of extents, at most kTableEntriesMax, which has the same offset in containers and manifests.
 void put_extents(std::span<std::byte> bytes, std::span<const Extent> extents);
 [[nodiscard]] std::vector<Extent> get_extents(std::span<const std::byte> bytes, std::size_t count);
 
-/// True if all bytes are zero: a container that is being written or was retired.
+/// Whether all bytes are zero: the container is being written or was retired.
 [[nodiscard]] bool is_unsealed(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace kedge::format

@@ -8,7 +8,7 @@
 
 namespace kedge::format {
 
-/// A name as a message shows it: readable, and short enough to reach the other ranks whole.
+/// A name for use in messages: printable, and short enough to reach the other ranks whole.
 [[nodiscard]] std::string shown(std::string_view name);
 
 }  // namespace kedge::format

@@ -7,7 +7,7 @@
 namespace kedge::fs {
 namespace {
 
-// Least gain that makes direct writes worth it: less than this is noise.
+// A smaller gain of direct writes is noise.
 constexpr double kGain = 1.1;
 
 std::string rate(double bytes_per_s) { return human_bytes(static_cast<std::uint64_t>(bytes_per_s)) + "/s"; }

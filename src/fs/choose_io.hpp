@@ -1,4 +1,4 @@
-// Which way large writes go to a place: through the page cache, or past it.
+// Decides whether large writes go through the page cache or past it.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct ChosenIo {
   std::string why;      ///< for the log
 };
 
-/// Local. For what is synced after it was written. Measures (FileSystem::probe_writes), unless `io` says buffered; that
-/// nothing can be measured is no error.
+/// Local. For files that are synced after writing. Measures with FileSystem::probe_writes, unless `io` says buffered.
+/// Failing to measure is not an error.
 [[nodiscard]] ChosenIo choose_io(FileSystem& file_system, Io io, const ProbeTarget& place);
 
 }  // namespace kedge::fs

@@ -1,4 +1,4 @@
-// Whole files from one place to another, in pieces.
+// Copies whole files in pieces.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace kedge::fs {
 
-/// For disks and parallel filesystems: large writes, of which several go past the page cache at once. Where both sides
-/// are memory, kCachedPieceBytes is a quarter faster.
+/// For disks and parallel filesystems: large writes, several of which bypass the page cache at once. Between files in
+/// memory, kCachedPieceBytes is a quarter faster.
 inline constexpr std::uint64_t kCopyPieceBytes = std::uint64_t{4} << 20U;
 
-/// Local. Writes `bytes` to the start of `to`; their CRC32C.
+/// Local. Writes `bytes` to the start of `to` and returns their CRC32C.
 inline std::uint32_t copy(std::span<const std::byte> bytes, ByteAccess& to) {
   std::uint32_t crc = 0;
   for (std::uint64_t at = 0; at < bytes.size(); at += kCopyPieceBytes) {
@@ -25,7 +25,7 @@ inline std::uint32_t copy(std::span<const std::byte> bytes, ByteAccess& to) {
   return crc;
 }
 
-/// Local. Hands the first `size_bytes` of `from` on: take(offset, piece).
+/// Local. Calls take(offset, piece) for the first `size_bytes` of `from`.
 template <class Take>
 void read_in_pieces(ByteAccess& from, std::uint64_t size_bytes, std::uint64_t piece_bytes, Take&& take) {
   std::vector<std::byte> piece(std::min(piece_bytes, size_bytes));
@@ -36,7 +36,7 @@ void read_in_pieces(ByteAccess& from, std::uint64_t size_bytes, std::uint64_t pi
   });
 }
 
-/// Local. Copies the first `size_bytes` of `from` to the start of `to`; the CRC32C of what was written.
+/// Local. Copies the first `size_bytes` of `from` to the start of `to` and returns their CRC32C.
 inline std::uint32_t copy(ByteAccess& from, ByteAccess& to, std::uint64_t size_bytes,
                           std::uint64_t piece_bytes = kCopyPieceBytes) {
   std::uint32_t crc = 0;
@@ -45,8 +45,8 @@ inline std::uint32_t copy(ByteAccess& from, ByteAccess& to, std::uint64_t size_b
   return crc;
 }
 
-/// Local. Copies the first `size_bytes` of `from` to the start of `to` without a checksum: a file that is verified when
-/// it is used.
+/// Local. Copies the first `size_bytes` of `from` to the start of `to` without a checksum: for files that are verified
+/// when they are used.
 inline void copy_unchecked(ByteAccess& from, ByteAccess& to, std::uint64_t size_bytes) {
   read_in_pieces(from, size_bytes, kCopyPieceBytes, [&](std::uint64_t at, auto part) { to.write(at, part); });
 }

@@ -22,7 +22,7 @@ class DirectWriter::Unit {
     if (memory != MAP_FAILED) memory_ = static_cast<std::byte*>(memory);
   }
   ~Unit() {
-    queue_.reset();  // first: the kernel ends what is under way
+    queue_.reset();  // first, because it waits for writes that read the buffers
     if (memory_ != nullptr) ::munmap(memory_, kBytes);
   }
   Unit(const Unit&) = delete;
@@ -38,7 +38,7 @@ class DirectWriter::Unit {
   std::byte* memory_ = nullptr;
 };
 
-/// A unit for the time of one write.
+/// Takes a unit for one write.
 class DirectWriter::Lease {
  public:
   Lease(DirectWriter& writer, std::unique_ptr<Unit> unit) noexcept : writer_(writer), unit_(std::move(unit)) {}
@@ -47,12 +47,12 @@ class DirectWriter::Lease {
   Lease& operator=(const Lease&) = delete;
 
   [[nodiscard]] Unit& unit() noexcept { return *unit_; }
-  /// The kernel may still read the buffers: nobody uses them again.
+  /// Gives the buffers up: the kernel may still read them, so they are neither freed nor reused.
   void lose() noexcept {
     try {
       keep_forever(std::move(unit_));
     } catch (const std::exception&) {
-      (void)unit_.release();  // out of memory: kept all the same
+      (void)unit_.release();  // out of memory: leaks the unit
     }
   }
 
@@ -61,11 +61,11 @@ class DirectWriter::Lease {
   std::unique_ptr<Unit> unit_;
 };
 
-/// The pieces of one write that are under way.
+/// The pieces of one write that are in progress.
 class DirectWriter::Flight {
  public:
   Flight(Lease& lease, const Target& target) noexcept : lease_(lease), target_(target) {}
-  /// Buffers are given back when nothing reads them any more, also when an error flies.
+  /// Waits until nothing reads the buffers, also if an exception is thrown.
   ~Flight() {
     while (!lost_ && under_way_ != 0) (void)reap();
     if (lost_) lease_.lose();
@@ -76,7 +76,7 @@ class DirectWriter::Flight {
   [[nodiscard]] bool empty() const noexcept { return under_way_ == 0; }
   [[nodiscard]] bool full() const noexcept { return under_way_ == kDepth; }
 
-  /// Not when it is full.
+  /// Requires a free slot.
   std::uint32_t start(std::uint64_t offset, std::span<const std::byte> piece, std::uint32_t crc) {
     const auto free = std::find_if(pieces_.begin(), pieces_.end(), [](const Piece& one) { return one.length == 0; });
     const auto slot = static_cast<unsigned>(free - pieces_.begin());
@@ -92,11 +92,11 @@ class DirectWriter::Flight {
     return crc;
   }
 
-  /// Waits for one piece and sees to it that all of it is written.
+  /// Waits for one piece, and writes what the kernel left of it.
   void finish_one() {
     const auto [slot, piece, result] = reap();
     if (lost_) throw_system_error("write", target_.path, -result);
-    // Writes that the device or filesystem refuses in this form take the ordinary way.
+    // If device or filesystem refuses such writes, the ordinary way is taken.
     const bool unfit = result == -EINVAL || result == -EOPNOTSUPP || result == -EAGAIN || result == -EINTR;
     if (result < 0 && !unfit) throw_system_error("write", target_.path, -result);
     const std::size_t written = std::min(static_cast<std::size_t>(std::max(result, 0)), piece.length);
@@ -107,7 +107,7 @@ class DirectWriter::Flight {
  private:
   struct Piece {
     std::uint64_t offset = 0;
-    std::size_t length = 0;  // 0: the slot is free
+    std::size_t length = 0;  // 0 if the slot is free
   };
   struct Reaped {
     unsigned slot = 0;
@@ -153,7 +153,7 @@ int DirectWriter::refusal() const {
   return refusal_;
 }
 
-/// Null if none can be had.
+/// Null if the system grants none.
 std::unique_ptr<DirectWriter::Unit> DirectWriter::take() {
   std::unique_lock lock(mutex_);
   while (idle_.empty() && refusal_ == 0) {
@@ -161,10 +161,10 @@ std::unique_ptr<DirectWriter::Unit> DirectWriter::take() {
       given_back_.wait(lock);
       continue;
     }
-    idle_.reserve(kUnitsMax);  // so that giving back never fails
+    idle_.reserve(kUnitsMax);  // makes returning units noexcept
     std::unique_ptr<IoQueue> queue = make_queue_(kDepth);
     if (!queue) {
-      // Where one was had and a second is refused (locked memory), the first one serves all.
+      // If the system grants one queue but refuses a second (locked memory), all threads share the first.
       if (units_ == 0) refusal_ = errno == 0 ? ENOSYS : errno;
       else given_back_.wait(lock);
       continue;
@@ -186,7 +186,7 @@ std::unique_ptr<DirectWriter::Unit> DirectWriter::take() {
 void DirectWriter::give_back(std::unique_ptr<Unit> unit) noexcept {
   const std::lock_guard guard(mutex_);
   if (unit) idle_.push_back(std::move(unit));
-  else --units_;  // lost
+  else --units_;
   given_back_.notify_one();
 }
 

@@ -1,4 +1,4 @@
-// Large writes past the page cache: aligned pieces through bounce buffers, several under way at once.
+// Large writes past the page cache: aligned pieces through bounce buffers, several in progress at once.
 #pragma once
 
 #include <condition_variable>
@@ -16,8 +16,8 @@
 
 namespace kedge::fs {
 
-/// Queues and bounce buffers for all files of a process: kUnitsMax x kDepth x kPieceBytes = 8 MiB at most, taken when
-/// first needed. Thread-safe; a third thread waits.
+/// Queues and bounce buffers for all files of a process, allocated on first use: at most kUnitsMax x kDepth x
+/// kPieceBytes = 8 MiB. Thread-safe; a third thread waits for a unit.
 class DirectWriter {
  public:
   static constexpr std::uint64_t kAlignmentBytes = 4096;
@@ -25,10 +25,10 @@ class DirectWriter {
   static constexpr unsigned kDepth = 8;
   static constexpr std::size_t kUnitsMax = 2;
 
-  /// Writes what a piece could not by the ordinary way, with its errors.
+  /// Writes the rest of a piece the ordinary way, with its errors.
   using WriteRest = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
 
-  /// Where bytes go.
+  /// The file to write to.
   struct Target {
     int descriptor = -1;  ///< opened with O_DIRECT
     const std::string& path;
@@ -40,12 +40,12 @@ class DirectWriter {
   DirectWriter& operator=(const DirectWriter&) = delete;
   ~DirectWriter();
 
-  /// Writes `bytes` to `offset`, both multiples of kAlignmentBytes, and continues `crc`; all of it was taken by the
-  /// system when it returns or throws Error{io | no_space}. Nothing if there is no queue to be had: nothing was
-  /// written.
+  /// Writes `bytes` to `offset`, both multiples of kAlignmentBytes, and continues `crc`. When it returns or throws
+  /// Error{io | no_space}, no write is in progress. Returns nothing, having written nothing, if the system grants no
+  /// queue.
   [[nodiscard]] std::optional<std::uint32_t> write(const Target& target, std::uint64_t offset,
                                                    std::span<const std::byte> bytes, std::uint32_t crc);
-  /// Why there is no queue; 0 if there is one, or none was asked for yet.
+  /// The errno with which the system refused a queue; 0 if it granted one, or none was needed yet.
   [[nodiscard]] int refusal() const;
 
  private:

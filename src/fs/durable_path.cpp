@@ -13,7 +13,7 @@ void sync_path(FileSystem& file_system, const std::string& path) {
       file_system.sync_directory(slash == 0 ? "/" : absolute.substr(0, slash));
     } catch (const Error& error) {
       const int reason = error.failure().system_errno;
-      // EINVAL, EROFS: a filesystem without stable names (proc, a read-only root) holds no name of ours.
+      // EINVAL, EROFS: a filesystem without stable names (proc, a read-only root) has no name made by Kedge.
       if (reason != EACCES && reason != EPERM && reason != EINVAL && reason != EROFS) throw;
     }
   }

@@ -1,4 +1,4 @@
-// Names that survive a power loss: a directory is only as durable as every name on the way to it.
+// Makes names survive a power loss: a directory is only as durable as every name on the way to it.
 #pragma once
 
 #include <string>
@@ -7,10 +7,9 @@
 
 namespace kedge::fs {
 
-/// Local. Brings the names on the way to `path` to stable storage, from the root down to its parent's entry for
-/// it. It does not matter who made them or when: an earlier start may have died between making and syncing.
-/// Directories that this user has no permission to open were not created by this user and are skipped. Throws
-/// Error{io}.
+/// Local. Syncs all directories on the way to `path`, from the root to its parent, whoever made them: an earlier start
+/// may have died between making and syncing. Skips directories that this user may not open, since this user cannot have
+/// made them. Throws Error{io}.
 void sync_path(FileSystem& file_system, const std::string& path);
 
 }  // namespace kedge::fs

@@ -1,4 +1,4 @@
-// Permission bits: who can read, change or replace a file.
+// Permission bits: who may read, change or replace a file.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,6 @@ inline constexpr std::uint32_t kGroupWrites = 0020;
 inline constexpr std::uint32_t kOthersWrite = 0002;
 inline constexpr std::uint32_t kGroupOrOthersWrite = kGroupWrites | kOthersWrite;
 inline constexpr std::uint32_t kGroupOrOthersAnything = 077;
-inline constexpr std::uint32_t kSticky = 01000;  ///< of a directory: only its owner removes a file
+inline constexpr std::uint32_t kSticky = 01000;  ///< only the owner may remove a file in such a directory
 
 }  // namespace kedge::fs

@@ -1,4 +1,4 @@
-// The seam that every byte to storage passes. POSIX stands behind it in production, a faulty model in tests.
+// Interface for all access to storage: POSIX in production, a model with injected faults in tests.
 #pragma once
 
 #include <cstddef>
@@ -12,41 +12,41 @@
 
 namespace kedge::fs {
 
-/// Status of a name, links not followed.
+/// Status of a name; symbolic links are not followed.
 struct FileStatus {
   enum class Kind : std::uint8_t { file, directory, link, other };
   Kind kind = Kind::other;
   std::uint64_t size_bytes = 0;
   std::uint32_t owner = 0;  ///< uid
   std::uint32_t mode = 0;   ///< permission bits, 07777
-  std::uint64_t links = 0;  ///< names left; 0 after removal
+  std::uint64_t links = 0;  ///< number of names; 0 after removal
   std::uint32_t group = 0;  ///< gid
-  /// Bytes of storage behind it: less than its size if it has holes, more where storage comes in large units.
+  /// Allocated storage: below the size if the file has holes, above it if storage comes in large units.
   std::uint64_t allocated_bytes = 0;
 };
 
-/// Space that one of several limits still allows.
+/// The space that one limit (filesystem, memory cgroup, machine) leaves.
 struct SpaceLimit {
   std::uint64_t free_bytes = 0;
-  std::string limit;     ///< its name for messages
-  std::uint64_t id = 0;  ///< id of the limit: the same in every process of this node, and no other one's
+  std::string limit;     ///< name for messages
+  std::uint64_t id = 0;  ///< unique on this node, and equal in all of its processes
 };
 
-/// Free space at a path. `free_bytes` is already the least of the filesystem's free space and, on memory-backed
-/// storage, of what the memory cgroup still allows; `limit` names which of them it was.
+/// Free space at a path. `free_bytes` is the least of what the filesystem has free and, on memory-backed storage, the
+/// memory cgroup still allows; `limit` names the limit that determined it.
 struct Space {
   std::uint64_t free_bytes = 0;
   std::uint64_t free_inodes = 0;
   bool memory_backed = false;
   std::string limit;
-  std::vector<SpaceLimit> space_limits = {};  ///< all of them, for callers that add up what several processes need
-  std::uint64_t total_bytes = 0;              ///< of the filesystem, free or not; 0: not known
-  std::uint64_t memory_bytes = 0;             ///< the machine's memory, where that backs it; 0: not known
+  std::vector<SpaceLimit> space_limits = {};  ///< all limits, for adding up the needs of several processes
+  std::uint64_t total_bytes = 0;              ///< of the filesystem; 0 if unknown
+  std::uint64_t memory_bytes = 0;             ///< of the machine, if it backs the filesystem; 0 if unknown
 };
 
-/// Random access to the bytes of one file. Calls with a `crc` take the CRC32C of what passes on the way: each continues
-/// from it (0 to begin) and returns the new value; read and write are for who has no use for one. Throws
-/// Error{io | no_space | corrupt}; reading past the end is `corrupt` ("truncated").
+/// Random access to the bytes of one file. Calls with a `crc` continue it with the CRC32C of the bytes that they
+/// transfer (0 to begin) and return the new value. All throw Error{io | no_space | corrupt}; reading past the end is
+/// `corrupt` ("truncated").
 class ByteAccess {
  public:
   ByteAccess() = default;
@@ -54,76 +54,72 @@ class ByteAccess {
   ByteAccess& operator=(const ByteAccess&) = delete;
   virtual ~ByteAccess() = default;
 
-  /// Copies `bytes` to `offset`.
   virtual std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) = 0;
-  /// Copies `bytes` to `offset` without a checksum: bytes that were checked where they came from. Calls write_with_crc
-  /// unless overridden.
+  /// Writes without a checksum, for bytes that were already checked. Calls write_with_crc unless overridden.
   virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) { write_with_crc(offset, bytes, 0); }
-  /// Writes the XOR of these bytes, all of one length, to `offset`. Unless overridden, a piece at a time by write.
+  /// Writes the XOR of these spans, all of one length. Calls write for one piece at a time unless overridden.
   virtual std::uint32_t write_xor(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                                   std::uint32_t crc);
-  /// Fills `bytes` from `offset`.
   [[nodiscard]] virtual std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
                                                     std::uint32_t crc) = 0;
-  /// Fills `bytes` from `offset` without a checksum: for bytes that are checked by whoever takes them next, or that
-  /// contain a checksum of their own. Calls read_with_crc unless overridden.
+  /// Reads without a checksum, for bytes that are checked elsewhere or contain a checksum. Calls read_with_crc unless
+  /// overridden.
   virtual void read(std::uint64_t offset, std::span<std::byte> bytes) {
     static_cast<void>(read_with_crc(offset, bytes, 0));
   }
-  /// CRC32C of stored bytes, without handing them out.
+  /// CRC32C of stored bytes, which are not returned.
   [[nodiscard]] virtual std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) = 0;
 };
 
-/// A whole file in memory, read and write, shared with the file. Made on memory-backed storage only, after
-/// reserve(), so that a full store is an error of reserve() and never a signal.
+/// A shared mapping of a whole file. Exists only for memory-backed files, after reserve(): thus a full store is an
+/// error of reserve() and not a signal.
 class Mapping : public ByteAccess {
  public:
   [[nodiscard]] virtual std::span<const std::byte> bytes() const noexcept = 0;
-  /// False after a page could not be had: what bytes() gives has zeros instead from there on, and what was written
-  /// there does not reach the file. Those who use bytes() or memory() ask afterwards.
+  /// False after an access to a page failed: bytes() then shows zeros from that page on, and writes there do not reach
+  /// the file. Check it after each use of bytes() or memory().
   [[nodiscard]] virtual bool is_intact() const noexcept { return true; }
-  /// The file's bytes to write to, for others than write_with_crc; empty if the mapping is read-only.
+  /// The file's bytes for direct writing; empty if the mapping is read-only.
   [[nodiscard]] virtual std::span<std::byte> memory() noexcept { return {}; }
-  /// Has the system clear and enter all pages now, so that the first copy into them need not wait for that. False where
-  /// it cannot: then the first copy does.
+  /// Clears and maps all pages now, so that the first copy need not. False if the system cannot.
   virtual bool prefault() noexcept { return false; }
 };
 
-/// An open regular file. Its ByteAccess goes by pread and pwrite.
+/// An open regular file, accessed by pread and pwrite.
 class File : public ByteAccess {
  public:
   [[nodiscard]] virtual const std::string& path() const noexcept = 0;
-  /// By the open handle: `links` is 0 once the name was removed.
+  /// Status of the open file: `links` is 0 after its name was removed.
   [[nodiscard]] virtual FileStatus status() = 0;
-  /// Gives the file `size_bytes` of real storage (it never shrinks it). Returns from where on what is new of it has yet
-  /// to be cleared when it is first touched: `size_bytes` if nothing has. Throws Error{no_space}.
+  /// Allocates storage for `size_bytes`; never shrinks the file. Returns the offset from which new storage is cleared
+  /// only on first access (`size_bytes` if all is cleared). Throws Error{no_space}.
   virtual std::uint64_t reserve(std::uint64_t size_bytes) = 0;
-  /// Gives a file that has this size but no storage what can be had at a fraction of the usual cost: huge pages of
-  /// zeros, from the beginning on. Returns up to where; the rest remains a hole.
+  /// Allocates huge pages of zeros from the beginning of a file that has this size but no storage, as long as they are
+  /// much cheaper than small pages. Returns the end of them; the rest remains a hole.
   virtual std::uint64_t reserve_huge_pages(std::uint64_t size_bytes) {
     (void)size_bytes;
     return 0;
   }
   virtual void truncate(std::uint64_t size_bytes) = 0;
-  /// From now on large writes may go past the page cache; nothing else changes. False if there is no such way here.
+  /// Lets large writes bypass the page cache from now on. False if that is impossible here.
   virtual bool enable_direct_writes() { return false; }
-  /// A descriptor of the same file for who writes storage that is reserved past the page cache, by whole pages and not
-  /// by this interface. Open as long as this is; -1 if there is none. For one thread at a time.
+  /// A second descriptor that bypasses the page cache, for writing whole pages of reserved storage without this
+  /// interface. Valid while this file is open; -1 if there is none. For one thread at a time.
   [[nodiscard]] virtual int direct_descriptor() { return -1; }
-  /// The page cache has nothing of these whole pages, nor of what it keeps together with them, when it returns; what
-  /// was dirty is written. For before and after writes past it: nothing older is written over them, or read in their
-  /// place.
+  /// Writes back these whole pages, and pages that the cache keeps together with them, and drops them from the page
+  /// cache. Call it before and after writes past the cache, which it keeps from being overwritten by older data, or
+  /// hidden by it.
   virtual void drop_cached_pages(std::uint64_t offset, std::uint64_t length) {
     (void)offset;
     (void)length;
   }
-  /// Data and size are on stable storage when it returns.
+  /// Returns when data and size are on stable storage.
   virtual void sync() = 0;
-  /// Maps the first `size_bytes`, all of which must be reserved. The file may be closed before the mapping.
+  /// Maps the first `size_bytes`, which must be reserved. The file may be closed before the mapping.
   [[nodiscard]] virtual std::unique_ptr<Mapping> map(std::uint64_t size_bytes) = 0;
 };
 
-/// Held until destroyed or until the process dies; not inherited by forked children.
+/// A lock, held until it is destroyed or the process dies. Forked children do not inherit it.
 class Lock {
  public:
   Lock() = default;
@@ -132,26 +128,26 @@ class Lock {
   virtual ~Lock() = default;
 };
 
-/// Where writes are measured, and which: of storage that is written again and again, or of new storage.
+/// Where and how to measure writes: to storage that is reused, or to new storage.
 struct ProbeTarget {
   enum class Storage : std::uint8_t { recycled, fresh };
   std::string directory;
-  std::string name;  ///< of a file, which is removed
+  std::string name;  ///< of a temporary file
   Storage storage = Storage::recycled;
 };
 
-/// Which way large writes are faster at a place, as measured there.
+/// Measured speeds of large writes through the page cache and past it.
 struct WriteProbe {
-  double buffered_bytes_per_s = 0;  ///< 0: not measured
-  double direct_bytes_per_s = 0;    ///< 0: not possible there
-  std::string refusal;              ///< why it is not
+  double buffered_bytes_per_s = 0;  ///< 0 if not measured
+  double direct_bytes_per_s = 0;    ///< 0 if not possible
+  std::string refusal;              ///< why direct writes are not possible
 };
 
 enum class Access : std::uint8_t { read, read_write };
 
-/// Names are absolute or relative paths. The last component is never followed if it is a symbolic link: open
-/// and create throw Error{io} that says so. Every failure is an Error with path and errno; ENOSPC, EDQUOT and
-/// ENFILE-like shortages are `no_space`, a missing name is `not_found`, the rest `io`.
+/// Paths are absolute or relative. A symbolic link as the last component is never followed: open and create throw
+/// Error{io}. Every Error has path and errno; ENOSPC, EDQUOT and shortages such as ENFILE are `no_space`, a missing
+/// name is `not_found`, all else is `io`.
 class FileSystem {
  public:
   FileSystem() = default;
@@ -159,56 +155,53 @@ class FileSystem {
   FileSystem& operator=(const FileSystem&) = delete;
   virtual ~FileSystem() = default;
 
-  /// An existing regular file. Refuses links, directories and devices.
+  /// Opens an existing regular file; refuses links, directories and devices.
   [[nodiscard]] virtual std::unique_ptr<File> open(const std::string& path, Access access) = 0;
-  /// A new file with these permission bits, or null if the name is taken (exclusive create).
+  /// Creates a file exclusively; null if the name exists.
   [[nodiscard]] virtual std::unique_ptr<File> create(const std::string& path, std::uint32_t mode = 0600) = 0;
-  /// Adds the bytes at the end of a regular file, which is created with these permission bits if need be. On the real
-  /// file system by one write: neither a kill nor another process that adds to the file at the same time cuts them.
+  /// Appends to a regular file, which is created if it does not exist. The real file system uses one write, so neither
+  /// a kill nor another appending process can split the bytes.
   virtual void append(const std::string& path, std::span<const std::byte> bytes, std::uint32_t mode = 0600);
-  /// Removes a file (or an empty directory); a name that does not exist is fine.
+  /// Removes a file or an empty directory; a missing name is not an error.
   virtual void remove(const std::string& path) = 0;
-  /// Atomically replaces `to`.
+  /// Replaces `to` atomically.
   virtual void rename(const std::string& from, const std::string& to) = 0;
-  /// One level, with these permission bits; a directory that exists already is fine (look at status() for whose).
+  /// Makes one level. A directory that exists is not an error; status() shows its owner.
   virtual void make_directory(const std::string& path, std::uint32_t mode = 0700) = 0;
-  /// Names in a directory, sorted, without . and ...
+  /// Names in a directory, sorted, without "." and "..".
   [[nodiscard]] virtual std::vector<std::string> list(const std::string& path) = 0;
-  /// Nothing if the name does not exist.
   [[nodiscard]] virtual std::optional<FileStatus> status(const std::string& path) = 0;
-  /// Names in the directory are on stable storage when it returns.
+  /// Returns when the names in the directory are on stable storage.
   virtual void sync_directory(const std::string& path) = 0;
   [[nodiscard]] virtual Space space(const std::string& path) = 0;
-  /// Writes and syncs up to 40 MiB, for about half a second at most, through the page cache and by
-  /// File::enable_direct_writes in turns. Throws Error{io | no_space}.
+  /// Writes and syncs up to 40 MiB for at most about half a second, alternately through the page cache and with
+  /// File::enable_direct_writes. Throws Error{io | no_space}.
   [[nodiscard]] virtual WriteProbe probe_writes(const ProbeTarget& place) {
     (void)place;
     return {0, 0, "this file system supports only one way of writing"};
   }
-  /// Absolute, links resolved; the path must exist. Throws Error{not_found | io}.
+  /// The absolute path with links resolved; it must exist. Throws Error{not_found | io}.
   [[nodiscard]] virtual std::string canonical(const std::string& path) = 0;
-  /// Creates `path` if needed and locks it, with `holder` as its text; null if it is held, by another process or
-  /// by this one. Lock files are opened by this call and lock_holder alone: closing any other descriptor of one
-  /// would drop the lock.
+  /// Creates `path` if needed and locks it with the text `holder`; null if this or another process holds it. Only this
+  /// call and lock_holder open lock files: closing any other descriptor of one would drop the lock.
   [[nodiscard]] virtual std::unique_ptr<Lock> try_lock(const std::string& path, std::string_view holder) = 0;
-  /// The text of who holds the lock; nothing if nobody does.
+  /// The text of the lock's holder; nothing if it is free.
   [[nodiscard]] virtual std::optional<std::string> lock_holder(const std::string& path) = 0;
-  /// Whether this process holds it.
+  /// Whether this process holds the lock.
   [[nodiscard]] virtual bool holds_lock(const std::string& path) = 0;
-  /// The user whose files these must be: uid of this process.
+  /// The uid that files must belong to: this process's.
   [[nodiscard]] virtual std::uint32_t user() const noexcept = 0;
-  /// Whether this process has the rights of the group.
+  /// Whether this process is in the group.
   [[nodiscard]] virtual bool in_group(std::uint32_t group) const = 0;
 };
 
-/// `directory` + "/" + `name`.
 [[nodiscard]] inline std::string join(std::string_view directory, std::string_view name) {
   std::string path(directory);
   if (!path.empty() && path.back() != '/') path += '/';
   return path.append(name);
 }
 
-/// The real one.
+/// The real file system.
 [[nodiscard]] std::shared_ptr<FileSystem> posix_file_system();
 
 }  // namespace kedge::fs

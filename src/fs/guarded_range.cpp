@@ -15,10 +15,10 @@
 
 namespace kedge::fs {
 
-/// The part of a range that the handler reads.
+/// The part of a range that the signal handler reads.
 struct Entry {
   std::atomic<bool> is_taken = false;
-  std::atomic<std::uintptr_t> begin = 0;  ///< 0: none
+  std::atomic<std::uintptr_t> begin = 0;  ///< 0 if the entry is free
   std::atomic<std::uintptr_t> end = 0;
   std::atomic<bool> is_writable = false;
   std::atomic<bool> is_intact = true;
@@ -27,7 +27,7 @@ static_assert(std::atomic<std::uintptr_t>::is_always_lock_free && std::atomic<bo
 
 namespace {
 
-// Files of a store that are mapped at once: two or three for each commit that is kept. Further ones are not guarded.
+// Ranges that can be guarded at once. A commit in the store needs two or three.
 constexpr std::size_t kEntries = 4096;
 
 constinit std::array<Entry, kEntries> entries{};
@@ -35,28 +35,28 @@ constinit std::mutex adding;
 constinit PreviousAction previous;
 constinit std::uintptr_t page_bytes = 0;  ///< written before the handler is installed
 
-/// Replaces [from, to) by zeros. False if the system refuses. By the kernel's own call: libraries for fast networks put
-/// functions of theirs in the place of the C library's, which take locks.
+/// Replaces [from, to) by zeros; false if the system refuses. Calls the kernel directly, because libraries for fast
+/// networks replace the C library's mmap by functions that take locks.
 bool replace(std::uintptr_t from, std::uintptr_t to, int protection) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return ::syscall(SYS_mmap, from, to - from, protection, kFlags, -1, 0) != -1;
 }
 
-/// From the page with this address to the end of its range, if it lies in one.
+/// Replaces the pages from this address to the end of its range; false if no range contains it.
 bool replaced_if_ours(std::uintptr_t address) noexcept {
   for (Entry& entry : entries) {
     const std::uintptr_t begin = entry.begin.load();
     const std::uintptr_t end = entry.end.load();
     if (begin == 0 || address < begin || address >= end) continue;
     const int protection = entry.is_writable.load() ? PROT_READ | PROT_WRITE : PROT_READ;
-    if (entry.begin.load() != begin) continue;  // given to another range meanwhile: `end` may be that one's
-    entry.is_intact.store(false);               // first: nobody may read zeros and still find it intact
+    if (entry.begin.load() != begin) continue;  // the entry was reused meanwhile: `end` may be the new range's
+    entry.is_intact.store(false);               // first: nobody may see zeros and an intact range
     return replace(address / page_bytes * page_bytes, end, protection);
   }
   return false;
 }
 
-/// Whether an access to this address raised the signal, and would raise it again.
+/// Whether an access raised the signal, and would raise it again if it were ignored.
 bool is_access(const siginfo_t& info) noexcept { return info.si_code == BUS_ADRERR || info.si_code == BUS_MCEERR_AR; }
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
@@ -64,14 +64,14 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   const bool is_done =
       is_access(*info) && replaced_if_ours(reinterpret_cast<std::uintptr_t>(info->si_addr));  // NOLINT(*-cast)
   if (!is_done && !previous.call(signal, info, context)) {
-    // Ignored is only what was sent: an access would be tried for ever.
+    // A signal that was sent can be ignored; an access would be repeated forever.
     const bool is_sent = info->si_code <= 0 || info->si_code == BUS_MCEERR_AO;
     if (!is_sent || is_default(previous.action) || is_handler(previous.action)) raise_with_default_action(signal);
   }
   errno = error;
 }
 
-/// Under `adding`.
+/// Requires the lock `adding`.
 void install_once() noexcept {
   static bool is_installed = false;
   if (is_installed || ::sigaction(SIGBUS, nullptr, &previous.action) != 0) return;
@@ -96,7 +96,7 @@ GuardedRange::GuardedRange(std::byte* begin, std::size_t size_bytes, Access acce
     entry.is_intact = true;
     entry.is_writable = access == Access::read_write;
     entry.end = (first + size_bytes + page_bytes - 1) / page_bytes * page_bytes;
-    entry.begin = first;  // last: from now on the handler sees it
+    entry.begin = first;  // last: makes the range visible to the handler
     entry_ = &entry;
     return;
   }
@@ -110,7 +110,7 @@ GuardedRange::~GuardedRange() {
 
 bool GuardedRange::is_intact() const noexcept {
   if (entry_ == nullptr) return true;
-  bool expected = true;  // by a write of what is there: a load could be done before those that it is to speak of
+  bool expected = true;  // no plain load: that could be reordered before the accesses that it reports on
   return entry_->is_intact.compare_exchange_strong(expected, true);
 }
 

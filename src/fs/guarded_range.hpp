@@ -7,18 +7,18 @@
 
 namespace kedge::fs {
 
-/// Guards a mapping: made before the first use, destroyed before munmap. A page that cannot be accessed (another
-/// process truncated the file, or the storage or memory behind it failed) would end the process by SIGBUS. Instead the
-/// mapping from there on becomes private memory of zeros, whichever code touched it, that of MPI too, and is_intact()
-/// is false from then on: ask after each use. A system call that is given such memory fails with EFAULT instead, and
-/// marks nothing.
+/// Guards a mapping; create it before the first use and destroy it before munmap. Accessing a page that has no storage
+/// any more (another process truncated the file, or its device or memory failed) would normally end the process with
+/// SIGBUS. Instead, the mapping from that page on becomes private memory of zeros, whichever code accessed it, MPI's
+/// included, and is_intact() returns false: check it after each use. A system call that accesses such memory fails with
+/// EFAULT and changes nothing.
 ///
-/// The first one installs a handler for SIGBUS, which stays. Faults outside of these ranges are passed to the previous
-/// handler, or kill the process. A program that later installs a handler of its own, without calling the previous one,
-/// disables this, and so does a thread that blocks SIGBUS. More than 4,096 at once are not guarded.
+/// The first guard installs a SIGBUS handler, which stays. It passes faults outside of
+/// guarded ranges to the previous handler, or lets them kill the process. Guards do not work in programs that later
+/// install a handler without calling the previous one, in threads that block SIGBUS, and beyond 4,096 ranges at once.
 class GuardedRange {
  public:
-  /// `begin` lies at the beginning of a page.
+  /// `begin` must be page-aligned.
   GuardedRange(std::byte* begin, std::size_t size_bytes, Access access) noexcept;
   ~GuardedRange();
   GuardedRange(const GuardedRange&) = delete;
@@ -27,7 +27,7 @@ class GuardedRange {
   [[nodiscard]] bool is_intact() const noexcept;
 
  private:
-  struct Entry* entry_ = nullptr;  ///< null if there is nothing to guard, or no room in the table
+  struct Entry* entry_ = nullptr;  ///< null if the range is empty or the table full
 };
 
 }  // namespace kedge::fs

@@ -32,7 +32,7 @@ bool advised(int descriptor) noexcept {
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     return gives_huge_pages_on_advice(text, major(info.st_dev), minor(info.st_dev));
   } catch (const std::exception&) {
-    return false;  // out of memory: small pages do as well
+    return false;  // out of memory: use small pages
   }
 }
 
@@ -42,19 +42,19 @@ double seconds(clockid_t clock) noexcept {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Each extent gets a small page and then becomes a huge one. Most file systems in memory give small pages only,
-/// whatever a mapping advises, but do this when told to. Storage that nobody wrote to alone: the kernel copies what is
-/// there. Returns where it stopped: without room, refused, or no longer worth it.
+/// Allocates a small page in each extent and collapses it into a huge page: most file systems in memory allocate only
+/// small pages on access, even if advised. Works only on storage that this call itself allocated, since collapsing
+/// copies existing pages. Returns where it stopped: no space, refused, or too slow.
 std::uint64_t collapse(int descriptor, std::byte* data, std::uint64_t first, std::uint64_t last) noexcept {
   const double busy_s = seconds(CLOCK_THREAD_CPUTIME_ID);
   const double begun_s = seconds(CLOCK_MONOTONIC);
-  std::uint64_t step_bytes = kHugePageBytes;  // small at first, to know soon; each call has a cost on every processor
+  std::uint64_t step_bytes = kHugePageBytes;  // to learn the cost early; each call disturbs all processors
   for (std::uint64_t at = first; at < last;) {
     const std::uint64_t length = std::min(last - at, step_bytes);
     for (std::uint64_t end = at + kHugePageBytes; end <= at + length; end += kHugePageBytes) {
       constexpr std::byte kZero{};
-      // By a call, because through the mapping a full store would be a signal; the last byte, because that makes the
-      // file grow with its storage: whoever dies here leaves few holes.
+      // Allocates by pwrite, because a store that is full would raise a signal through the mapping; at the last byte,
+      // so that the file grows with its storage and a crash leaves few holes.
       if (::pwrite(descriptor, &kZero, 1, static_cast<off_t>(end - 1)) != 1) return at;
     }
     const auto refused = [&] { return ::madvise(data + (at - first), length, kCollapse) != 0; };
@@ -70,7 +70,7 @@ std::uint64_t collapse(int descriptor, std::byte* data, std::uint64_t first, std
 
 }  // namespace
 
-// A line: number, parent, major:minor, root, mount point, options, ..., "-", type, source, options of the filesystem.
+// Format: number, parent, major:minor, root, mount point, options, ..., "-", type, source, filesystem options.
 bool gives_huge_pages_on_advice(std::string_view mountinfo, unsigned major, unsigned minor) {
   const std::string device = compose(" {}:{} ", major, minor);
   while (!mountinfo.empty()) {
@@ -86,10 +86,10 @@ bool gives_huge_pages_on_advice(std::string_view mountinfo, unsigned major, unsi
 }
 
 bool are_huge_pages_cheaper(std::uint64_t taken_bytes, double busy_s, double passed_s) noexcept {
-  constexpr double kOddStepSeconds = 0.001;                    // an interrupt in the midst of it is no reason to stop
-  constexpr double kWorthSecondsPerByte = 0.15 / (1U << 30U);  // two fifths of what small pages take
+  constexpr double kOddStepSeconds = 0.001;                    // tolerates an interruption
+  constexpr double kWorthSecondsPerByte = 0.15 / (1U << 30U);  // two fifths of the cost of small pages
   const double worth_s = kOddStepSeconds + kWorthSecondsPerByte * static_cast<double>(taken_bytes);
-  return busy_s <= worth_s && passed_s <= 8 * worth_s;  // others may have the core for most of the time
+  return busy_s <= worth_s && passed_s <= 8 * worth_s;  // other processes may use the core most of the time
 }
 
 void* map_aligned(int descriptor, int protection, std::uint64_t begin, std::size_t size_bytes) noexcept {
@@ -122,7 +122,7 @@ std::uint64_t allocate_huge_pages(int descriptor, std::uint64_t begin, std::uint
   if (last <= first) return begin;
   void* data = map_aligned(descriptor, PROT_READ | PROT_WRITE, first, last - first);
   if (data == MAP_FAILED) return begin;
-  // Where there is no room, populating ends early instead of raising a signal.
+  // If space runs out, populating ends early and raises no signal.
   if (advised(descriptor) && ::ftruncate(descriptor, static_cast<off_t>(end)) == 0 &&
       ::madvise(data, last - first, MADV_HUGEPAGE) == 0) {
     (void)::madvise(data, last - first, kPopulateWrite);

@@ -1,4 +1,4 @@
-// Writes that are under way in the kernel while this thread goes on.
+// Asynchronous writes.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace kedge::fs {
 
-/// Up to `depth` writes at once, each with the number of its slot. One thread at a time.
+/// Up to `depth` writes at once, identified by slot. For one thread at a time.
 class IoQueue {
  public:
   struct Completion {
     unsigned slot = 0;
-    int result = 0;     ///< bytes written, which may be fewer than asked, or a negative errno
-    bool lost = false;  ///< the queue itself failed with `result`: what is under way cannot be known any more
+    int result = 0;     ///< bytes written, perhaps fewer than requested, or a negative errno
+    bool lost = false;  ///< the queue failed with `result`: the state of all its writes is unknown
   };
 
   IoQueue() = default;
@@ -22,17 +22,17 @@ class IoQueue {
   IoQueue& operator=(const IoQueue&) = delete;
   virtual ~IoQueue() = default;
 
-  /// Starts a write; 0 or an errno. The memory must stay until wait() gave the slot back.
+  /// Starts a write; returns 0 or an errno. The memory must stay valid until wait() returns the slot.
   [[nodiscard]] virtual int start(unsigned slot, int descriptor, const std::byte* data, std::size_t length,
                                   std::uint64_t offset) noexcept = 0;
-  /// Waits for one that was started.
+  /// Waits for one of the started writes.
   [[nodiscard]] virtual Completion wait() noexcept = 0;
 };
 
-/// Makes a queue: null where the system refuses one, errno tells why.
+/// Makes a queue; null with errno if the system refuses.
 using MakeQueue = std::function<std::unique_ptr<IoQueue>(unsigned depth)>;
 
-/// By io_uring. Null with ENOSYS or EPERM where the kernel has none or the container forbids it.
+/// A queue of io_uring; null with ENOSYS if the kernel has none, EPERM if the container forbids it.
 [[nodiscard]] std::unique_ptr<IoQueue> make_uring_queue(unsigned depth);
 
 }  // namespace kedge::fs

@@ -1,4 +1,4 @@
-// Constants of Linux that older headers lack, or that take a header of the kernel.
+// Linux constants that older headers lack or only kernel headers define.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,12 +8,12 @@
 
 namespace kedge::fs {
 
-/// The smallest page of memory; tmpfs counts its blocks (st_blocks) in whole ones.
+/// The smallest page size; tmpfs allocates whole pages (st_blocks).
 inline constexpr std::uint64_t kPageBytes = 4096;
 inline constexpr long kTmpfsMagic = 0x01021994;
 inline constexpr long kRamfsMagic = 0x858458f6;
 
-// Advice for madvise; older kernels reject it.
+// madvise advice; older kernels reject it.
 #ifdef MADV_POPULATE_READ
 inline constexpr int kPopulateRead = MADV_POPULATE_READ;  ///< since Linux 5.14
 inline constexpr int kPopulateWrite = MADV_POPULATE_WRITE;

@@ -1,4 +1,4 @@
-// Long transfers in pieces.
+// Divides long transfers into pieces.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace kedge::fs {
 
-/// Fits in the L2 cache, so that the checksum reads there what was just copied.
+/// Fits the L2 cache: the checksum finds the bytes there that were just copied.
 inline constexpr std::size_t kCachedPieceBytes = std::size_t{256} << 10U;
 
 /// Calls step(offset, length) for consecutive pieces of at most `piece_bytes`.

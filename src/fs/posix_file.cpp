@@ -21,9 +21,9 @@
 namespace kedge::fs {
 namespace {
 
-constexpr std::size_t kTransferBytes = std::size_t{4} << 20U;      // one system call
-constexpr std::size_t kDirectBytesMin = std::size_t{1} << 20U;     // smaller ones the page cache takes quicker
-constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20U;  // one fallocate; an interrupted one starts anew
+constexpr std::size_t kTransferBytes = std::size_t{4} << 20U;      // of one system call
+constexpr std::size_t kDirectBytesMin = std::size_t{1} << 20U;     // smaller writes are faster through the page cache
+constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20U;  // of one fallocate, which a signal makes start again
 constexpr std::uint64_t kFolioBytesMax = std::uint64_t{2} << 20U;
 
 class PosixFile final : public File {
@@ -49,7 +49,7 @@ class PosixFile final : public File {
   }
   void write(std::uint64_t offset, std::span<const std::byte> bytes) override {
     const FileSizeSignalBlocked no_signal;
-    // Past the page cache the bytes are copied anyway, and the checksum comes with that.
+    // Direct writes copy the bytes anyway, and compute the checksum meanwhile.
     if (is_direct(bytes.size())) (void)write_past_cache(offset, bytes, 0);
     else write_at(offset, bytes);
   }
@@ -99,8 +99,8 @@ class PosixFile final : public File {
   std::string path_;
   Access access_;
   std::shared_ptr<DirectWriter> direct_writer_;
-  Descriptor direct_;      // of the same file, past the page cache; valid after enable_direct_writes() where that works
-  Descriptor for_others_;  // past the page cache, for direct_descriptor(); this file's own writes stay as they are
+  Descriptor direct_;      // past the page cache; invalid without enable_direct_writes()
+  Descriptor for_others_;  // past the page cache, for direct_descriptor() only
 };
 
 std::uint32_t PosixFile::write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes,
@@ -113,7 +113,7 @@ std::uint32_t PosixFile::write_through_cache(std::uint64_t offset, std::span<con
   return crc;
 }
 
-/// Whole blocks go directly; what is left at both ends shares its pages with neighbours and goes through the cache.
+/// Writes whole blocks directly, and the rest at both ends through the cache, because it shares pages with other data.
 std::uint32_t PosixFile::write_past_cache(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
   constexpr std::uint64_t kBlock = DirectWriter::kAlignmentBytes;
   const std::uint64_t head = (kBlock - offset % kBlock) % kBlock;
@@ -129,7 +129,7 @@ std::uint32_t PosixFile::write_past_cache(std::uint64_t offset, std::span<const 
   return write_through_cache(offset + head + body, bytes.subspan(head + body), crc);
 }
 
-/// A second description of the same file, not of the same name. tmpfs and others refuse it: then all stays as it is.
+/// Opens the same file again, not its name. tmpfs and others refuse O_DIRECT; nothing changes then.
 bool PosixFile::enable_direct_writes() {
   if (access_ != Access::read_write) return false;
   if (!direct_.valid()) direct_ = open_past_cache();
@@ -147,8 +147,8 @@ int PosixFile::direct_descriptor() {
   return for_others_.get();
 }
 
-/// A direct write of the kernel's does both by itself. Paths that others bring along need not. Only whole folios of the
-/// cache are dropped, which are of 2 MiB at most and aligned.
+/// The kernel's own direct writes flush and drop pages, other direct paths do not. The cache drops only whole folios,
+/// which are aligned and at most 2 MiB.
 void PosixFile::drop_cached_pages(std::uint64_t offset, std::uint64_t length) {
   const std::uint64_t begin = offset / kFolioBytesMax * kFolioBytesMax;
   const std::uint64_t end = (offset + length + kFolioBytesMax - 1) / kFolioBytesMax * kFolioBytesMax;
@@ -157,7 +157,7 @@ void PosixFile::drop_cached_pages(std::uint64_t offset, std::uint64_t length) {
   constexpr unsigned kWritten = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   if (retry_interrupted([&] { return ::sync_file_range(descriptor_.get(), at, bytes, kWritten); }) != 0 &&
       retry_interrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) {
-    throw_system_error("write what the page cache has of the file", path_, errno);
+    throw_system_error("write back the file's cached pages", path_, errno);
   }
   (void)::posix_fadvise(descriptor_.get(), at, bytes, POSIX_FADV_DONTNEED);
 }
@@ -189,8 +189,8 @@ bool PosixFile::in_memory() const {
   return ::fstatfs(descriptor_.get(), &filesystem) == 0 && filesystem.f_type == kTmpfsMagic;
 }
 
-/// fallocate in steps; errno, or 0. glibc's posix_fallocate is not used: it neither retries nor says whether
-/// it only pretended.
+/// fallocate in steps; returns 0 or errno. glibc's posix_fallocate does not retry, and may only write zeros without
+/// saying so.
 int PosixFile::allocate(std::uint64_t begin, std::uint64_t end) {
   for (std::uint64_t at = begin; at < end; at += kReserveBytes) {
     const auto step = static_cast<off_t>(std::min(kReserveBytes, end - at));
@@ -211,18 +211,18 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
   const FileSizeSignalBlocked no_signal;
   const struct stat info = stat_of(descriptor_, path_);
   const auto old_size = static_cast<std::uint64_t>(info.st_size);
-  // On memory it costs a walk over every page that is there already, each time that a container grows. More blocks
-  // than that (huge pages) may hide a hole.
+  // Skips fallocate if there are no holes: in memory it visits every existing page, each time a container grows. More
+  // blocks than the size needs (huge pages) may hide a hole.
   const bool no_holes =
       static_cast<std::uint64_t>(info.st_blocks) * 512 == (old_size + kPageBytes - 1) / kPageBytes * kPageBytes;
   const bool memory = in_memory();
   std::uint64_t cleared_bytes = std::min(old_size, size_bytes);
   if (memory && size_bytes > old_size) cleared_bytes = allocate_huge_pages(descriptor_.get(), old_size, size_bytes);
   int error = allocate(memory && no_holes ? old_size : 0, size_bytes);
-  if (error == ENOSYS || error == EINVAL) error = EOPNOTSUPP;  // sandboxes, and filesystems in user space
+  if (error == ENOSYS || error == EINVAL) error = EOPNOTSUPP;  // sandboxes and filesystems in user space
   try {
     if (error == EOPNOTSUPP && size_bytes > old_size) {
-      // Storage before old_size was written by us; a late ENOSPC is an error of pwrite and no signal.
+      // Storage before old_size was already written; a late ENOSPC is then an error of pwrite, not a signal.
       write_zeros(old_size, size_bytes);
       error = 0;
     }
@@ -230,7 +230,7 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
       throw_system_error(compose("reserve {} bytes", size_bytes), path_, error);
     }
   } catch (const Error&) {
-    if (size_bytes > old_size) set_size(old_size);  // give back what was had
+    if (size_bytes > old_size) set_size(old_size);  // releases the partial allocation
     throw;
   }
   return cleared_bytes;
@@ -241,7 +241,7 @@ std::uint64_t PosixFile::reserve_huge_pages(std::uint64_t size_bytes) {
   return in_memory() ? allocate_huge_pages(descriptor_.get(), 0, size_bytes) : 0;
 }
 
-/// On memory a hole is a signal waiting for a full store.
+/// In memory, accessing a hole of a full store raises a signal.
 void PosixFile::require_reserved(const struct stat& info, std::uint64_t size_bytes) const {
   if (static_cast<std::uint64_t>(info.st_blocks) * 512 >= size_bytes || !in_memory()) return;
   throw Error(Failure{ErrorCode::bad_state, "the file has holes and cannot be mapped safely; reserve its space first",
@@ -262,7 +262,7 @@ std::unique_ptr<Mapping> PosixFile::map(std::uint64_t size_bytes) {
 }  // namespace
 
 Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);  // never retried: after EINTR the number may be somebody else's
+  if (fd_ >= 0) ::close(fd_);  // not retried after EINTR: the number may belong to another file by now
 }
 
 FileStatus to_file_status(const struct stat& info) noexcept {

@@ -12,7 +12,6 @@
 
 namespace kedge::fs {
 
-/// Owns a file descriptor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -33,11 +32,10 @@ class Descriptor {
 
 [[nodiscard]] FileStatus to_file_status(const struct stat& info) noexcept;
 
-/// fstat; throws Error.
+/// fstat that throws Error.
 [[nodiscard]] struct stat stat_of(const Descriptor& descriptor, const std::string& path);
 
-/// Takes over the descriptor of a regular file.
-/// `direct_writer` is for enable_direct_writes().
+/// Takes over the descriptor of a regular file. enable_direct_writes() uses `direct_writer`.
 [[nodiscard]] std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access,
                                                     std::shared_ptr<DirectWriter> direct_writer);
 

@@ -1,4 +1,4 @@
-// The real file system.
+// The file system of the operating system.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 namespace kedge::fs {
 namespace {
 
-// O_NONBLOCK: a planted pipe must not hang the open that goes on to refuse it.
+// O_NONBLOCK keeps a pipe from blocking the open, which then refuses it.
 constexpr int kOpenFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 int flags_of(Access access) noexcept { return access == Access::read ? O_RDONLY : O_RDWR; }
@@ -34,9 +34,9 @@ Descriptor open_descriptor(const std::string& path, int flags, std::uint32_t mod
   throw Error(Failure{ErrorCode::io, "it is a device, pipe or socket, not a regular file; move it away", -1, path, 0});
 }
 
-constexpr int kListTries = 1000;  // each lists from the beginning; a signal may interrupt any of them
+constexpr int kListTries = 1000;  // each lists from the beginning, and a signal may interrupt it
 
-/// From the beginning: what an iterator that failed would find next is not said.
+/// Lists from the beginning, because an iterator that failed has no defined position.
 boost::system::error_code names_in(const std::string& path, std::vector<std::string>& names) {
   names.clear();
   boost::system::error_code error;
@@ -48,7 +48,7 @@ boost::system::error_code names_in(const std::string& path, std::vector<std::str
   return error;
 }
 
-/// Throws if the path goes through a link that leads nowhere.
+/// Throws if the path contains a dangling link.
 void refuse_dangling_link(const std::string& path) {
   for (auto end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
@@ -137,7 +137,7 @@ class PosixFileSystem final : public FileSystem {
     const Descriptor descriptor = open_descriptor(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (!descriptor.valid()) throw_system_error("open the directory", path, errno);
     const int result = retry_interrupted([&] { return ::fsync(descriptor.get()); });
-    // EINVAL: this filesystem keeps names without being asked.
+    // EINVAL: this filesystem needs no sync of directories.
     if (result != 0 && errno != EINVAL) throw_system_error("sync the directory", path, errno);
   }
 

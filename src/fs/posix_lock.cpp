@@ -18,13 +18,13 @@
 
 namespace kedge::fs {
 
-/// By device and inode, since one file may be spelled in several ways; and by process, since a forked child
-/// has a copy of this table but none of the locks.
+/// Keyed by device and inode, because a file may have several paths, and by process, because a forked child copies this
+/// table but holds none of the locks.
 class LockTable::Held {
  public:
   using Key = std::tuple<pid_t, dev_t, ino_t>;
   std::mutex mutex;
-  std::map<Key, std::string> texts;  ///< of the locks that are held
+  std::map<Key, std::string> texts;  ///< of held locks
 };
 
 namespace {
@@ -37,7 +37,7 @@ class PosixLock final : public Lock {
       : held_(std::move(held)), key_(key), descriptor_(std::move(descriptor)) {}
   ~PosixLock() override {
     const std::lock_guard guard(held_->mutex);
-    descriptor_ = Descriptor();  // closes: the swapped-out one goes at the end of this statement
+    descriptor_ = Descriptor();  // the swapped-out descriptor is closed at the end of this statement
     held_->texts.erase(key_);
   }
 
@@ -71,7 +71,8 @@ void require_regular(const struct stat& info, const std::string& path) {
   throw Error(Failure{ErrorCode::io, "the lock is not a regular file; remove it", -1, path, 0});
 }
 
-/// The lock holds without it, also on a full filesystem: whoever asks then learns the process's number.
+/// Best effort: without the text, on a full filesystem, the lock still holds and its holder is reported as a process
+/// id.
 void write_record(const Descriptor& descriptor, const std::string& path, std::string_view text) {
   const FileSizeSignalBlocked no_signal;
   const auto empty = [&] { return retry_interrupted([&] { return ::ftruncate(descriptor.get(), 0); }); };
@@ -79,7 +80,7 @@ void write_record(const Descriptor& descriptor, const std::string& path, std::st
   const auto done = transfer_all(text.size(), [&](std::size_t at, std::size_t left) {
     return ::pwrite(descriptor.get(), text.data() + at, left, static_cast<off_t>(at));
   });
-  if (done.error != 0) (void)empty();  // half a text says less than none
+  if (done.error != 0) (void)empty();  // no text is better than half of it
 }
 
 std::string read_record(const Descriptor& descriptor, const std::string& path) {
@@ -95,8 +96,7 @@ std::string read_record(const Descriptor& descriptor, const std::string& path) {
 
 namespace {
 
-/// The kernel keeps record locks per process, so what is held is known per process too: two engines in one
-/// process must see each other. Besides the mutex around HDF5 this is the only state of its kind.
+/// Record locks belong to the process, so this state does too: two engines in one process must see each other's locks.
 const std::shared_ptr<LockTable::Held>& held_by_this_process() {
   static const auto held = std::make_shared<LockTable::Held>();
   return held;
@@ -120,10 +120,10 @@ std::unique_ptr<Lock> LockTable::try_lock(const std::string& path, std::string_v
       if (errno == EACCES || errno == EAGAIN) return nullptr;
       throw_system_error("lock the file", path, errno);
     }
-    // Somebody may have removed or replaced the name between open and lock: then this lock guards nothing.
+    // If the name was removed or replaced between open and lock, this lock protects nothing.
     const auto after = stat_of_name(path);
     if (!after || key_of(*after) != key_of(info)) continue;
-    if (info.st_nlink > 1) {  // a backup by hard links must not change with it
+    if (info.st_nlink > 1) {  // a hard-linked backup must not be overwritten
       if (::unlink(path.c_str()) != 0) throw_system_error("replace the lock file", path, errno);
       continue;
     }
@@ -152,11 +152,11 @@ std::optional<std::string> LockTable::holder(const std::string& path) {
   require_regular(stat_of(descriptor, path), path);
   struct flock range = whole_file();
   if (retry_interrupted([&] { return ::fcntl(descriptor.get(), F_GETLK, &range); }) != 0) {
-    throw_system_error("query who holds the lock", path, errno);
+    throw_system_error("query the lock's holder", path, errno);
   }
   if (range.l_type == F_UNLCK) return std::nullopt;
   auto text = read_record(descriptor, path);
-  return text.empty() ? compose("process {}", range.l_pid) : text;  // the lock is taken and its text not written yet
+  return text.empty() ? compose("process {}", range.l_pid) : text;  // locked, but the text is not written yet
 }
 
 }  // namespace kedge::fs

@@ -10,9 +10,9 @@
 
 namespace kedge::fs {
 
-/// The locks of this process. A record lock is dropped when its process closes any descriptor of the file, and
-/// does not conflict with its own process: so all tables of a process remember together which files it holds,
-/// and open no second descriptor of them. Thread-safe.
+/// The locks of this process. Record locks do not exclude their own process, and closing any descriptor of the file
+/// drops them. All tables of a process therefore share the list of held files, and open no second descriptor of one.
+/// Thread-safe.
 class LockTable {
  public:
   LockTable();

@@ -22,9 +22,9 @@
 namespace kedge::fs {
 namespace {
 
-constexpr std::size_t kStreamBytes = std::size_t{1} << 20U;       // less may still be in a cache when it is used
-constexpr std::size_t kChunkBytes = std::size_t{2} << 20U;        // entered into the page table at once; a huge page
-constexpr std::uint64_t kAroundBytes = std::uint64_t{64} << 10U;  // what Linux enters around a page that is read
+constexpr std::size_t kStreamBytes = std::size_t{1} << 20U;       // shorter reads may find the bytes in a cache
+constexpr std::size_t kChunkBytes = std::size_t{2} << 20U;        // mapped at once; a huge page
+constexpr std::uint64_t kAroundBytes = std::uint64_t{64} << 10U;  // that Linux maps around a faulting page on reads
 
 class PosixMapping final : public Mapping {
  public:
@@ -110,7 +110,7 @@ class PosixMapping final : public Mapping {
   std::size_t size_bytes_;
   Access access_;
   std::string path_;
-  std::vector<std::atomic<bool>> entered_;  ///< chunks that enter() has seen
+  std::vector<std::atomic<bool>> entered_;  ///< chunks that enter() has mapped
   std::optional<GuardedRange> guard_;
 };
 
@@ -123,8 +123,8 @@ void PosixMapping::require_intact(ErrorCode code, std::string_view used, std::st
                       -1, path_, 0});
 }
 
-/// Takes the page faults of what is read next ahead of it: one after the other they cost half of what they cost in the
-/// midst of a checksum, and less than MADV_POPULATE_READ, if the pages are in memory. Others fault as ever.
+/// Takes the page faults of a read before it: taken in a row they cost half of what they cost during a checksum, and
+/// less than MADV_POPULATE_READ if the pages are in memory.
 std::span<const std::byte> PosixMapping::touched(std::uint64_t offset, std::uint64_t length) const noexcept {
   for (std::uint64_t at = 0; at < length; at += kAroundBytes) {
     static_cast<void>(*static_cast<const volatile std::byte*>(data_ + offset + at));
@@ -132,15 +132,14 @@ std::span<const std::byte> PosixMapping::touched(std::uint64_t offset, std::uint
   return {data_ + offset, length};
 }
 
-/// The pages of a new mapping cost a fault each when they are touched one by one, three times the copy that they are
-/// touched for; a chunk at once costs a quarter of that. By reading: a shared page that may be written is entered
-/// writable, and a recycled one costs less that way than by MADV_POPULATE_WRITE. Where the kernel refuses, pages
-/// fault as ever.
+/// Maps a chunk at once: single page faults of a new mapping cost three times the copy that causes them, a chunk a
+/// quarter of that. Populates by reading: writable shared pages are then mapped writable, and for recycled pages it
+/// costs less than MADV_POPULATE_WRITE. If the kernel refuses, pages fault one by one.
 void PosixMapping::enter(std::uint64_t offset, std::uint64_t length) noexcept {
   if (length == 0) return;
   for (std::uint64_t chunk = offset / kChunkBytes; chunk <= (offset + length - 1) / kChunkBytes; ++chunk) {
     if (entered_[chunk].load(std::memory_order_relaxed)) continue;
-    entered_[chunk].store(true, std::memory_order_relaxed);  // two threads may both do it: harmless
+    entered_[chunk].store(true, std::memory_order_relaxed);  // doing it in two threads is harmless
     const std::uint64_t begin = chunk * kChunkBytes;
     (void)::madvise(data_ + begin, std::min<std::uint64_t>(kChunkBytes, size_bytes_ - begin), kPopulateRead);
   }

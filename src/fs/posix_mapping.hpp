@@ -1,4 +1,4 @@
-// A file of the real file system in memory.
+// A memory-mapped file.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace kedge::fs {
 
-/// Takes over what mmap gave for the first `size_bytes` of the file; `data` may be null if there are none.
+/// Takes over a mapping of the file's first `size_bytes`; `data` may be null if there are none.
 [[nodiscard]] std::unique_ptr<Mapping> make_posix_mapping(std::byte* data, std::size_t size_bytes, Access access,
                                                           std::string path);
 

@@ -22,15 +22,15 @@ namespace kedge::fs {
 namespace {
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;  // version 1 says LONG_MAX in whole pages
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;  // version 1 reports LONG_MAX in whole pages
 
-/// The files that one version of cgroups keeps its memory numbers in, and lines of its memory.stat.
+/// Files and memory.stat lines in which one version of cgroups reports memory.
 struct Version {
-  std::array<std::string_view, 2> limits;  ///< above the second processes are slowed down, not killed
+  std::array<std::string_view, 2> limits;  ///< above the second one, processes are slowed down, not killed
   std::string_view used;
-  std::string_view limit_from_above;  ///< the least limit on the way up, also where those groups cannot be seen
+  std::string_view limit_from_above;  ///< the least limit of all ancestors, even invisible ones
   std::array<std::string_view, 2> file_pages;
-  std::array<std::string_view, 2> unwritten;  ///< of the file pages
+  std::array<std::string_view, 2> unwritten;  ///< of page cache that is not yet written back
 };
 constexpr Version kVersion1{{"memory.limit_in_bytes", {}},
                             "memory.usage_in_bytes",
@@ -43,7 +43,7 @@ constexpr Version kVersion2{{"memory.max", "memory.high"},
                             {"inactive_file", "active_file"},
                             {"file_dirty", "file_writeback"}};
 
-/// The kernel charges for 128 pages of a file about half a page more: their tree, and their places in a mapping.
+/// The kernel charges about half a page of overhead (page tree, mappings) for 128 pages of a file.
 constexpr std::uint64_t kPagesPerHeldBack = 128;
 constexpr std::uint64_t kMachineId = 1;
 
@@ -57,11 +57,11 @@ std::optional<std::uint64_t> leading_number(std::string_view text) {
   if (begin == std::string_view::npos) return std::nullopt;
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data() + begin, text.data() + text.size(), value);
-  if (error != std::errc{}) return std::nullopt;  // "max", or no such file
+  if (error != std::errc{}) return std::nullopt;  // "max" or no such file
   return value;
 }
 
-/// The number after `key` at the start of a line.
+/// Returns the number after `key` at the start of a line.
 std::optional<std::uint64_t> number_of(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const auto line = text.substr(0, text.find('\n'));
@@ -96,7 +96,7 @@ Limit limit_of(const std::string& directory, const Version& version, std::string
   return tightest;
 }
 
-/// Id of this directory: one that two processes see under one path may be two, if they have namespaces of their own.
+/// Id of this directory: two processes with different namespaces may see different directories under one path.
 std::uint64_t id_of(const std::string& directory) {
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0) return fnv1a(directory);
@@ -104,7 +104,7 @@ std::uint64_t id_of(const std::string& directory) {
 }
 
 std::optional<SpaceLimit> room_of_one(const std::string& directory, const Version& version) {
-  // In this order: what is dropped in between is still counted as used, and not as free twice.
+  // Read in this order, pages dropped in between count as used rather than as free twice.
   const std::string stat = text_of(join(directory, "memory.stat"));
   const auto used = leading_number(text_of(join(directory, version.used)));
   const Limit limit = limit_of(directory, version, stat);
@@ -115,8 +115,8 @@ std::optional<SpaceLimit> room_of_one(const std::string& directory, const Versio
                     compose("memory cgroup ({}: {})", limit.name, human_bytes(limit.bytes)), id_of(directory)};
 }
 
-/// From `group` up to the root. Directories that are not there are skipped: in a container the membership may be
-/// written as the host sees it, while only the container's own group is mounted.
+/// Adds the limits from `group` up to the root. Skips missing directories: in a container, the membership may be
+/// written as the host sees it, while only the container's group is mounted.
 void add_rooms_up_from(std::string group, const std::string& mount, const Version& version,
                        std::vector<SpaceLimit>& space_limits) {
   while (true) {
@@ -134,7 +134,7 @@ bool lists_memory(std::string_view controllers) {
 
 std::vector<SpaceLimit> cgroup_limits(std::string_view membership, const std::string& mount) {
   std::vector<SpaceLimit> space_limits;
-  while (!membership.empty()) {  // lines "number:controllers:/group"
+  while (!membership.empty()) {  // format: "number:controllers:/group"
     const auto line = membership.substr(0, membership.find('\n'));
     membership.remove_prefix(std::min(membership.size(), line.size() + 1));
     const auto first = line.find(':');
@@ -168,8 +168,7 @@ Space posix_space(const std::string& path) {
   }
   Space space;
   space.memory_backed = kind.f_type == kTmpfsMagic || kind.f_type == kRamfsMagic;
-  // ramfs and a tmpfs mounted with size=0 say 0 blocks and mean no limit of their own; filesystems in user space do not
-  // know.
+  // ramfs, and tmpfs with size=0, report 0 blocks to mean no limit; filesystems in user space report 0 for unknown.
   const bool unlimited = volume.f_blocks == 0;
   const std::uint64_t free_bytes =
       unlimited ? kUnlimited : static_cast<std::uint64_t>(volume.f_bavail) * volume.f_frsize;

@@ -1,4 +1,4 @@
-// How much may be stored at a path: filesystem, memory cgroup, machine.
+// How much space a path has: limits of the filesystem, memory cgroups and the machine.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace kedge::fs {
 
-/// Every memory cgroup on the way up from the process's own that has a limit. `membership` is the text of
-/// /proc/self/cgroup, `mount` where cgroups are mounted (/sys/fs/cgroup); both versions are read. File pages that the
-/// kernel would drop count as free, recently used ones too: a job that has read much data is not full. What waits to be
-/// written to a disk does not. A little is held back for what the kernel itself charges for pages of files.
+/// Returns a limit for each memory cgroup from the process's own to the root that has one. `membership` is the text of
+/// /proc/self/cgroup, `mount` the mount point of cgroups (/sys/fs/cgroup), of either version. Page cache that the
+/// kernel could drop counts as free, even recently used pages, so that reading much data does not make a job look full;
+/// pages not yet written back do not. A little is subtracted for the kernel's own overhead.
 [[nodiscard]] std::vector<SpaceLimit> cgroup_limits(std::string_view membership, const std::string& mount);
 
-/// MemAvailable of /proc/meminfo, given its text.
+/// The limit given by MemAvailable in the text of /proc/meminfo.
 [[nodiscard]] std::optional<SpaceLimit> machine_limit(std::string_view meminfo);
 
-/// Throws Error.
+/// Free space at the path. Throws Error.
 [[nodiscard]] Space posix_space(const std::string& path);
 
 }  // namespace kedge::fs

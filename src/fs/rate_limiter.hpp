@@ -1,4 +1,4 @@
-// Writing no faster than was asked for.
+// Limits the rate of writes.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 
 namespace kedge::fs {
 
-/// How fast bytes may pass, over everything that goes by the same one. Not thread-safe.
+/// One rate for all writes that share this object. Not thread-safe.
 class RateLimiter {
  public:
-  /// `before` is called before each piece. Once `is_over`, nothing is held up any more: somebody waits for the end.
+  /// `before` is called before each piece. Once `is_over` returns true nothing is delayed: somebody waits for the end.
   RateLimiter(
       Clock& clock, double bytes_per_s, std::function<void()> before = [] {},
       std::function<bool()> is_over = [] { return false; })
@@ -29,7 +29,7 @@ class RateLimiter {
     return static_cast<double>(bytes) / bytes_per_s_;
   }
   [[nodiscard]] bool is_limited() const noexcept { return std::isfinite(bytes_per_s_); }
-  /// Returns when the bytes before have had their time.
+  /// Returns when the earlier bytes have had their time.
   void pass(std::uint64_t bytes) {
     before_();
     constexpr double kSlice_s = 0.1;
@@ -50,7 +50,7 @@ class RateLimiter {
   double free_at_s_ = 0;
 };
 
-/// Writes to another file at a pace.
+/// Writes to another file at a limited rate.
 class RateLimitedAccess final : public ByteAccess {
  public:
   RateLimitedAccess(ByteAccess& to, RateLimiter& pace) : to_(to), pace_(pace) {}
@@ -82,7 +82,7 @@ class RateLimitedAccess final : public ByteAccess {
   }
 
   static constexpr std::size_t kLimitedBytes = std::size_t{1} << 20U;
-  static constexpr std::size_t kUnlimitedBytes = std::size_t{32} << 20U;  // enough for many writes at once
+  static constexpr std::size_t kUnlimitedBytes = std::size_t{32} << 20U;  // large enough for parallel writes
 
   ByteAccess& to_;
   RateLimiter& pace_;

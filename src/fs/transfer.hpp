@@ -1,4 +1,4 @@
-// Whole transfers out of system calls that may be interrupted or do less than asked.
+// Complete transfers with system calls that may be interrupted or transfer less than requested.
 #pragma once
 
 #include <cerrno>
@@ -6,7 +6,7 @@
 
 namespace kedge::fs {
 
-/// Calls `call` until it is not interrupted; its value, -1 with errno set on failure.
+/// Repeats `call` while it is interrupted; returns its value, -1 with errno on failure.
 template <class Call>
 auto retry_interrupted(Call&& call) {
   decltype(call()) result;
@@ -16,15 +16,14 @@ auto retry_interrupted(Call&& call) {
   return result;
 }
 
-/// Result of a transfer: `error` is 0 if it ended because all was done or because a call moved nothing (for a read: the
-/// end of the file).
+/// Result of a transfer. `error` is 0 if all was transferred, or a call transferred nothing (end of file, if reading).
 struct Transferred {
   std::size_t bytes = 0;
   int error = 0;
 };
 
-/// Moves `length` bytes by `call(done, left)` -> bytes moved, 0, or -1 with errno, as pread and pwrite do.
-/// EINTR is retried, short moves are continued.
+/// Transfers `length` bytes by `call(done, left)`, which returns bytes, 0, or -1 with errno, as pread and pwrite do.
+/// Retries EINTR and continues short transfers.
 template <class Call>
 [[nodiscard]] Transferred transfer_all(std::size_t length, Call&& call) {
   Transferred result;

@@ -16,7 +16,7 @@ void add_files_below(FileSystem& file_system, const std::string& directory, cons
   for (const std::string& name : file_system.list(directory)) {
     const std::string path = join(directory, name);
     const auto status = file_system.status(path);
-    if (!status) continue;  // gone since it was listed
+    if (!status) continue;  // removed since it was listed
     if (status->kind == Kind::directory) add_files_below(file_system, path, shown + name + "/", files);
     else files.push_back({shown + name, *status});
   }
@@ -34,7 +34,7 @@ void add_empty_below(FileSystem& file_system, const std::string& directory, cons
   }
 }
 
-/// False if there was enough before it came to the end.
+/// Returns false if `enough` ended it early.
 bool remove_all_of(FileSystem& file_system, const std::string& path, const ShouldStop& enough,
                    std::optional<Failure>& first) {
   const auto note = [&](std::optional<Failure> failure) {

@@ -19,7 +19,7 @@ class UringQueue final : public IoQueue {
     if (entry == nullptr) return EBUSY;
     ::io_uring_prep_write(entry, descriptor, data, static_cast<unsigned>(length), offset);
     ::io_uring_sqe_set_data64(entry, slot);
-    // An entry that was taken is in the ring whatever submit says: it goes with the next one, or with wait().
+    // Whatever submit returns, the entry is in the ring: the next submit, or wait(), passes it to the kernel.
     int submitted = 0;
     do {
       submitted = ::io_uring_submit(&ring_);

@@ -15,7 +15,7 @@ constexpr double kLongest_s = 0.5;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Seconds to write and to sync.
+/// Seconds for writing and syncing.
 double time_step(File& file, std::uint64_t step, std::span<const std::byte> bytes) {
   const double begin_s = seconds();
   (void)file.write_with_crc(step * kStepBytes, bytes, 0);
@@ -30,7 +30,7 @@ std::string words_of(int system_errno) { return "io_uring: " + std::generic_cate
 WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const DirectWriter& writer) {
   const std::string path = join(place.directory, place.name);
   const bool is_fresh = place.storage == ProbeTarget::Storage::fresh;
-  file_system.remove(path);  // of a start that died here
+  file_system.remove(path);  // left by a start that died here
   const auto buffered = file_system.create(path);
   if (!buffered) return {0, 0, "the file to measure with already exists"};
   const auto direct = file_system.open(path, Access::read_write);
@@ -39,7 +39,7 @@ WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const
   if (is_fresh) buffered->truncate(2 * (kSteps + 1) * kStepBytes);
   else buffered->reserve(2 * kStepBytes);
   const std::vector<std::byte> bytes(kStepBytes, std::byte{0x6b});
-  // Not measured: the first write waits for whatever the device was still doing, and readies recycled storage.
+  // Warm-up: the first write waits for the device's earlier work, and maps recycled storage.
   double left_s = kLongest_s - time_step(*buffered, 0, bytes) - time_step(*direct, 1, bytes);
   if (writer.refusal() != 0) return {0, 0, words_of(writer.refusal())};
   double buffered_s = 0;

@@ -1,4 +1,4 @@
-// Which way large writes are faster.
+// Measures whether large writes are faster through the page cache or past it.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kedge::fs {
 
-/// FileSystem::probe_writes, with files whose File::enable_direct_writes uses `writer`.
+/// FileSystem::probe_writes, with `writer` for File::enable_direct_writes.
 [[nodiscard]] WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const DirectWriter& writer);
 
 }  // namespace kedge::fs

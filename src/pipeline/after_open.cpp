@@ -27,14 +27,14 @@ AfterOpen::AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const Pro
 
 Id128 AfterOpen::plan(const Execution& execution, const CommitHead& opened, Unread unread) {
   const Protections found = find_protections(execution.group(), opened);
-  // At the level that the survey found: the protection that it was recovered from still exists. This also removes the
-  // unfinished protections of starts that died while protecting it again, which would add up otherwise.
+  // Uses the level that the survey found, because the protection that the commit was recovered from still exists. Also
+  // removes partial protections of starts that died while protecting it again, which would accumulate.
   runner_.retire(execution);
   const bool is_current = !found.current.is_none();
   const bool is_protected = is_current || !found.sound.is_none();
   if (!is_protected) ledger_.set_unprotected(opened.id);
   const bool is_due = !is_current && is_scheduled();
-  // Without the former copies, what is left of a protection that was asked for once may protect nothing.
+  // Once the former copies go, the rest of their protection may protect nothing.
   const bool may_drop = is_protected || found.best.is_none() || !protect_.is_possible();
   left_ = {opened, is_due, {}, !is_due && may_drop};
   if (unread.container) left_.unread.push_back({opened, {}, true});
@@ -48,7 +48,7 @@ Id128 AfterOpen::plan(const Execution& execution, const CommitHead& opened, Unre
   return is_due ? opened.id : Id128{};
 }
 
-/// What the ranks have of its protections; the ledger knows then which one is worth keeping.
+/// Finds which protections the ranks have, and lets the ledger keep the best one.
 Protections AfterOpen::find_protections(const comm::Group& group, const CommitHead& commit) {
   const Protections found = protect_.find(group, commit.id);
   if (!found.current.is_none()) ledger_.protect(commit.id, found.current);
@@ -59,7 +59,8 @@ Protections AfterOpen::find_protections(const comm::Group& group, const CommitHe
 
 bool AfterOpen::step(Execution& execution) {
   pause_.begin();
-  // Where there is no room, protecting drops the former copies, of which a damaged container is rebuilt.
+  // If space is short, protecting drops the former copies, from which a damaged container would be rebuilt: read it
+  // first.
   const bool container_first = !left_.unread.empty() && left_.unread.front().is_container;
   if (!container_first && std::exchange(left_.protects, false)) {
     protect(execution);
@@ -78,8 +79,8 @@ bool AfterOpen::step(Execution& execution) {
   return false;
 }
 
-/// Before anything else is read: what the new protection replaces needs not be. A failure is logged: the commit is open
-/// all the same.
+/// Protects before reading anything else, because files that the new protection replaces need not be read. A failure is
+/// only logged: the commit is open.
 void AfterOpen::protect(Execution& execution) {
   const CommitHead& commit = left_.opened;
   const comm::Group& group = execution.group();
@@ -105,7 +106,7 @@ void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failu
                        to_string(failure)));
 }
 
-/// All that is left of one commit, unless something better is to be done.
+/// Reads the remaining files of one commit until something more urgent comes up.
 void AfterOpen::read(Execution& execution) {
   const comm::Group& group = execution.group();
   const UnreadCommit what = left_.unread.front();
@@ -122,18 +123,18 @@ void AfterOpen::read(Execution& execution) {
   const comm::VoteResult ballot =
       patient.vote_with_request(read.first_failure(), read.some_left && !execution.is_given_up());
   if (ballot.asked && !ballot.failure) return;
-  // Its parity may be damaged all the same. First: protecting it again needs the room.
+  // The parity may still be damaged. It is read first, because protecting again needs its space.
   if (what.is_container && group.all(is_known && !read.some_left && !read.containers)) {
     ledger_.prove(what.commit.id);
     runner_.retire(execution);
   }
   if (ballot.failure) handle_damage(execution, what, read, *ballot.failure);
-  if (ballot.asked && what.is_container && group.all(!read.containers)) return;  // the rest of it
+  if (ballot.asked && what.is_container && group.all(!read.containers)) return;  // continue with the container later
   left_.unread.pop_front();
   unread_files_.forget();
 }
 
-/// What was protected by the damaged files is not, and what was opened is protected anew.
+/// Removes the protections that contain the damaged files, and protects the opened commit again.
 void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, const ReadFiles& read,
                               const Failure& first) {
   const CommitHead& commit = what.commit;
@@ -166,8 +167,8 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, co
                        to_string(first), files > 1 ? compose(" and {} more", files - 1) : "", so, first.rank));
 }
 
-/// What the application has loaded was intact. Whatever the commit can be rebuilt from stays as it is, and so does what
-/// is older.
+/// The application has loaded intact data, but the stored container is damaged. Keeps everything that the commit can be
+/// rebuilt from, and older commits.
 void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead& commit, const Failure& first) {
   left_.drops_copies = false;
   if (std::exchange(left_.protects, false)) {
@@ -184,8 +185,8 @@ void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead&
       commit.tag, to_string(first), first.rank));
 }
 
-/// The copies that protected the commit on its former nodes stay until it is protected where its containers lie now;
-/// where there is no room for both, the former copies are worth less.
+/// The copies on former nodes protect the commit until it is protected at its new location. If there is no space for
+/// both, the former copies go.
 std::optional<Failure> AfterOpen::protect_in_room(Execution& execution, const CommitHead& commit) {
   const comm::Group& group = execution.group();
   const std::size_t stage = stages_.index_of(Level::protected_);
@@ -209,7 +210,6 @@ std::optional<Failure> AfterOpen::protect_in_room(Execution& execution, const Co
   return failure;
 }
 
-/// Local.
 void AfterOpen::give_up(const CommitHead& commit, const Failure& failure) {
   CommitProgress progress = stages_.progress_of(commit);
   progress.reason = Reason::required;
@@ -218,8 +218,8 @@ void AfterOpen::give_up(const CommitHead& commit, const Failure& failure) {
   observers_.tell(&CommitObserver::gave_up, progress, stage);
 }
 
-/// What lies on nodes that its owners have left only costs space: it goes at the latest when its commit is retired.
-/// Whether any rank dropped something.
+/// Copies on nodes that their owners have left only cost space; they go at the latest with their commit. Returns
+/// whether any rank removed one.
 bool AfterOpen::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
   std::size_t dropped = 0;
   const auto failure = attempt([&] { dropped = store_.remove_adopted(commit.id); });

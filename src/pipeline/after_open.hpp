@@ -1,4 +1,4 @@
-// What is left to do after an open: in the call at once, in the background step by step.
+// Work deferred by an open: done at once in the call, or step by step in the background.
 #pragma once
 
 #include <deque>
@@ -18,29 +18,28 @@
 
 namespace kedge::pipeline {
 
-/// Protects the commit that was opened where its containers lie now, and reads what the open did not need: parity, and
-/// the other commits in the stores. All calls are COLLECTIVE on the execution's group, and throw what ends
-/// communication.
+/// Protects the opened commit at its new location, and reads what the open did not need: parity, and other commits in
+/// the stores. All calls are COLLECTIVE on the execution's group and throw what ends communication.
 class AfterOpen {
  public:
-  /// `protect` is one of the stages. All that is referred to must outlive it.
+  /// `protect` is one of `stages`. The referenced objects must outlive it.
   AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const ProtectStage& protect, StageList& stages,
             StageRunner& runner, const CommitObservers& observers, Pause& pause, const StageTimer& timer,
             const Log& log);
 
-  /// Finds what there is to do after this open. The commit that is to be protected, unless none.
+  /// Finds the work left by this open. Returns the commit to be protected, or none.
   [[nodiscard]] Id128 plan(const Execution& execution, const CommitHead& opened, Unread unread);
-  /// Does the next step. False if nothing is left. All ranks decide together what the step is, since what one knows of
-  /// commits may be a moment older than what another does.
+  /// Does the next step; false if nothing is left. All ranks decide on the step together, because their knowledge of
+  /// commits may differ for a moment.
   [[nodiscard]] bool step(Execution& execution);
 
  private:
-  /// What is left, in this order. The same on every rank.
+  /// The remaining work, in this order; equal on every rank.
   struct Left {
     CommitHead opened = {};
-    bool protects = false;                 ///< it is to be protected where its containers lie now
-    std::deque<UnreadCommit> unread = {};  ///< what was opened first
-    bool drops_copies = false;             ///< of it, on nodes that its owners have left
+    bool protects = false;                 ///< protect it at its new location
+    std::deque<UnreadCommit> unread = {};  ///< the opened commit first
+    bool drops_copies = false;             ///< remove its copies on nodes that their owners have left
   };
 
   [[nodiscard]] bool is_scheduled() const { return stages_.is_scheduled(Level::protected_); }

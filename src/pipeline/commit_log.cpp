@@ -23,11 +23,11 @@ std::string CommitLog::named(const CommitHead& commit) const {
 }
 
 void CommitLog::handed_over(const CommitProgress& progress) {
-  if (is_root_) log_.debug(compose("{} is local; the rest goes on in the background", progress.commit.tag));
+  if (is_root_) log_.debug(compose("{} is local; its other stages run in the background", progress.commit.tag));
 }
 
 void CommitLog::took_snapshot(const CommitProgress& progress) {
-  if (is_root_) log_.debug(compose("{} is a snapshot; the rest goes on in the background", progress.commit.tag));
+  if (is_root_) log_.debug(compose("{} is a snapshot; its other stages run in the background", progress.commit.tag));
 }
 
 void CommitLog::lost(const CommitProgress& progress, const Failure& failure) {
@@ -39,7 +39,7 @@ void CommitLog::reached(const CommitProgress& progress, const StageProgress& sta
   if (const auto line = flush_news_.succeeded(progress.commit)) log_.info(*line);
 }
 
-/// Of a level that the application waits for, that call throws the failure.
+/// If the application waits for the level, its call throws the failure instead.
 void CommitLog::failed(const CommitProgress& progress, const StageProgress& stage) {
   if (!is_root_ || progress.reason == Reason::required) return;
   const auto scheduled =

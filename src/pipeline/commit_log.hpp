@@ -1,4 +1,4 @@
-// What the log says of commits.
+// Writes the log's lines about commits.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@
 
 namespace kedge::pipeline {
 
-/// Rank 0's; elsewhere it says nothing. From any thread.
+/// Logs on rank 0 only. Thread-safe.
 class CommitLog final : public CommitObserver {
  public:
-  /// `run`: its name, if lines are to say it; else empty. All that is referred to must outlive it.
+  /// `run`: the run's name if lines should contain it, otherwise empty. The referenced objects must outlive it.
   CommitLog(bool is_root, const commits::Ledger& ledger, const StageList& stages, Scheme scheme, std::string run,
             Log log);
 
@@ -26,7 +26,7 @@ class CommitLog final : public CommitObserver {
   void failed(const CommitProgress& progress, const StageProgress& stage) override;
   void skipped(const CommitProgress& progress, const StageProgress& stage) override;
   void finished(const CommitProgress& progress) override;
-  /// A commit was given to the worker.
+  /// A commit was submitted to the worker.
   void handed_over(const CommitProgress& progress);
 
  private:

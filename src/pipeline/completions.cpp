@@ -9,7 +9,8 @@
 namespace kedge::pipeline {
 
 void Completions::expect(const CommitHead& commit, Level level, Callback callback) {
-  if (closed_) throw Error(ErrorCode::bad_state, "this engine was finalized: nothing more becomes of its commits");
+  if (closed_)
+    throw Error(ErrorCode::bad_state, "this engine was finalized, so its commits will not reach any higher level");
   expected_.push_back({commit, level, std::move(callback)});
 }
 
@@ -19,8 +20,8 @@ void Completions::reached(const CommitProgress& progress, const StageProgress& s
   highest = std::max(highest, stage.level);
 }
 
-/// Of a level that the application waits for, that call throws the failure. As long as the commit may still reach a
-/// higher level, which contains this one, nothing is known: see finished().
+/// If the application waits for the level, its call throws the failure. While the commit may still reach a higher
+/// level, which includes this one, the outcome is open: see finished().
 void Completions::failed(const CommitProgress& progress, const StageProgress& stage) {
   const bool may_be_reached = std::ranges::any_of(progress.stages, [&](const StageProgress& other) {
     return other.state == StageState::due && other.level > stage.level;
@@ -69,7 +70,7 @@ std::optional<std::optional<Failure>> Completions::outcome(const Expected& expec
   if (failure != failures_.end()) return failure->second;
   if (entry || was_under_way) return std::nullopt;
   return Failure{ErrorCode::not_found,
-                 compose("a newer commit took the place of {} in the stores before it was {}", expected.commit.tag,
+                 compose("a newer commit replaced {} in the stores before it was {}", expected.commit.tag,
                          to_string(expected.level)),
                  -1,
                  {},
@@ -83,7 +84,7 @@ void Completions::deliver() {
     if (auto known = outcome(one)) ready.emplace_back(std::move(one), std::move(*known));
     else open.push_back(std::move(one));
   }
-  expected_ = std::move(open);  // a callback may ask for another
+  expected_ = std::move(open);  // before the calls, since a callback may add expectations
   for (const auto& [one, failure] : ready) call(one, failure);
   drop_stale_outcomes();
 }
@@ -103,7 +104,7 @@ void Completions::deliver_all() {
 void Completions::call(const Expected& expected, const std::optional<Failure>& failure) {
   const struct Calls {
     bool& calls;
-    ~Calls() { calls = false; }  // also if what flies is no std::exception
+    ~Calls() { calls = false; }  // also for exceptions that are no std::exception
   } calls{calls_ = true};
   const auto thrown = attempt([&] { expected.callback(failure); });
   if (thrown) {
@@ -111,7 +112,7 @@ void Completions::call(const Expected& expected, const std::optional<Failure>& f
   }
 }
 
-/// A commit may have left the ledger since its outcome was looked for.
+/// Keeps only outcomes of commits that are in the ledger or expected.
 void Completions::drop_stale_outcomes() {
   const std::lock_guard guard(mutex_);
   const auto is_over = [&](const Id128& commit_id) {

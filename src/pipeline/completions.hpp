@@ -1,4 +1,4 @@
-// Who wants to hear that a commit has reached a level, or cannot.
+// Calls back when a commit has reached a level or cannot reach it.
 #pragma once
 
 #include <functional>
@@ -16,26 +16,26 @@
 
 namespace kedge::pipeline {
 
-/// What becomes of commits comes from whichever thread meets it; all else is the application's thread's.
+/// Observer calls are thread-safe; the other calls are for the application's thread.
 class Completions final : public CommitObserver {
  public:
   using Callback = std::function<void(const std::optional<Failure>& failure)>;
   using IsUnderWay = std::function<bool(const Id128& commit_id)>;
 
-  /// What becomes of a commit is said as long as it is under way: that outlasts its place in the ledger where a newer
-  /// one took it already.
+  /// `is_under_way` decides how long an outcome is open: a commit may be pending after a newer one has replaced it in
+  /// the ledger.
   Completions(const commits::Ledger& ledger, IsUnderWay is_under_way, Log log)
       : ledger_(ledger), is_under_way_(std::move(is_under_way)), log_(std::move(log)) {}
 
-  /// Throws bad_state once all others have been told for the last time.
+  /// Throws bad_state after deliver_all().
   void expect(const CommitHead& commit, Level level, Callback callback);
-  /// The commit does not reach the level in its turn.
+  /// The stage that should have taken the commit to the level failed.
   void note_failed(const Id128& commit_id, Level level, const Failure& failure);
-  /// Calls back whoever's commit has reached its level, or cannot. What a callback throws is logged.
+  /// Calls back for commits that have reached their level or cannot. Logs exceptions of callbacks.
   void deliver();
-  /// Calls back everybody: nothing goes on any more.
+  /// Calls all remaining callbacks: no commit will get any further.
   void deliver_all();
-  /// Whether a callback is what is running now.
+  /// Whether a callback is running.
   [[nodiscard]] bool is_in_callback() const noexcept { return calls_; }
 
   void reached(const CommitProgress& progress, const StageProgress& stage) override;
@@ -51,7 +51,7 @@ class Completions final : public CommitObserver {
     Level level = Level::none;
     Callback callback;
   };
-  /// What has become of it; nothing if that is still open.
+  /// The outcome; nothing while it is open.
   [[nodiscard]] std::optional<std::optional<Failure>> outcome(const Expected& expected) const;
   void call(const Expected& expected, const std::optional<Failure>& failure);
   void drop_stale_outcomes();
@@ -63,7 +63,7 @@ class Completions final : public CommitObserver {
   bool calls_ = false;
   bool closed_ = false;
   mutable std::mutex mutex_;
-  // Of commits that the ledger knows, or that somebody waits for.
+  // Of commits that are in the ledger or expected.
   std::map<Id128, Level> reached_;
   std::map<std::pair<Id128, Level>, Failure> failures_;
 };

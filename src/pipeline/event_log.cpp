@@ -18,8 +18,8 @@ constexpr std::string_view kRun = "{run}";
 constexpr std::string_view kUser = "{user}";
 constexpr std::string_view kJob = "{job}";
 constexpr std::string_view kNoJob = "nojob";
-constexpr std::uint32_t kFileMode = 0644;       // less the umask
-constexpr std::uint32_t kDirectoryMode = 0755;  // likewise
+constexpr std::uint32_t kFileMode = 0644;       // modified by the umask
+constexpr std::uint32_t kDirectoryMode = 0755;  // modified by the umask
 
 std::string replaced(std::string text, std::string_view what, const std::string& by) {
   for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
@@ -28,7 +28,7 @@ std::string replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
-/// All but the node.
+/// Replaces all placeholders except {node}.
 std::string with_owner(const std::string& path, const EventOrigin& origin) {
   std::string text = replaced(path, kRun, origin.run.name);
   text = replaced(std::move(text), kUser, std::to_string(origin.user));

@@ -1,4 +1,4 @@
-// What happens to checkpoints, as JSON lines in a file of each node (share/doc/events.md).
+// Writes events as JSON lines to a file on each node (share/doc/events.md).
 #pragma once
 
 #include <cstdint>
@@ -18,41 +18,41 @@
 
 namespace kedge::pipeline {
 
-/// What happened. Only what is set is written.
+/// An event; unset fields are not written.
 struct Event {
   std::string_view name;               ///< e.g. "commit"
   const CommitHead* commit = nullptr;  ///< tag, generation and id
-  std::string_view tag = {};           ///< where there is no commit
+  std::string_view tag = {};           ///< if there is no commit
   std::optional<int> ranks = {};
-  std::optional<std::uint64_t> bytes = {};  ///< of the containers of all ranks
+  std::optional<std::uint64_t> bytes = {};  ///< of all ranks' containers
   std::optional<double> seconds = {};
   std::optional<double> blocked_s = {};
-  bool says_whose = false;       ///< user, job and prefix
-  std::string_view source = {};  ///< where an opened checkpoint came from
+  bool says_whose = false;       ///< write user, job and prefix
+  std::string_view source = {};  ///< of an opened checkpoint
   const Failure* failure = nullptr;
 };
 
-/// Who writes events.
+/// The process that writes events.
 struct EventOrigin {
   commits::RunIdentity run;
   std::string node;
   int rank = 0;
   std::uint32_t user = 0;   ///< uid
-  std::string job = {};     ///< of the batch system, as job_name() writes it; empty: none
+  std::string job = {};     ///< from job_name(); may be empty
   std::string prefix = {};  ///< canonical
 };
 
-/// Pure. One line of JSON, with its end; whatever bytes the names have, it is valid.
+/// Pure. One line of JSON with its newline, valid whatever bytes the names contain.
 [[nodiscard]] std::string to_line(const EventOrigin& origin, std::int64_t time_ns, const Event& event);
 
-/// Pure. "2026-09-21T14:13:20.042Z" (RFC 3339).
+/// Pure. A time such as "2026-09-21T14:13:20.042Z" (RFC 3339).
 [[nodiscard]] std::string rfc3339(std::int64_t time_ns);
 
-/// Pure. The file that events.path stands for.
+/// Pure. Expands events.path.
 [[nodiscard]] std::string event_file(const std::string& path, const EventOrigin& origin);
 
-/// One process's; may be called from any thread. A line that cannot be written is lost; the first one is a warning, and
-/// ends the writing.
+/// Writes one process's events. Thread-safe. The first line that cannot be written is logged as a warning and ends the
+/// writing.
 class EventLog {
  public:
   EventLog(std::shared_ptr<fs::FileSystem> file_system, const Options::Events& options, EventOrigin origin,
@@ -65,7 +65,7 @@ class EventLog {
 
   std::shared_ptr<fs::FileSystem> file_system_;
   EventOrigin origin_;
-  std::string directory_;  ///< to be created; empty: it must be there
+  std::string directory_;  ///< to create; empty if it must exist
   std::string path_;
   std::uint64_t max_bytes_;
   std::shared_ptr<Clock> clock_;

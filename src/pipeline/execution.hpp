@@ -1,4 +1,4 @@
-// Where the work on a commit is done: within a call of the application, or in the worker's thread.
+// Where work on a commit runs: in a call of the application, or in the worker's thread.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace kedge::pipeline {
 
-/// What the work asks of the place where it is done, and tells it. Lives as long as a piece of work.
+/// Interface between a piece of work and the thread that runs it.
 class Execution {
  public:
   explicit Execution(comm::Group group) : group_(std::move(group)) {}
@@ -22,36 +22,36 @@ class Execution {
   Execution& operator=(const Execution&) = delete;
   virtual ~Execution() = default;
 
-  /// What the work communicates on.
+  /// The group to communicate on.
   [[nodiscard]] const comm::Group& group() const noexcept { return group_; }
-  /// COLLECTIVE. The group, with time for sending so many bytes where that is slowed down on purpose.
+  /// COLLECTIVE. The group, with a longer timeout if a rate limit delays sending so many bytes.
   [[nodiscard]] virtual comm::Group with_time_for(std::uint64_t /*sent_bytes*/) const { return group_; }
-  /// Which files may be retired meanwhile.
+  /// Which files may be retired during the work.
   [[nodiscard]] virtual store::RetireScope may_retire() const noexcept = 0;
-  /// COLLECTIVE. After a stage that succeeded: tidies up, or leaves that until nobody waits for the commit.
+  /// COLLECTIVE. Called after a stage succeeded: tidies up, or postpones that until nobody waits for the commit.
   [[nodiscard]] virtual std::optional<Failure> tidy(Stage& stage) const = 0;
-  /// Whether the work is done within a call of the application.
+  /// Whether the work runs in a call of the application.
   [[nodiscard]] virtual bool blocks_application() const noexcept { return true; }
-  /// COLLECTIVE. Waits before a stage is tried again. False if it is not tried again, as something else has to be done.
+  /// COLLECTIVE. Waits before a stage is retried; false if more urgent work forbids the retry.
   [[nodiscard]] virtual bool wait_before_retry(std::chrono::duration<double> /*wait*/) { return false; }
-  /// Wakes who waits for a commit to come further.
+  /// Wakes threads that wait for a commit's progress.
   virtual void made_progress() {}
-  /// Changes a job, which other threads may look at.
+  /// Changes a job that other threads may read.
   virtual void change(const std::function<void()>& change) { change(); }
   /// Whether optional work should stop for something more urgent.
   [[nodiscard]] virtual bool should_yield() const { return true; }
-  /// Whether the work after an open is to be given up, as far as it is only worth something.
+  /// Whether optional deferred work should be dropped.
   [[nodiscard]] virtual bool is_given_up() const { return false; }
-  /// Begins and ends what sends from files outside of a job.
+  /// Begins or ends sending from mapped files outside of a job.
   virtual void set_sending(bool /*begins*/) {}
-  /// The work after an open has protected what was to be protected, or will not.
+  /// Deferred work has protected the opened commit, or will not.
   virtual void opened_is_protected() {}
 
  private:
   comm::Group group_;
 };
 
-/// In a call of the application, which waits for the work.
+/// Runs in a call of the application, which waits.
 class InlineExecution final : public Execution {
  public:
   explicit InlineExecution(const comm::Group& group) : Execution(group) {}

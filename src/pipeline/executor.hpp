@@ -1,4 +1,4 @@
-// Who does the work on commits: the application's calls, or a worker.
+// Executes work on commits: in the application's calls or in a worker.
 #pragma once
 
 #include <cstdint>
@@ -16,53 +16,54 @@
 
 namespace kedge::pipeline {
 
-/// What there is to do. Everything is COLLECTIVE, on the execution's group; what it throws ends the executor.
+/// The pipeline's work for an executor. All calls are COLLECTIVE on the execution's group; an exception ends the
+/// executor.
 struct Duties {
   std::function<void(Execution& execution, Job& job)> work;
-  /// After each job of a worker, when nobody waits for it any more and before the next one.
+  /// Called after each of a worker's jobs, before the next one, when nobody waits any more.
   std::function<void(Execution& execution)> tidy;
-  /// One step of the work after an open; false if nothing is left of it.
+  /// Does one step of deferred work; false if nothing is left.
   std::function<bool(Execution& execution)> step_after_open;
 };
 
-/// What an executor has still to do.
+/// Unfinished work of an executor.
 struct Backlog {
   struct Waiting {
     Id128 commit_id;
     bool is_unsealed = false;
-    std::vector<Level> due;  ///< what the stages reach that are due
+    std::vector<Level> due;  ///< levels of the stages that are due
   };
-  std::vector<Waiting> jobs;   ///< the first is under way, or next
-  Id128 to_protect;            ///< by the work after an open; none: nothing
-  bool tidies = false;         ///< what follows a job is under way
-  bool is_after_open = false;  ///< there is work after an open
+  std::vector<Waiting> jobs;   ///< the first is running or next
+  Id128 to_protect;            ///< to be protected by deferred work, or none
+  bool tidies = false;         ///< a tidy is running
+  bool is_after_open = false;  ///< deferred work is left
   bool is_stopping = false;
   std::optional<Failure> failure;  ///< why the worker has ended
 
-  /// Whether no commit is under way, nor is to be protected after it was opened.
+  /// Whether no commit is pending, nor an opened one to be protected.
   [[nodiscard]] bool is_idle() const noexcept { return jobs.empty() && to_protect.is_none(); }
-  /// Whether this commit is under way, or to be protected after it was opened.
+  /// Whether this commit is pending, or opened and to be protected.
   [[nodiscard]] bool has(const Id128& commit_id) const noexcept;
-  /// As has(); true for every commit once the worker has failed.
+  /// Like has(), but true for every commit once the worker has failed.
   [[nodiscard]] bool may_have(const Id128& commit_id) const noexcept { return failure || has(commit_id); }
   [[nodiscard]] Ahead ahead() const noexcept;
 };
 
-/// What a wait came to.
+/// Result of a wait.
 struct Waited {
   std::optional<Failure> failure;  ///< why the worker has ended, if it has
-  bool in_time = true;             ///< what was waited for has come
+  bool in_time = true;             ///< false after the deadline
 };
 
-/// How a worker was stopped.
+/// Result of stopping a worker.
 enum class Stopped : std::uint8_t {
-  idle,         ///< nothing was under way, or only reading, or nothing of it is any more
-  interrupted,  ///< a job was, or has failed: messages may still come to and go from its memory
-  not_ended     ///< not in time: it goes on with all that its work refers to
+  idle,         ///< nothing was running, except perhaps reads
+  interrupted,  ///< a job was running or has failed: messages may still use its memory
+  not_ended     ///< still running, with everything that it refers to
 };
 
-/// Takes jobs one after the other; every rank submits the same in the same order. All calls are local, and made by the
-/// application's threads.
+/// Executes jobs one after the other; every rank submits the same jobs in the same order. All calls are local, and for
+/// the application's threads.
 class Executor {
  public:
   Executor() = default;
@@ -70,31 +71,31 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor() = default;
 
-  /// Whether submit() only hands a job over.
+  /// Whether submit() returns before the job is done.
   [[nodiscard]] virtual bool is_in_background() const noexcept = 0;
   virtual void submit(Job& job) = 0;
-  /// There is work after an open; nothing else is under way. `to_protect`: the commit that it protects, unless none.
+  /// Submits deferred work while nothing else is running. `to_protect`: the commit that it protects, or none.
   virtual void submit_after_open(const Id128& to_protect) = 0;
-  /// From any thread.
+  /// Thread-safe.
   [[nodiscard]] virtual Backlog backlog() const { return {}; }
-  /// Returns when this is so, which is asked after each step, or the worker has ended. `urgent`: a job does not wait
-  /// meanwhile to be tried again.
+  /// Waits until the condition, checked after each step, holds or the worker has ended. `urgent`: jobs do not wait
+  /// before retries meanwhile.
   using Condition = std::function<bool(const Backlog&)>;
   [[nodiscard]] virtual Waited wait_until(const Condition& /*condition*/, Deadline /*deadline*/, bool /*urgent*/) {
     return {};
   }
-  /// What there is to do after an open is given up, as far as it is only worth something.
+  /// Drops optional deferred work.
   virtual void give_up_after_open() {}
-  /// No other job begins until skip(). How many have begun, since the first.
+  /// Prevents jobs from beginning until skip(). Returns the number of jobs begun so far.
   [[nodiscard]] virtual std::uint64_t hold() { return 0; }
-  /// In jobs after the first `begun` ones the stage of this number is not due any more; they go on. Of which commits.
+  /// Makes a stage not due in all jobs after the first `begun`, and continues. Returns the commits concerned.
   [[nodiscard]] virtual std::vector<CommitProgress> skip(std::size_t /*stage*/, std::uint64_t /*begun*/) { return {}; }
-  /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it. How it was stopped
-  /// the first time.
+  /// Ends it without communicating, even during a job; nothing may be submitted afterwards. Repeated calls return the
+  /// first result.
   [[nodiscard]] virtual Stopped stop(Deadline /*deadline*/) { return Stopped::idle; }
 };
 
-/// Everything is done when a call returns.
+/// Completes all work within each call.
 class InlineExecutor final : public Executor {
  public:
   InlineExecutor(comm::Group group, Duties duties) : group_(std::move(group)), duties_(std::move(duties)) {}

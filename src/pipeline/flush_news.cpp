@@ -11,7 +11,7 @@ bool may_pass(const Failure& failure) { return failure.code == ErrorCode::no_spa
 bool FlushNews::is_news(const Failure& failure) {
   if (!may_pass(failure)) return true;
   const std::lock_guard guard(mutex_);
-  // Whether it is known before or while something is written makes no difference.
+  // A full filesystem may be found before or during writing, with different errno: treat both alike.
   const State now{failure.code, failure.code == ErrorCode::no_space ? 0 : failure.system_errno};
   return std::exchange(out_of_order_, now) != now;
 }

@@ -1,4 +1,4 @@
-// What the log says of flushes while the prefix is out of order: one line when that begins, one when it is over.
+// Limits log lines about failing flushes: one when failures begin, one when they end.
 #pragma once
 
 #include <mutex>
@@ -10,15 +10,15 @@
 
 namespace kedge::pipeline {
 
-/// Pure. Whether the next flush may not meet it again: a full filesystem, an error of a server.
+/// Pure. Whether a later flush may succeed: a full filesystem, a server's error.
 [[nodiscard]] bool may_pass(const Failure& failure);
 
-/// Of one rank; every member may be called from any thread. What is wrong with one commit alone is always news.
+/// Thread-safe, per rank. Failures of one commit alone are always news.
 class FlushNews {
  public:
-  /// A flush failed, and that is about to be said. False if it was said already, of this commit or an earlier one.
+  /// Whether this failure must be logged; false if it was already logged, for this commit or an earlier one.
   [[nodiscard]] bool is_news(const Failure& failure);
-  /// A flush succeeded: the line that says so if some failed before.
+  /// A flush succeeded. Returns the line to log if earlier ones failed.
   [[nodiscard]] std::optional<std::string> succeeded(const CommitHead& commit);
 
  private:

@@ -10,7 +10,7 @@ void FlushRecord::failed(const CommitProgress& progress, const StageProgress& st
   const CommitHead& commit = progress.commit;
   const std::lock_guard guard(mutex_);
   look();
-  if (there_ && there_->generation > commit.generation) return;  // a wait for an older one
+  if (there_ && there_->generation > commit.generation) return;  // the application waited for an older commit
   const store::FailedFlush now{commit.id,        commit.generation, commit.tag,
                                clock_.wall_ns(), stage.tries,       to_string(*stage.failure)};
   const auto not_written = attempt([&] { records_->record_failed_flush(now); });
@@ -25,7 +25,7 @@ void FlushRecord::reached(const CommitProgress& progress, const StageProgress& s
   if (there_ && there_->generation <= progress.commit.generation) remove();
 }
 
-/// The commit of a record that an earlier start left may have gone before this one.
+/// The commit of an earlier start's record may have left the stores before this start.
 void FlushRecord::retired(std::span<const CommitHead> /*commits*/) {
   if (records_ == nullptr) return;
   const std::lock_guard guard(mutex_);

@@ -1,4 +1,4 @@
-// Keeps the record of a flush that failed in step with what becomes of its commit.
+// Keeps the record of a failed flush up to date.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace kedge::pipeline {
 
-/// Rank 0's; elsewhere it does nothing. Local, may be called from any thread. A record that cannot be written or
-/// removed is logged at debug level: it only informs.
+/// Local, thread-safe; active on rank 0 only. If the record cannot be written or removed, that is logged at debug
+/// level, because it only informs.
 class FlushRecord final : public CommitObserver {
  public:
-  /// `records` is null on the other ranks; all that is referred to must outlive it.
+  /// `records` is null except on rank 0. The referenced objects must outlive it.
   FlushRecord(store::StoreRecords* records, const commits::Ledger& ledger, Clock& clock, const Log& log)
       : records_(records), ledger_(ledger), clock_(clock), log_(log) {}
 
   void failed(const CommitProgress& progress, const StageProgress& stage) override;
-  /// What failed before it does not matter any more.
+  /// Removes the record of this commit's or an older one's failure.
   void reached(const CommitProgress& progress, const StageProgress& stage) override;
   void retired(std::span<const CommitHead> commits) override;
 
@@ -36,7 +36,7 @@ class FlushRecord final : public CommitObserver {
   Clock& clock_;
   const Log& log_;
   std::mutex mutex_;
-  bool looked_ = false;  ///< what an earlier start left is known
+  bool looked_ = false;  ///< the record of an earlier start was read
   std::optional<store::FailedFlush> there_;
 };
 

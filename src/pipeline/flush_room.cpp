@@ -1,4 +1,4 @@
-// What a flush does if the prefix has no room: what persistent.keep permits to remove goes before it, not after it.
+// Flushing to a prefix without enough space: removes what persistent.keep permits before the flush instead of after it.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -17,8 +17,8 @@ constexpr double kRoomStep_s = 0.5;  // between votes
 
 }  // namespace
 
-/// COLLECTIVE. First goes what is beyond persistent.keep; if that is not enough, the new commit takes the place of the
-/// oldest that is kept.
+/// COLLECTIVE. First removes commits beyond persistent.keep. If that is not enough, the new commit replaces the oldest
+/// kept one.
 void FlushStage::publish_in_room(const comm::Group& group, const Upload& upload) {
   const auto try_to_publish = [&]() -> std::optional<Failure> {
     try {
@@ -37,14 +37,15 @@ void FlushStage::publish_in_room(const comm::Group& group, const Upload& upload)
   if (!failure) return;
   if (keep != 0) {
     failure->message += compose(
-        "; with persistent.keep = {} no more can be removed before this one is there, as a whole checkpoint must stay",
+        "; with persistent.keep = {} nothing more can be removed before this flush succeeds, because one complete "
+        "checkpoint must stay",
         keep);
   }
   throw Error(*failure);
 }
 
-/// COLLECTIVE. Removes all commits beyond the newest `keep` recoverable ones, but never the newest that is seen to be
-/// whole: this flush may fail. Removes nothing if that could not be enough. Returns whether something was removed.
+/// COLLECTIVE. Removes all commits beyond the newest `keep` recoverable ones, but never the newest complete one, since
+/// this flush may fail. Removes nothing if that cannot suffice. Returns whether something was removed.
 bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep) {
   std::vector<persist::TagEntry> candidates;
   const auto not_listed = group.try_on_all_ranks([&] {
@@ -79,7 +80,7 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
   return removed != 0;
 }
 
-/// COLLECTIVE. Whether what may be removed is as much as is seen to be missing.
+/// COLLECTIVE. Whether the removable commits have at least as many bytes as are missing.
 bool FlushStage::is_enough(const comm::Group& group, const Upload& upload, const persist::PrefixRetention& retention) {
   bool is_enough = false;
   const auto failure = group.try_decide_on_root(is_enough, [&] {

@@ -18,13 +18,13 @@ namespace kedge::pipeline {
 namespace {
 
 constexpr std::uint64_t kMeasuredBytesMin = std::uint64_t{64} << 20U;
-// What a flush removes, it removes in pieces, each far below any timeout. A piece takes away at least one commit: with
-// two of them the history gets shorter even where removing one takes longer than the budget.
+// A flush removes old commits in pieces, each far below any timeout. A piece removes at least one commit; two pieces
+// per flush shorten the history even if one removal exceeds the budget.
 constexpr int kPieces = 2;
 constexpr double kPieceBudget_s = 0.5;
-constexpr std::size_t kRetractedMax = 32;  // in a piece
+constexpr std::size_t kRetractedMax = 32;  // in one piece
 
-/// COLLECTIVE. The manifest from rank 0 on rank `second`; nothing elsewhere.
+/// COLLECTIVE. Sends rank 0's manifest to rank `second`; returns it there, nothing elsewhere.
 std::vector<std::byte> manifest_on(int second, const comm::Group& group, const std::vector<std::byte>& manifest) {
   std::uint64_t bytes = manifest.size();
   group.broadcast(bytes);
@@ -38,7 +38,7 @@ std::vector<std::byte> manifest_on(int second, const comm::Group& group, const s
   try {
     communicator.wait(requests, group.deadline());
   } catch (const Error&) {
-    keep_forever(received);  // the message may still come or go
+    keep_forever(received);  // the message may still be in progress
     keep_forever(sent);
     throw;
   }
@@ -50,7 +50,7 @@ std::unique_ptr<format::ContainerReader> reader_of(const CommitFiles& files) {
   return std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
 }
 
-/// Of a step that throws the same on every rank, unless communication ended.
+/// Runs a step that throws the same Error on all ranks, unless communication ended.
 template <class Step>
 std::optional<Failure> failure_of(Step&& step) {
   try {
@@ -87,7 +87,7 @@ std::string FlushStage::warning(const CommitHead& commit, const Failure& failure
 
 std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {
   auto failure = failure_of([&] { flush(group, files); });
-  // A flush creates all names that it uses: one that is gone went with the mount, or another process removed it.
+  // A flush creates all names that it uses, so a missing one went with the mount or was removed by another process.
   if (failure && failure->code == ErrorCode::not_found) failure->code = ErrorCode::io;
   return failure;
 }
@@ -121,19 +121,18 @@ std::optional<Failure> FlushStage::tidy(const comm::Group& group) {
   return failure_of([&] { tidy_prefix(group, *flushed); });
 }
 
-/// COLLECTIVE. In the worst case all bytes of the job go through one slow link, and the rank that bandwidth_limit keeps
-/// back longest takes its time.
+/// COLLECTIVE. In the worst case one slow link carries all bytes of the job, and bandwidth_limit delays one rank most.
 comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_bytes, std::uint64_t own_bytes) const {
   const auto paced_ms = group.max(pace_ ? static_cast<std::uint64_t>(pace_->seconds_for(own_bytes) * 1000) : 0);
   return group.with_timeout(group.timeout() * timeout_factor(total_bytes) + std::chrono::milliseconds(paced_ms));
 }
 
-/// For a small commit it takes longer to measure than to write.
+/// Measuring takes longer than writing a small commit.
 bool FlushStage::is_worth_measuring(std::uint64_t total_bytes) const {
   return settings_.persistent.io != Io::automatic || total_bytes >= kMeasuredBytesMin;
 }
 
-/// COLLECTIVE. Before the first flush that is worth it. By persistent.io; rank 0 measures, and all ranks do the same.
+/// COLLECTIVE. Before the first flush that is large enough: follows persistent.io, or measures on rank 0 for all ranks.
 void FlushStage::choose_io(const comm::Group& group) {
   bool direct = false;
   if (group.is_root()) {
@@ -146,7 +145,7 @@ void FlushStage::choose_io(const comm::Group& group) {
   io_is_chosen_ = true;
 }
 
-/// COLLECTIVE. Before the first flush, and after one that failed.
+/// COLLECTIVE. Removes leftovers before the first flush and after a failed one.
 void FlushStage::sweep(const comm::Group& group) {
   persist::Leftovers left;
   const auto failure = group.try_on_all_ranks([&] {
@@ -157,11 +156,11 @@ void FlushStage::sweep(const comm::Group& group) {
   }
   comm::throw_if(failure);
   removal_.add(group, left.remains);
-  removal_.step(group, kPieces * kPieceBudget_s);  // before room is needed
+  removal_.step(group, kPieces * kPieceBudget_s);  // before the flush needs the space
 }
 
-/// COLLECTIVE. The manifest stays in the stores of two failure domains, so that a commit whose flush was interrupted
-/// can be flushed later by whoever finds it. A flush succeeds without the copies: a failure is logged at debug level.
+/// COLLECTIVE. Stores the manifest in two failure domains, so that a later start can complete an interrupted flush. The
+/// flush itself does not need the copies: a failure is logged at debug level.
 void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& manifest) const {
   std::vector<std::byte> received;
   if (settings_.second_root) received = manifest_on(*settings_.second_root, group, manifest.bytes);
@@ -177,7 +176,6 @@ void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& 
   if (failure && group.is_root()) log_.debug("the stores keep no copy of the manifest: " + to_string(*failure));
 }
 
-/// Local: of this rank.
 persist::PlainFiles FlushStage::plain_files(const format::ContainerReader& container) const {
   if (!settings_.persistent.plain_routed) return {};
   persist::PlainFiles mine;
@@ -189,8 +187,7 @@ persist::PlainFiles FlushStage::plain_files(const format::ContainerReader& conta
   return mine;
 }
 
-/// COLLECTIVE. After a failure what was put is removed again, as far as that is possible; what is left the next sweep
-/// removes.
+/// COLLECTIVE. After a failure, removes what was written as far as possible; the next sweep removes the rest.
 void FlushStage::publish(const comm::Group& group, const Upload& upload) {
   const persist::Manifest& manifest = upload.manifest;
   const persist::TagEntry& entry = manifest.entry;
@@ -208,7 +205,7 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
       if (group.is_root()) left_out = prefix_storage_.publish(entry, manifest.bytes);
     });
   } catch (const Error& error) {
-    // An old start that was overtaken removes nothing any more; nor does one that does not know what the others did.
+    // Neither an old start that was overtaken nor one that lost contact with other ranks may remove files.
     if (error.code() != ErrorCode::busy && !comm::ends_communication(error.code())) discard(group, entry);
     throw;
   }
@@ -217,7 +214,7 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
       compose("{} is persistent, but a convenience file could not be written: {}", entry.commit.tag, left_out));
 }
 
-/// COLLECTIVE. Each rank takes back what it put. What cannot be removed, or not soon, is left to the next sweep.
+/// COLLECTIVE. Each rank removes what it wrote. The next sweep removes what fails or takes too long.
 void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entry) const {
   bool is_published = true;
   const auto unknown =
@@ -234,7 +231,6 @@ void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entr
   });
 }
 
-/// Local.
 void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   store::StoreFile& file = *upload.files.container;
   const persist::TagEntry& entry = upload.manifest.entry;
@@ -243,7 +239,7 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   auto failure = attempt([&] {
     crc = prefix_storage_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
   });
-  file.require_present();  // it was read where it lies: then the prefix is not to blame
+  file.require_present();  // the container was read in place: if it is gone, the prefix is not to blame
   comm::throw_if(failure);
   if (crc != upload.crc) {
     throw Error(
@@ -263,7 +259,7 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   }
 }
 
-/// COLLECTIVE. What is not removed now is tried again after the next flush.
+/// COLLECTIVE. What cannot be removed now is retried after the next flush.
 void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
   const double begun_at = clock_.seconds();
   Piece all;
@@ -292,14 +288,14 @@ void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
   removal_.say_if_slow(cleared, took_s);
 }
 
-/// Rank 0.
+/// The catalog as of the ledger's last change. Rank 0 only.
 const std::vector<persist::TagEntry>& FlushStage::history() {
   const std::uint64_t changes = ledger_.known().prefix_changes;
   if (std::exchange(history_as_of_, changes) != changes) history_.forget();
   return history_.of_run(prefix_storage_, settings_.run.id);
 }
 
-/// COLLECTIVE. Only a later start is an error.
+/// COLLECTIVE. Returns an error only if a later start has begun.
 FlushStage::Piece FlushStage::retract_old_commits(const comm::Group& group, const persist::PrefixRetention& retention) {
   Piece piece;
   std::vector<Id128> removed;
@@ -309,7 +305,7 @@ FlushStage::Piece FlushStage::retract_old_commits(const comm::Group& group, cons
     (void)history();
     const double give_up_at = clock_.seconds() + kPieceBudget_s;
     std::size_t begun = 0;
-    // At least one each time, but a history that suddenly may go does not go in one flush.
+    // At least one each time, but not a whole history in one flush.
     const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
     const persist::Retained retained =
         persist::retract_old_commits(prefix_storage_, *markers_, history_, retention, enough);

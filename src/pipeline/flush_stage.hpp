@@ -1,4 +1,5 @@
-// Local to persistent: a commit moves from the node-local stores to the prefix, all of it or nothing that counts.
+// The stage from local to persistent: copies a commit from the node-local stores to the prefix, as a whole or not at
+// all.
 #pragma once
 
 #include <algorithm>
@@ -31,12 +32,12 @@ namespace kedge::pipeline {
 struct FlushSettings {
   commits::RunIdentity run;
   Options::Persistent persistent;
-  /// Keeps a copy of the manifest; in another failure domain than rank 0. The same on every rank.
+  /// A rank in another failure domain than rank 0, which keeps a copy of the manifest. Equal on every rank.
   std::optional<int> second_root;
-  bool durable = false;  ///< whether the stores bring what they hold to stable storage
-  bool pauses = false;   ///< whether there is something to call between the pieces that are written
+  bool durable = false;  ///< stores sync files to stable storage
+  bool pauses = false;   ///< call back between written pieces
   std::function<void()> between_pieces = [] {};
-  std::function<bool()> is_ended = [] { return false; };  ///< whether the limit of bandwidth holds no more
+  std::function<bool()> is_ended = [] { return false; };  ///< lifts the bandwidth limit
 };
 
 /// From where to where a flush goes, and who knows of it.
@@ -68,24 +69,23 @@ class FlushStage final : public Stage {
   [[nodiscard]] std::string_view name() const noexcept override { return "flush"; }
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
   [[nodiscard]] ForOutputs for_outputs() const noexcept override { return ForOutputs::always; }
-  /// What may pass: a full filesystem, an error of a server.
+  /// Failures that may pass are retried: a full filesystem, a server's error.
   [[nodiscard]] std::uint64_t retries(const Failure& failure) const override;
   [[nodiscard]] std::string warning(const CommitHead& commit, const Failure& failure,
                                     std::uint64_t tries) const override;
-  /// COLLECTIVE. Makes the manifest, with HDF5 if the structure is new.
+  /// COLLECTIVE. Makes the manifest; uses HDF5 if the structure is new.
   [[nodiscard]] std::optional<Failure> prepare(const comm::Group& group, CommitFiles& files) override;
   [[nodiscard]] bool needs_application(const comm::Group& group, std::span<const format::StoredRegion> regions,
                                        const Attributes& attributes) const override {
     return !builder_.knows(group, regions, attributes);
   }
-  /// COLLECTIVE. As Stage::run. A failure `busy` says that a later start of the run has begun: this engine must end.
+  /// COLLECTIVE. See Stage::run. A `busy` failure means that a later start of the run has begun: this engine must end.
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
-  /// COLLECTIVE. Removes commits that persistent.keep lets go after the last flush; that they could not be is logged
-  /// only. Likewise.
+  /// COLLECTIVE. Removes commits that persistent.keep no longer keeps. Failures are only logged.
   [[nodiscard]] std::optional<Failure> tidy(const comm::Group& group) override;
 
  private:
-  /// What is to be published, on this rank.
+  /// This rank's part of a flush.
   struct Upload {
     const CommitFiles& files;
     const persist::Manifest& manifest;
@@ -108,10 +108,10 @@ class FlushStage final : public Stage {
                                const persist::PrefixRetention& retention);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
   void put(LogicalRank logical_rank, const Upload& upload);
-  /// What a piece of a flush's removals came to.
+  /// Result of a piece of removals.
   struct Piece {
     std::size_t retracted = 0;
-    std::size_t left = 0;  ///< that may go, too; 0 everywhere if there was time for all
+    std::size_t left = 0;  ///< further removable commits; 0 everywhere if all are gone
     std::optional<Failure> failure;
   };
   void tidy_prefix(const comm::Group& group, const Id128& flushed);
@@ -126,14 +126,14 @@ class FlushStage final : public Stage {
   FlushSettings settings_;
   Clock& clock_;
   Log log_;
-  persist::PrefixCommitList history_;  ///< rank 0's
-  std::uint64_t history_as_of_ = 0;    ///< the ledger's changes of what lies there that it knows
+  persist::PrefixCommitList history_;  ///< on rank 0
+  std::uint64_t history_as_of_ = 0;    ///< the ledger's prefix_changes() that it includes
   Removal removal_;
-  std::optional<fs::RateLimiter> pace_;  ///< none: nothing holds writes up
+  std::optional<fs::RateLimiter> pace_;  ///< nothing if unlimited
   bool io_is_chosen_ = false;
   bool said_slow_ = false;
-  bool must_sweep_ = true;         ///< the same on every rank: something may lie half published or half removed
-  std::optional<Id128> untidied_;  ///< the last commit that was flushed, until tidy()
+  bool must_sweep_ = true;         ///< partly published or removed commits may exist; equal on all ranks
+  std::optional<Id128> untidied_;  ///< the last flushed commit, until tidy()
 };
 
 }  // namespace kedge::pipeline

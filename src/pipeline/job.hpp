@@ -1,4 +1,4 @@
-// A commit on its way through the stages.
+// A commit in the executor.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace kedge::pipeline {
 
-/// A commit whose containers are not sealed yet: what is left to do is here.
+/// A commit whose containers must still be sealed.
 class PendingSeal {
  public:
   PendingSeal() = default;
   PendingSeal(const PendingSeal&) = delete;
   PendingSeal& operator=(const PendingSeal&) = delete;
   virtual ~PendingSeal() = default;
-  /// COLLECTIVE, once. The commit is local then; or the failure, the same on every rank, and nothing is left of it.
+  /// COLLECTIVE, once. Makes the commit local; or returns the failure, alike on all ranks, and nothing remains of it.
   /// Throws only what ends communication.
   [[nodiscard]] virtual std::optional<Failure> seal(const comm::Group& group) = 0;
 };
@@ -25,7 +25,7 @@ class PendingSeal {
 struct Job {
   CommitProgress progress;
   CommitFiles files;
-  std::unique_ptr<PendingSeal> unsealed = {};  ///< if sealing comes before the stages
+  std::unique_ptr<PendingSeal> unsealed = {};  ///< to be sealed before the stages
 };
 
 }  // namespace kedge::pipeline

@@ -7,7 +7,7 @@
 namespace kedge::pipeline {
 namespace {
 
-/// How a message names the lost one and the newest that is left. Their tags may be the same.
+/// Names of a lost snapshot and the newest remaining checkpoint, which may have the same tag.
 struct Names {
   Names(const CommitHead& lost_one, const std::optional<commits::Entry>& newest)
       : lost(lost_one.tag), left(newest ? newest->commit.tag : Tag("none")) {
@@ -65,10 +65,10 @@ std::optional<Failure> LostSnapshots::not_told() const {
   Failure failure = lost->failure;
   failure.message = compose(
       "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} "
-      "is the newest that is left, and the node-local files are kept. To be able to save again, call wait(tag, "
-      "local) before finalize",
+      "is the newest that is left, and the node-local files are kept. Call wait(tag, local) before finalize: if it "
+      "throws, the program can still write another checkpoint",
       names.lost, to_string(lost->failure), names.left);
-  failure.path.clear();  // they are in the text
+  failure.path.clear();  // the text contains it
   failure.system_errno = 0;
   return failure;
 }

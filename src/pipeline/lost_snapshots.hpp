@@ -1,4 +1,4 @@
-// Snapshots that could not be written to the stores, for whoever asks later what became of them.
+// Remembers snapshots that could not be written to the stores, for later calls about their tags.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,10 @@
 
 namespace kedge::pipeline {
 
-/// The log's line about a loss.
 [[nodiscard]] std::string lost_snapshot_warning(const commits::Ledger& ledger, const CommitHead& commit,
                                                 const Failure& failure);
 
-/// Losses are noted and looked up from any thread; what the application was told is the application's thread's.
+/// Losses may be added and found from any thread; the rest is for the application's thread.
 class LostSnapshots {
  public:
   struct Lost {
@@ -28,23 +27,22 @@ class LostSnapshots {
 
   explicit LostSnapshots(const commits::Ledger& ledger) : ledger_(ledger) {}
 
-  /// It is newer than those that were lost before.
+  /// Adds a loss that is newer than all earlier ones.
   void add(const CommitHead& commit, const Failure& failure);
-  /// There is a newer commit of this tag.
+  /// A newer commit of this tag exists.
   void forget(std::string_view tag);
-  /// Nothing, unless the newest checkpoint of this tag is one that was lost.
+  /// The loss, if the newest checkpoint of this tag is lost.
   [[nodiscard]] std::optional<Lost> find(std::string_view tag) const;
 
-  /// Another snapshot was taken.
   void begin(const Tag& tag);
-  /// The application was told what became of this tag, or does not want to know of any.
+  /// The application learned what became of this tag.
   void told(std::string_view tag) noexcept;
   void told_of_all() noexcept { is_told_ = true; }
-  /// That the newest checkpoint is lost, if nobody has told the application.
+  /// The failure if the newest checkpoint is lost and the application has not learned it yet.
   [[nodiscard]] std::optional<Failure> not_told() const;
 
  private:
-  static constexpr std::size_t kMost = 16;  ///< a store that stays full loses one after the other
+  static constexpr std::size_t kMost = 16;  ///< enough for a store that stays full
 
   [[nodiscard]] std::optional<Lost> newest() const;
   [[nodiscard]] std::optional<Lost> newest_of(std::string_view tag) const;
@@ -52,8 +50,8 @@ class LostSnapshots {
   const commits::Ledger& ledger_;
   mutable std::mutex mutex_;
   std::deque<Lost> lost_;  ///< newest first
-  Tag last_tag_;           ///< of the last snapshot
-  bool is_told_ = false;   ///< what became of that
+  Tag last_tag_;           ///< of the newest snapshot
+  bool is_told_ = false;   ///< the application knows its outcome
 };
 
 }  // namespace kedge::pipeline

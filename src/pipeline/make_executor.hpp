@@ -1,4 +1,4 @@
-// Chooses who does the work on commits: a worker, or the application's calls.
+// Makes a worker, or an executor within the application's calls.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace kedge::pipeline {
 
 struct ExecutorSettings {
   ChannelSettings channel;
-  std::string cores = {};              ///< on which a worker runs; empty: on any
-  std::uint64_t sent_bytes_per_s = 0;  ///< of a worker, on this node; 0: without limit
+  std::string cores = {};              ///< for the worker's thread; empty for any
+  std::uint64_t sent_bytes_per_s = 0;  ///< of a node's workers together; 0 for no limit
 };
 
-/// COLLECTIVE, on `group`. A worker, unless the options or the system rule it out: then the log says why, and what to
-/// do. `ranks_on_node` share the limit. What the worker sends waits for the application where `pause` asks for it.
+/// COLLECTIVE, on `group`. Makes a worker, unless options or system rule it out, which is logged with the remedy.
+/// `ranks_on_node` share the limit. Messages are paced by `pause`.
 [[nodiscard]] std::unique_ptr<Executor> make_executor(const comm::Group& group, const ExecutorSettings& settings,
                                                       std::size_t ranks_on_node, const Duties& duties, Pause& pause,
                                                       Clock& clock, const Log& log);

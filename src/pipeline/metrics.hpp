@@ -1,4 +1,4 @@
-// What an engine does, counted and told as events.
+// Counters and events of an engine.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 
 namespace kedge::pipeline {
 
-/// What open found.
+/// The result of an open.
 struct OpenedFrom {
   std::uint64_t total_bytes = 0;
-  std::uint64_t fetched_bytes = 0;  ///< by this rank
+  std::uint64_t fetched_bytes = 0;
   RecoverySource source = RecoverySource::in_place;
 };
 
-/// Of one rank. Everything is local and may be called from any thread; nothing throws Error.
+/// Of one rank. Local and thread-safe; throws no Error.
 class Metrics final : public CommitObserver {
  public:
-  /// `events`: null on ranks that write none.
+  /// `events` is null on ranks that write none.
   explicit Metrics(std::unique_ptr<EventLog> events) : events_(std::move(events)) {}
 
-  /// `pending` is not its own.
+  /// All counters except `pending`.
   [[nodiscard]] Counters counters() const;
 
   void started(int ranks, double seconds) const;

@@ -11,7 +11,7 @@
 namespace kedge::pipeline {
 namespace {
 
-/// COLLECTIVE. The ranks' own connections, where the application's message layer is not for this thread.
+/// COLLECTIVE. Connects the ranks over TCP, for workers that must not use the application's message layer.
 std::unique_ptr<Communicator> connect_over_tcp(const comm::Group& group, const ChannelSettings& settings,
                                                const Log& log) {
   if (group.size() == 1) {
@@ -50,7 +50,7 @@ OpenChannel open_channel(const comm::Group& group, const ChannelSettings& settin
                                       ? "with MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"
                                       : "with MPI_THREAD_FUNNELED or more, or set pipeline.messages = tcp";
   const std::string words = compose(
-      "commits are protected and flushed inside the engine's calls; to do that in the background, initialize MPI by "
+      "commits are protected and flushed inside the engine's calls; for background work, initialize MPI by "
       "MPI_Init_thread {}",
       remedy);
   if (settings.mode == PipelineMode::automatic) log.info(words);

@@ -1,4 +1,4 @@
-// What a worker's messages go over: the program's message layer, or Kedge's own connections.
+// Opens a worker's message channel: the program's message layer, or Kedge's own connections.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace kedge::pipeline {
 
-/// The options `pipeline.mode`, `pipeline.messages` and `pipeline.interface`.
+/// The options pipeline.mode, pipeline.messages and pipeline.interface.
 struct ChannelSettings {
   PipelineMode mode = PipelineMode::inline_;
   Messages messages = Messages::automatic;
@@ -19,12 +19,11 @@ struct ChannelSettings {
 };
 
 struct OpenChannel {
-  std::unique_ptr<Communicator> messages;  ///< null: a worker has nothing to send on
-  bool is_own = false;                     ///< Kedge's own connections
+  std::unique_ptr<Communicator> messages;  ///< null if no worker is possible
+  bool is_own = false;                     ///< over Kedge's own connections
 };
 
-/// COLLECTIVE, on `group`. Where there is no channel, the log has said why, and what to do. Throws what ends
-/// communication.
+/// COLLECTIVE, on `group`. If there is no channel, the log says why and what to do. Throws what ends communication.
 [[nodiscard]] OpenChannel open_channel(const comm::Group& group, const ChannelSettings& settings, const Log& log);
 
 }  // namespace kedge::pipeline

@@ -19,7 +19,7 @@ OwedFlushes::OwedFlushes(comm::Group group, commits::Ledger& ledger, OwedOutputs
       at_end_(at_end),
       flush_(stages.index_of(Level::persistent)) {}
 
-/// Those that no worker has in hand.
+/// Unflushed outputs that the worker does not have.
 std::vector<CommitHead> OwedFlushes::unflushed_outputs() const {
   return outputs_.list(group_, [&](const Id128& commit_id) { return executor_.backlog().may_have(commit_id); });
 }
@@ -71,8 +71,8 @@ bool OwedFlushes::flush_all(std::optional<Deadline> deadline) {
   return group_.all(waited.in_time);
 }
 
-/// What should be on the prefix and is not: outputs, and the newest checkpoint. That first: there may not be time for
-/// all.
+/// Commits that should be on the prefix and are not: first the newest checkpoint, since time may be short, then
+/// outputs.
 std::vector<CommitHead> OwedFlushes::owed() const {
   std::vector<CommitHead> owed;
   const std::optional<commits::Entry> newest = ledger_.known().newest();
@@ -82,7 +82,7 @@ std::vector<CommitHead> OwedFlushes::owed() const {
   return owed;
 }
 
-/// Outputs that are on the prefix then leave the stores, and their memory is free.
+/// Flushes; outputs then leave the stores, which frees their memory.
 void OwedFlushes::flush(const std::vector<CommitHead>& owed) {
   InlineExecution execution(group_);
   for (const CommitHead& commit : owed) (void)runner_.run_now(execution, flush_, commit, Reason::owed);

@@ -1,5 +1,5 @@
-// Flushes that are left for later: of outputs whose flush failed or that a start before this one left in the stores,
-// and of the newest checkpoint when the job ends.
+// Flushes that were left for later: of outputs whose flush failed or that an earlier start left in the stores, and of
+// the newest checkpoint at the job's end.
 #pragma once
 
 #include <cstddef>
@@ -18,31 +18,31 @@
 
 namespace kedge::pipeline {
 
-/// COLLECTIVE, unless a call says that it is local; throws what ends communication.
+/// COLLECTIVE unless a call says local. Throws what ends communication.
 class OwedFlushes {
  public:
-  /// `at_end`: whether the newest checkpoint is flushed when the job ends, if any is flushed by itself. All that is
-  /// referred to must outlive it.
+  /// `at_end`: whether the newest checkpoint is flushed at the job's end, if checkpoints are flushed automatically. The
+  /// referenced objects must outlive it.
   OwedFlushes(comm::Group group, commits::Ledger& ledger, OwedOutputs& outputs, StageList& stages, StageRunner& runner,
               Executor& executor, Waits& waits, bool at_end);
 
-  /// Flushes the outputs that are owed, after a flush that succeeded. Stops at a failure, unless it is that some rank
-  /// has no container of the output.
+  /// After a successful flush, flushes the remaining outputs. Stops at a failure, unless a rank lacks its container of
+  /// the output.
   void flush_outputs();
-  /// Hands the worker one of them: one with each commit, so that it has other things done too while the prefix is out
-  /// of order.
+  /// Submits one unflushed output to the worker. Called once per commit, so that other work proceeds while the prefix
+  /// fails.
   void hand_over_output();
 
-  /// What became of the end, the same on all ranks.
+  /// Outcome of the job's end, equal on all ranks.
   enum class Finished : std::uint8_t {
-    done,         ///< the newest commit is where it belongs
-    not_flushed,  ///< it could not be flushed: that was logged
-    timed_out     ///< not in time: something is under way
+    done,         ///< the newest commit is where it should be
+    not_flushed,  ///< the flush failed, which was logged
+    timed_out     ///< work is still pending
   };
-  /// The job ends: flushes what is owed; within this time, if it is given and a worker does it. False on all ranks if
-  /// there was not time for all.
+  /// At the job's end, flushes everything that is left, with a worker until the deadline, if any. False on all ranks if
+  /// time ran out.
   [[nodiscard]] bool flush_all(std::optional<Deadline> deadline);
-  /// Whether everything is where it belongs.
+  /// Whether nothing is left to flush.
   [[nodiscard]] bool is_none() const { return owed().empty(); }
 
  private:
@@ -59,7 +59,7 @@ class OwedFlushes {
   Executor& executor_;
   Waits& waits_;
   bool at_end_;
-  std::size_t flush_;  ///< the number of that stage
+  std::size_t flush_;  ///< number of the flush stage
 };
 
 }  // namespace kedge::pipeline

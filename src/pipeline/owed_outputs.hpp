@@ -1,5 +1,4 @@
-// Outputs that are to be on the prefix and are not: their flush failed, or a start before this one left them in the
-// stores.
+// Outputs that are not on the prefix yet, because their flush failed or an earlier start left them in the stores.
 #pragma once
 
 #include <atomic>
@@ -14,26 +13,26 @@
 
 namespace kedge::pipeline {
 
-/// Which outputs are owed; the pipeline decides when they are flushed.
+/// Knows which outputs are unflushed; the pipeline decides when to flush them.
 class OwedOutputs {
  public:
   explicit OwedOutputs(const commits::Ledger& ledger) : ledger_(ledger) {}
 
-  /// Whether this start made any or found any: the same on every rank.
+  /// Whether this start made or found outputs; equal on every rank.
   [[nodiscard]] bool exist() const noexcept { return exist_; }
-  /// One was committed.
+  /// An output was committed.
   void made() noexcept { exist_ = true; }
-  /// The stores were surveyed, and what was lost with a node was rebuilt.
+  /// The stores were surveyed, and lost files rebuilt.
   void found();
-  /// From any thread. One could not be flushed, or there is another one to flush.
+  /// Thread-safe. A flush of an output failed, or another output must be flushed.
   void note() noexcept { is_noted_ = true; }
   [[nodiscard]] bool is_noted() const noexcept { return is_noted_; }
-  /// Whether one was noted since this was asked last.
+  /// Whether note() was called since the last call.
   [[nodiscard]] bool take_note() noexcept { return is_noted_.exchange(false); }
-  /// COLLECTIVE. The oldest first, as rank 0 sees it, but for those that are in hand.
+  /// COLLECTIVE. Unflushed outputs that are not submitted, oldest first, as rank 0 knows them.
   [[nodiscard]] std::vector<CommitHead> list(const comm::Group& group,
                                              const std::function<bool(const Id128& commit_id)>& is_in_hand) const;
-  /// Some rank has no container of it: not to be tried again before found().
+  /// A rank lacks its container of this output: not tried again before found().
   void set_out_of_reach(const Id128& commit_id) { out_of_reach_.insert(commit_id); }
 
  private:

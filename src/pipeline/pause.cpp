@@ -9,17 +9,17 @@ void Pause::pass() {
   waits_ = true;
   while (holds() && left() > Seconds(0)) {
     const auto begin = Clock::now();
-    const bool was_asked = asked_;  // else what is asked for meanwhile begins now
+    const bool was_asked = asked_;  // otherwise a new request begins now
     const Deadline limit = Deadline::after(left());
     const bool is_told = changed_->wait(limit);
     const Seconds stood = Clock::now() - begin;
     stood_ = stood_.load() + stood;
     if (!is_told) gave_up_on_ = held_since_;
-    const Seconds waited = stood - Seconds(limit.stopped_s());  // the others, too, if the job was suspended
+    const Seconds waited = stood - Seconds(limit.stopped_s());  // a suspended job stops the others, too
     if (was_asked) left_ = is_told ? std::max(left_ - waited, Seconds(0)) : Seconds(0);
   }
   waits_ = false;
-  // One that was asked for just now has not ended.
+  // A request that was just made is not over.
   const bool is_over = holds() && asked_ && left_ <= Seconds(0);
   if (too_long_ && is_over && !told_.exchange(true)) too_long_(at_most_);
 }

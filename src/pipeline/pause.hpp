@@ -1,4 +1,4 @@
-// When the work in the background stands still, because the application needs the machine.
+// Pauses background work while the application needs the machine.
 #pragma once
 
 #include <atomic>
@@ -11,22 +11,22 @@
 
 namespace kedge::pipeline {
 
-/// Local. The application's threads say when, and the worker asks between pieces of its work. Other ranks' workers wait
-/// for this one, so the time that it stands still is limited: for one commit, where that was asked for; else from the
-/// moment on when the hold began, which ranks do together, so that what they wait for each other does not add up.
+/// Local. The application's threads request pauses; the worker checks between pieces of work. Because other ranks'
+/// workers wait for this one, the paused time is limited: per commit for requested pauses, per hold for holds. Ranks
+/// begin holds together, so their pauses do not add up.
 class Pause {
  public:
   using Seconds = std::chrono::duration<double>;
   using Clock = std::chrono::steady_clock;
 
-  /// `too_long` is called, in the worker's thread, once for each pause that was asked for and ended by its limit.
+  /// `too_long` is called once, in the worker's thread, for each requested pause that the limit ended.
   explicit Pause(Seconds at_most, std::function<void(Seconds limit)> too_long = {})
       : at_most_(at_most), too_long_(std::move(too_long)) {}
 
-  /// Before there is a worker, which waits for `changed`: of the communicator that its thread belongs to.
+  /// Sets how to wake the worker, before it exists: `changed` belongs to its communicator.
   void tell_by(std::unique_ptr<Communicator::Signal> changed) noexcept { changed_ = std::move(changed); }
 
-  /// As long as one of these lives, the worker stands still.
+  /// Pauses the worker for its lifetime.
   class Hold {
    public:
     explicit Hold(Pause& pause) noexcept : pause_(pause) {
@@ -42,7 +42,7 @@ class Pause {
    private:
     Pause& pause_;
   };
-  /// As long as one of these lives, the application waits for the worker, which goes on whatever was asked before.
+  /// Says that the application waits for the worker, which then does not pause.
   class Awaited {
    public:
     explicit Awaited(Pause& pause) noexcept : pause_(pause) {
@@ -57,12 +57,12 @@ class Pause {
     Pause& pause_;
   };
 
-  /// Until it is taken back.
+  /// Requests a pause until it is withdrawn.
   void ask(bool paused) noexcept {
     if (!asked_.exchange(paused)) told_ = false;
     tell();
   }
-  /// The worker is to end: it stands still no more.
+  /// The worker must end and no longer pauses.
   void end() noexcept {
     ended_ = true;
     tell();
@@ -71,32 +71,32 @@ class Pause {
 
   // In the worker's thread.
 
-  /// Of a commit.
+  /// A commit begins.
   void begin() noexcept { left_ = at_most_; }
-  /// Between two pieces: returns when the worker may go on.
+  /// Call it between two pieces: returns when the worker may go on.
   void pass();
 
-  /// How long the worker has stood still so far. From any thread.
+  /// Total paused time so far. Thread-safe.
   [[nodiscard]] Seconds stood() const noexcept { return stood_; }
 
  private:
   [[nodiscard]] bool holds() const noexcept { return !ended_ && awaited_ == 0 && (asked_ || held_ != 0); }
-  /// How long the worker may still stand still.
+  /// How long the worker may still pause.
   [[nodiscard]] Seconds left() const noexcept;
-  /// After a change: costs nothing while the worker does not wait.
+  /// Wakes the worker; costs nothing while it does not wait.
   void tell() noexcept {
     if (waits_) changed_->raise();
   }
 
-  std::unique_ptr<Communicator::Signal> changed_;  ///< null: there is no worker that could stand still
+  std::unique_ptr<Communicator::Signal> changed_;  ///< null without a worker
   Seconds at_most_;
   std::function<void(Seconds)> too_long_;
-  Seconds left_{0};               ///< of a pause that was asked for; the worker's
-  Clock::time_point gave_up_on_;  ///< which hold it stands still for no more; likewise
+  Seconds left_{0};               ///< of requested pauses; for the worker
+  Clock::time_point gave_up_on_;  ///< start of a hold that was too long; for the worker
   std::atomic<Seconds> stood_ = Seconds(0);
-  std::atomic<bool> waits_ = false;  ///< the worker, or is about to: it looks again after it has said so
+  std::atomic<bool> waits_ = false;  ///< the worker waits or is about to; it checks again after setting this
   std::atomic<bool> asked_ = false;
-  std::atomic<bool> told_ = false;  ///< of this one, that it was too long
+  std::atomic<bool> told_ = false;  ///< too_long was called for this pause
   std::atomic<int> held_ = 0;
   std::atomic<Clock::time_point> held_since_ = Clock::time_point();
   std::atomic<int> awaited_ = 0;

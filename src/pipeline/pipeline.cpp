@@ -8,12 +8,12 @@
 namespace kedge::pipeline {
 namespace {
 
-constexpr std::uint64_t kOwedOutput = std::uint64_t{1} << 63U;  // beside the bits of stages
+constexpr std::uint64_t kOwedOutput = std::uint64_t{1} << 63U;  // beside the stages' bits
 
 std::string nothing_of(std::string_view tag) {
   return compose(
-      "the node-local stores hold no commit '{}': a newer one took its place, or none was made; wait for it before the "
-      "next create, or raise store.keep",
+      "the node-local stores have no commit '{}': a newer one replaced it, or none was made; call wait before the next "
+      "create, or raise store.keep",
       tag);
 }
 
@@ -73,7 +73,7 @@ Duties Pipeline::duties() {
           [this](Execution& execution) { return after_open_.step(execution); }};
 }
 
-/// COLLECTIVE, on the execution's group. Only what ends the engine ends a worker, too.
+/// COLLECTIVE, on the execution's group. Only failures that end the engine end a worker.
 void Pipeline::work(Execution& execution, Job& job) {
   runner_.begin();
   if (job.unsealed && !snapshots_.seal(execution, job)) return;
@@ -85,8 +85,8 @@ void Pipeline::work(Execution& execution, Job& job) {
   if (failure && failure->code == ErrorCode::busy) throw Error(*failure);
 }
 
-/// COLLECTIVE, where a worker may have met a failure: one rank may know of it and another not yet. What a commit brings
-/// along: bits of stages, and that of an output that is owed.
+/// COLLECTIVE if ranks may know different failures of their workers. Returns the bits of stages to make up for, and
+/// kOwedOutput.
 std::uint64_t Pipeline::take_failed() {
   if (!executor_->is_in_background()) return stages_.take_failed();
   const bool compares = stages_.compares() || outputs_.exist();
@@ -94,7 +94,7 @@ std::uint64_t Pipeline::take_failed() {
   return compares ? group_.bit_or(std::array{mine})[0] : mine;
 }
 
-/// COLLECTIVE, as take_failed(). Whether an output is owed.
+/// COLLECTIVE, as take_failed(). Returns whether an output is unflushed.
 bool Pipeline::begin(CommitProgress& progress, const CommitCost& cost, std::optional<Level> level) {
   progress.bytes = cost.bytes;
   progress.blocked_s = cost.blocked_s;
@@ -139,7 +139,7 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
                                std::unique_ptr<PendingSeal> unsealed) {
   stages_.count();
   Job job{stages_.progress_of(commit), {commit, {}}, std::move(unsealed)};
-  if (begin(job.progress, cost, {})) outputs_.note();  // the next one brings it on its way
+  if (begin(job.progress, cost, {})) outputs_.note();  // the next commit submits it
   job.files.in_background = true;
   stages_.restart_due(job.progress);
   job.progress.blocked_s += timer_.now_s() - job.progress.submitted_s;
@@ -150,7 +150,7 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
 }
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread unread) {
-  // A job that never lives for N commits must get something to the prefix all the same.
+  // Jobs that never live for N commits must flush something, too.
   Turns& turns = *stages_[stages_.index_of(Level::persistent)].turns;
   if (!commit.is_output && persistent) {
     turns.restart();
@@ -184,11 +184,11 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
     throw Error(ErrorCode::not_found,
                 ledger_.known().is_surveyed()
                     ? nothing_of(tag)
-                    : compose("this start has not looked at the stores yet, so it knows no commit '{}': call open, "
-                              "create or wait first",
+                    : compose("this start has not surveyed the stores yet, so it knows no commit '{}'; call "
+                              "open, create or wait first",
                               tag));
   }
-  // What becomes persistent is protected, too.
+  // Persistent commits count as protected.
   const bool can_come = stages_.is_scheduled(Level::persistent) || level != Level::protected_ ||
                         stages_.of(Level::protected_).is_possible();
   if (!can_come) observers_.completions.note_failed(commit->id, level, no_protection());
@@ -196,7 +196,7 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
 }
 
 void Pipeline::require(std::string_view tag, Level level) {
-  // One rank's worker may have retired it, and another's not yet.
+  // The worker may have retired the commit on one rank but not yet on another.
   enum Found : std::uint64_t { reached, lower, nothing };
   snapshots_.throw_if_lost(tag);
   // A snapshot may become an entry meanwhile, and an entry may leave.
@@ -205,13 +205,13 @@ void Pipeline::require(std::string_view tag, Level level) {
   const Level has = snapshot && snapshot->tag == tag ? Level::snapshot : entry ? entry->level() : Level::none;
   const std::uint64_t found = group_.max(has == Level::none ? nothing : has < level ? lower : reached);
   if (found == nothing) {
-    snapshots_.throw_if_lost(tag);  // since a moment ago
+    snapshots_.throw_if_lost(tag);  // it may have been lost just now
     throw Error(ErrorCode::not_found, nothing_of(tag));
   }
   if (found == reached) return;
   if (level > Level::local && !stages_.of(level).is_possible()) throw Error(no_protection());
   group_.together([&] { comm::throw_if(waits_.wait_until_idle().failure); });
-  if (executor_->is_in_background()) {  // which may have done it meanwhile
+  if (executor_->is_in_background()) {  // the worker may have done it meanwhile
     snapshots_.throw_if_lost(tag);
     if (snapshots_.may_exist() && group_.any(!entry || has == Level::snapshot)) {
       entry = ledger_.known().find(tag);

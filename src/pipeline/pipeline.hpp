@@ -1,4 +1,4 @@
-// Takes each commit through its stages: which of them is due, and who waits for it.
+// Takes each commit through its stages.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +31,20 @@
 
 namespace kedge::pipeline {
 
-/// The same on every rank.
+/// Equal on every rank.
 struct PipelineSettings {
-  std::uint32_t keep = 1;      ///< commits that the stores keep
-  bool flush_at_end = true;    ///< the newest, when the job ends, if any is flushed by itself
+  std::uint32_t keep = 1;      ///< store.keep
+  bool flush_at_end = true;    ///< flush the newest commit at the job's end, if any is flushed
   bool has_snapshots = false;  ///< commits may be submitted before they are sealed
   WaitSettings waits;
   ExecutorSettings executor;
-  std::string run = {};  ///< whose name the log gives beside commits; empty: of none
+  std::string run = {};  ///< the run's name for log lines; may be empty
 };
 
-/// What commits go through, in this order. One of them reaches `protected`, and one `persistent`.
+/// The stages of commits, in order. One reaches `protected` and one `persistent`.
 struct Stages {
   std::vector<ScheduledStage> list;
-  const ProtectStage& protect;  ///< the one of the list that does
+  const ProtectStage& protect;  ///< the one in the list
 };
 
 /// What a pipeline works with. All that is referred to must outlive it.
@@ -64,8 +64,7 @@ struct CommitCost {
   double blocked_s = 0;
 };
 
-/// What a pipeline tells of commits: to the engine's own observers, the log, callbacks and the record of failed
-/// flushes.
+/// Observers of commits: the engine's own, and those that make log lines, callbacks and failure records.
 struct Observers {
   Observers(const comm::Group& group, const commits::Ledger& ledger, const StageList& stages, Scheme scheme,
             const std::string& run, Completions::IsUnderWay is_under_way, store::StoreRecords* flush_records,
@@ -77,37 +76,37 @@ struct Observers {
   CommitObservers all;
 };
 
-/// Inline, every call returns when its stages have run. In the background, submit() and continue_from() only hand the
-/// commit to a worker, and other calls wait for what is under way. All calls are COLLECTIVE, unless they say that they
-/// are local, and throw what ends communication.
+/// Inline, every call returns when its stages have run. In the background, submit() and continue_from() only submit the
+/// commit to a worker, and other calls wait for pending work. All calls are COLLECTIVE unless they say local, and throw
+/// what ends communication.
 class Pipeline {
  public:
   /// COLLECTIVE.
   Pipeline(comm::Group group, Stages stages, const PipelineSettings& settings, const PipelineUses& uses);
 
-  /// A commit that was just sealed: takes it as far as its turn says, or to `level` if that is given. What failed is
-  /// tried again with a later one. In the background nothing has become of it when this returns, except that a flush
-  /// could not be prepared. Each failure is the same on every rank; the commit stands without.
+  /// Submits a sealed commit: runs the stages that are due by schedule, or up to `level` if given. A failed stage is
+  /// made up for with a later commit. In the background, the result only shows whether a flush could not be prepared.
+  /// Failures are equal on all ranks and do not revoke the commit.
   [[nodiscard]] CommitProgress submit(const CommitHead& commit, const CommitCost& cost,
                                       std::optional<Level> level = {});
-  /// A commit that the ledger knows as a snapshot, while waits().is_idle() on all ranks: the worker seals it first,
-  /// then as submit(). If that fails, it is no commit, and its turns are the next one's.
+  /// Submits a commit that the ledger has as a snapshot, while waits().is_idle() on all ranks. The worker first seals
+  /// it. If that fails it is no commit, and the next one gets its turns.
   void submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<PendingSeal> unsealed);
-  /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
-  /// is not persistent, the next commit is due for the prefix. `unread`: see recovery::Opened.
+  /// Submits a commit that was just opened: protects it like a new one, if commits are protected at all. If it is not
+  /// persistent, the next commit is flushed. `unread`: see recovery::Opened.
   void continue_from(const CommitHead& commit, bool persistent, Unread unread);
-  /// Local. Nothing was opened, and the ledger knows what the stores hold: what is owed is flushed with the next
-  /// commits. `makes_room`: for the first commit, which is about to be written.
+  /// Local. Nothing was opened, and the ledger knows the stores: unflushed outputs are flushed with the next commits.
+  /// `makes_room`: the first commit is about to be written.
   void opened_nothing(bool makes_room);
-  /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
-  /// none, invalid_argument if the options rule the level out.
+  /// Takes the newest commit of this tag to a level now. Throws the reason if that is impossible: not_found if the
+  /// stores lack it, invalid_argument if options rule the level out.
   void require(std::string_view tag, Level level);
-  /// Local. `callback` hears what becomes of the newest commit of this tag. Throws not_found.
+  /// Local. Calls `callback` with the outcome of the newest commit of this tag. Throws not_found.
   void on_complete(std::string_view tag, Level level, Completions::Callback callback);
-  /// The job ends: its newest commit goes to the prefix, if any does; within this time, if it is given: inline, what is
-  /// begun is completed. A failure is logged. The last call.
+  /// Must be the last call of a job. Flushes its newest commit, if any is flushed, until the deadline, if any; inline,
+  /// work that has begun is completed. Logs failures.
   [[nodiscard]] OwedFlushes::Finished finish(std::optional<Deadline> deadline = {});
-  /// Local, after Pause::end(). Without communicating, and perhaps in the middle of something.
+  /// Local, after Pause::end(). Does not communicate; work may be interrupted.
   [[nodiscard]] Stopped stop(Deadline deadline) { return executor_->stop(deadline); }
 
   [[nodiscard]] Waits& waits() noexcept { return waits_; }
@@ -115,7 +114,7 @@ class Pipeline {
   [[nodiscard]] Snapshots& snapshots() noexcept { return snapshots_; }
   [[nodiscard]] Completions& completions() noexcept { return observers_.completions; }
   [[nodiscard]] const StageList& stages() const noexcept { return stages_; }
-  /// Local. What the last save of a job is planned with.
+  /// Local. Costs for planning the job's last save.
   [[nodiscard]] StageCosts costs() const { return timer_.costs(executor_->backlog().ahead()); }
 
  private:
@@ -133,7 +132,7 @@ class Pipeline {
   StageRunner runner_;
   Snapshots snapshots_;
   AfterOpen after_open_;
-  std::unique_ptr<Executor> executor_;  ///< its work uses what is before it, and nothing that follows
+  std::unique_ptr<Executor> executor_;  ///< after the members that its work uses
   Waits waits_;
   OwedFlushes owed_;
 };

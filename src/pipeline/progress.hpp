@@ -1,4 +1,4 @@
-// How far a commit has come, stage by stage, and who hears of it.
+// A commit's progress through the stages, and its observers.
 #pragma once
 
 #include <algorithm>
@@ -13,30 +13,30 @@
 
 namespace kedge::pipeline {
 
-/// What a commit is in bytes.
+/// The size of a commit.
 struct CommitBytes {
-  std::uint64_t own = 0;    ///< of this rank's container
-  std::uint64_t total = 0;  ///< of all; 0: not known
+  std::uint64_t own = 0;    ///< this rank's container
+  std::uint64_t total = 0;  ///< all containers; 0 if unknown
 };
 
 enum class StageState : std::uint8_t { not_due, due, reached, failed };
 
-/// One stage of one commit.
+/// Progress of one stage of a commit.
 struct StageProgress {
-  std::string_view name;      ///< of the stage
-  Level level = Level::none;  ///< that the stage reaches
+  std::string_view name;
+  Level level = Level::none;  ///< reached by the stage
   StageState state = StageState::not_due;
   std::uint64_t tries = 0;
-  /// Why the stage failed. If it is `reached` all the same, the engine must end after it.
+  /// Why the stage failed. If the stage is `reached` nevertheless, the engine must end.
   std::optional<Failure> failure = {};
-  std::optional<double> after_s = {};  ///< from the commit until the stage was reached, if the commit was just made
-  double prepare_s = 0;                ///< what Stage::prepare took
+  std::optional<double> after_s = {};  ///< from commit to reaching the stage, for new commits
+  double prepare_s = 0;                ///< time in Stage::prepare
 };
 
 /// Why a commit goes through stages.
 enum class Reason : std::uint8_t {
-  made,     ///< it was just made
-  owed,     ///< it should have been there, and was left for later
+  made,     ///< it is new
+  owed,     ///< the stage was left for later
   required  ///< the application waits for a level, or an open needs it
 };
 
@@ -44,15 +44,15 @@ struct CommitProgress {
   CommitHead commit;
   CommitBytes bytes = {};
   double submitted_s = 0;  ///< by the engine's clock
-  double blocked_s = 0;    ///< how long the application waited for this commit
-  double in_stages_s = 0;  ///< of that, in stages
+  double blocked_s = 0;    ///< the application's waiting time for this commit
+  double in_stages_s = 0;  ///< part of blocked_s
   Reason reason = Reason::made;
   std::vector<StageProgress> stages = {};  ///< in the pipeline's order
 
   [[nodiscard]] bool is_due() const {
     return std::ranges::any_of(stages, [](const StageProgress& stage) { return stage.state == StageState::due; });
   }
-  /// The stage that reaches this level; null: there is none.
+  /// The stage that reaches this level; null if there is none.
   [[nodiscard]] const StageProgress* to(Level level) const {
     const auto found = std::ranges::find(stages, level, &StageProgress::level);
     return found == stages.end() ? nullptr : &*found;
@@ -67,8 +67,8 @@ struct CommitProgress {
   }
 };
 
-/// Hears of each change in the progress of commits: local, in the thread in which it happens. An observer must not
-/// throw Error, and must not communicate.
+/// Observes the progress of commits: called locally, in the thread in which it happens. Observers must not throw Error
+/// or communicate.
 class CommitObserver {
  public:
   CommitObserver() = default;
@@ -76,33 +76,33 @@ class CommitObserver {
   CommitObserver& operator=(const CommitObserver&) = delete;
   virtual ~CommitObserver() = default;
 
-  /// The commit is sealed on every rank, and the application waits for it no more.
+  /// The commit is sealed on every rank, and the application waits no more.
   virtual void committed(const CommitProgress& /*progress*/) {}
-  /// The commit is a snapshot, which is to be sealed in the background.
+  /// The commit is a snapshot, which a worker will seal.
   virtual void took_snapshot(const CommitProgress& /*progress*/) {}
-  /// A snapshot could not be sealed: it is no commit.
+  /// A snapshot could not be sealed, so it is no commit.
   virtual void lost(const CommitProgress& /*progress*/, const Failure& /*failure*/) {}
   virtual void reached(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   virtual void failed(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
-  /// A stage failed, see StageProgress::failure, and is tried again after so many seconds.
+  /// A stage failed (StageProgress::failure) and is retried after `wait_s`.
   virtual void retries(const CommitProgress& /*progress*/, const StageProgress& /*stage*/, double /*wait_s*/) {}
-  /// A stage that was due is not run, see StageProgress::failure.
+  /// A stage that was due will not run (StageProgress::failure).
   virtual void skipped(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
-  /// Nobody tries any more to take a commit that was opened through this stage, see StageProgress::failure.
+  /// A stage of an opened commit failed (StageProgress::failure) and is not retried.
   virtual void gave_up(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// No stage is due any more.
   virtual void finished(const CommitProgress& /*progress*/) {}
-  /// A file of a commit was found damaged in the background.
+  /// A damaged file of a commit was found in the background.
   virtual void damaged(const CommitHead& /*commit*/, const Failure& /*failure*/) {}
   /// Superseded commits were removed from the stores; `commits` may be empty.
   virtual void retired(std::span<const CommitHead> /*commits*/) {}
 };
 
-/// All who want to hear. They outlive it.
+/// A list of observers, which must outlive it.
 class CommitObservers {
  public:
   explicit CommitObservers(std::vector<CommitObserver*> observers) : observers_(std::move(observers)) {}
-  /// As in tell(&CommitObserver::reached, progress, stage).
+  /// Calls every observer, e.g. tell(&CommitObserver::reached, progress, stage).
   template <class... Parameters, class... Arguments>
   void tell(void (CommitObserver::*event)(Parameters...), const Arguments&... arguments) const {
     for (CommitObserver* const observer : observers_) (observer->*event)(arguments...);

@@ -32,7 +32,7 @@ std::string ProtectStage::warning(const CommitHead& commit, const Failure& failu
   return compose("{} is not protected against the loss of a node: {}", commit.tag, to_string(failure));
 }
 
-/// Local. It is the set that this rank would get today.
+/// Local. Whether the set equals the one that this rank would get today.
 bool ProtectStage::is_current(const format::SetDescriptor& set) const {
   const redundancy::SetAssignment& now = settings_.assignment;
   if (set.scheme != now.scheme || set.parities != now.parities) return false;
@@ -41,7 +41,7 @@ bool ProtectStage::is_current(const format::SetDescriptor& set) const {
   });
 }
 
-/// Local. No other member is lost together with this rank.
+/// Local. Whether no other member shares this rank's failure domain.
 bool ProtectStage::is_sound(const format::SetDescriptor& set) const {
   const std::vector<int>& domain = settings_.assignment.domain;
   return std::ranges::count_if(set.members, [&](const format::SetMember& member) {
@@ -61,9 +61,9 @@ Protections ProtectStage::find(const comm::Group& group, const Id128& commit_id)
     const auto has = [&](store::FileKind kind) {
       return store_.has(kind, group.logical_rank(), {commit_id, id}) ? std::uint64_t{1} : 0;
     };
-    std::optional<format::SetDescriptor> set;  // if this rank's files of it are here
+    std::optional<format::SetDescriptor> set;  // if this rank has files of it
     (void)attempt([&] { set = store_.own_set({commit_id, id}); });
-    // Parity counts for more: it has a copy of the descriptor.
+    // Parity counts more because it begins with the descriptor.
     const auto sums =
         group.sum(std::array<std::uint64_t, 3>{set && is_current(*set) ? 1U : 0U, set && is_sound(*set) ? 1U : 0U,
                                                2 * has(store::FileKind::parity) + has(store::FileKind::descriptor)});

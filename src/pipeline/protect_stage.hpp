@@ -1,4 +1,4 @@
-// Local to protected: parity of a commit in the stores of other failure domains.
+// The stage from local to protected: stores a commit's parity in other failure domains.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@
 
 namespace kedge::pipeline {
 
-/// What the ranks have of the protections of one commit.
+/// Which protections of one commit exist.
 struct Protections {
-  Id128 current;  ///< of which nothing is missing, and which is the one that it would get today; none: there is no such
-  Id128 sound;    ///< else one of which nothing is missing and no set has two members in one failure domain of today
-  Id128 best;     ///< else the one of which most is there
+  Id128 current;  ///< a complete one with the sets of today; may be none
+  Id128 sound;    ///< otherwise a complete one whose members are in different domains today
+  Id128 best;     ///< otherwise the most complete one
 };
 
 struct ProtectSettings {
@@ -33,7 +33,6 @@ class ProtectStage final : public Stage {
 
   [[nodiscard]] std::string_view name() const noexcept override { return "protection"; }
   [[nodiscard]] Level reaches() const noexcept override { return Level::protected_; }
-  /// False if the scheme is single.
   [[nodiscard]] bool is_possible() const noexcept override { return settings_.assignment.scheme != Scheme::single; }
   [[nodiscard]] ForOutputs for_outputs() const noexcept override { return ForOutputs::as_checkpoints; }
   [[nodiscard]] bool needs_store_space() const noexcept override { return true; }
@@ -43,7 +42,7 @@ class ProtectStage final : public Stage {
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
 
   [[nodiscard]] Scheme scheme() const noexcept { return settings_.assignment.scheme; }
-  /// COLLECTIVE. What is there of a commit that was opened. One round for each protection of which anything is.
+  /// COLLECTIVE. Finds the protections of an opened commit, in one round for each.
   [[nodiscard]] Protections find(const comm::Group& group, const Id128& commit_id) const;
 
  private:

@@ -66,7 +66,7 @@ void Removal::say_if_slow(std::size_t cleared, double seconds) {
       cleared, seconds, queue_.size()));
 }
 
-/// Local. How many items at the front this process has nothing left to do for.
+/// Local. The number of items at the front of the queue that this process has finished.
 std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at) {
   bool begun = false;
   const auto enough = [&] { return std::exchange(begun, true) && clock_.seconds() >= give_up_at; };
@@ -87,7 +87,7 @@ std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at)
   return finished;
 }
 
-/// Local, rank 0. How many of these it has done with. Throws busy.
+/// Local, rank 0. Removes manifests and directories of finished items; returns how many. Throws busy.
 std::uint64_t Removal::clear(std::uint64_t finished, double give_up_at) {
   std::uint64_t cleared = 0;
   while (cleared < finished && (cleared == 0 || clock_.seconds() < give_up_at)) {

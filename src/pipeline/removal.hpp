@@ -1,4 +1,4 @@
-// What is no commit any more leaves the prefix piece by piece, dealt out over the ranks: no call waits for all of it.
+// Removes retracted commits from the prefix piece by piece, on all ranks: no call waits for all of it.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,29 @@
 
 namespace kedge::pipeline {
 
-/// The same queue on every rank. What is still in it when the engine ends, the next start finds among its leftovers.
+/// A queue that is equal on every rank. If the engine ends before it is empty, the next start finds the leftovers.
 class Removal {
  public:
-  /// All that is referred to must outlive it.
+  /// The referenced objects must outlive it.
   Removal(persist::PrefixStorage& prefix_storage, Clock& clock, Log log)
       : prefix_storage_(prefix_storage), clock_(clock), log_(std::move(log)) {}
 
-  /// COLLECTIVE. Queues rank 0's `remains`.
+  /// COLLECTIVE. Adds rank 0's `remains` to the queue.
   void add(const comm::Group& group, const std::vector<persist::Leftover>& remains);
-  /// Local, on every rank alike. What is to be written again is not removed.
+  /// Local, on every rank alike. Keeps a name that is about to be written again.
   void forget(const std::string& name);
-  /// COLLECTIVE. Each rank removes files of its share, the oldest queued first, for about as long as said and at least
-  /// one; rank 0 clears what nothing is left of, and is told how many that were. A failure is logged once, and leaves
-  /// what it is about to a later start. Throws busy on all ranks if a later start of the run has begun.
+  /// COLLECTIVE. Each rank removes files of its share, oldest first, for about `budget_s`, but at least one; rank 0
+  /// then removes empty directories. Returns their number on rank 0. Failures are logged once, and leave the rest to a
+  /// later start. Throws busy on all ranks if a later start of the run has begun.
   std::size_t step(const comm::Group& group, double budget_s);
-  /// Rank 0. After steps that took so long; once.
+  /// Rank 0. Logs once if removing is slow.
   void say_if_slow(std::size_t cleared, double seconds);
-  /// The same on every rank.
   [[nodiscard]] bool is_done() const noexcept { return queue_.empty(); }
 
  private:
   struct Item {
     persist::Leftover remains;
-    std::uint64_t next = 0;  ///< the lowest rank of this process's share whose container may be there
+    std::uint64_t next = 0;  ///< lowest rank of this process's share whose container may exist
   };
 
   [[nodiscard]] std::uint64_t remove_share(const comm::Group& group, double give_up_at);

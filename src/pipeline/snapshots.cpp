@@ -31,14 +31,14 @@ void Snapshots::begin(const CommitHead& commit) {
 }
 
 bool Snapshots::seal(Execution& execution, Job& job) {
-  const struct Ends {  // also where the other ranks are gone
+  const struct Ends {  // also if other ranks are gone
     std::atomic<bool>& is_sealing;
     ~Ends() { is_sealing = false; }
   } ends{is_sealing_};
   const double begin_s = timer_.now_s();
   const Pause::Seconds stood_before = pause_.stood();
   const auto failure = job.unsealed->seal(execution.with_time_for(stages_.sent_bytes(job.progress.bytes.own)));
-  std::unique_ptr<PendingSeal> done;  // it may take long to end, so not while others look at the job
+  std::unique_ptr<PendingSeal> done;  // destroying it may take long, so it must not block readers of the job
   execution.change([&] { done = std::move(job.unsealed); });
   done.reset();
   if (failure) {
@@ -59,7 +59,7 @@ bool Snapshots::seal(Execution& execution, Job& job) {
   return true;
 }
 
-/// COLLECTIVE, on the execution's group. It was never a commit; the one before it still is the newest.
+/// COLLECTIVE, on the execution's group. The snapshot never was a commit; the previous one stays the newest.
 void Snapshots::not_sealed(Execution& execution, const Job& job, const Failure& failure) {
   const CommitHead& commit = job.progress.commit;
   lost_.add(commit, failure);

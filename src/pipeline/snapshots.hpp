@@ -1,4 +1,4 @@
-// Commits that are submitted before they are sealed: a worker seals them, before anything else.
+// Commits that are submitted before they are sealed; a worker seals them first.
 #pragma once
 
 #include <atomic>
@@ -19,34 +19,34 @@
 
 namespace kedge::pipeline {
 
-/// If sealing fails, the snapshot is no commit, and its turns are the next one's.
+/// If sealing fails, the snapshot is no commit, and the next commit gets its turns.
 class Snapshots {
  public:
-  /// `may_exist`: whether this run makes any. All that is referred to must outlive it.
+  /// `may_exist`: whether this run makes snapshots. The referenced objects must outlive it.
   Snapshots(comm::Group group, commits::Ledger& ledger, StageList& stages, StageRunner& runner,
             const CommitObservers& observers, Pause& pause, StageTimer& timer, bool may_exist);
 
-  /// Local. Whether a commit of these regions can be sealed in the background as far as its manifest is concerned.
+  /// Local. Whether a manifest for these regions can be made in the background.
   [[nodiscard]] bool can_prepare(std::span<const format::StoredRegion> regions, const Attributes& attributes);
-  /// Whether this run makes any.
+  /// Whether this run makes snapshots.
   [[nodiscard]] bool may_exist() const noexcept { return may_exist_; }
-  /// Local. One is about to be submitted.
+  /// Local. A snapshot is about to be submitted.
   void begin(const CommitHead& commit);
-  /// COLLECTIVE, on the execution's group. Seals it, and prepares its stages. Whether it is a commit.
+  /// COLLECTIVE, on the execution's group. Seals it and prepares its stages; returns whether it is a commit.
   [[nodiscard]] bool seal(Execution& execution, Job& job);
-  /// Whether one is being sealed, or its manifest made; from any thread. A worker may be copying from devices then.
+  /// Thread-safe. Whether a snapshot is being sealed or prepared; a worker may then copy from devices.
   [[nodiscard]] bool is_sealing() const noexcept { return is_sealing_; }
 
-  /// Local. A commit of this tag was made otherwise.
+  /// Local. A newer commit of this tag was made.
   void forget(std::string_view tag) { lost_.forget(tag); }
-  /// Local. The newest commit of this tag, if it is one that was lost.
+  /// Local. The loss, if the newest commit of this tag is lost.
   [[nodiscard]] std::optional<LostSnapshots::Lost> find_lost(std::string_view tag) const { return lost_.find(tag); }
-  /// COLLECTIVE. Throws why the newest commit of this tag was lost, if it was.
+  /// COLLECTIVE. Throws the reason if the newest commit of this tag is lost.
   void throw_if_lost(std::string_view tag);
   /// COLLECTIVE. Why the newest commit is lost: it was a snapshot that could not be sealed, throw_if_lost() has not
-  /// said so yet, and nobody ignores it. The same on all ranks.
+  /// reported it, and it is not ignored. Equal on all ranks.
   [[nodiscard]] std::optional<Failure> not_told() const;
-  /// Local. open discards what is newer: finalize need not report a snapshot that is lost.
+  /// Local. open discards newer commits, so finalize need not report a lost one.
   void ignore_lost() noexcept { lost_.told_of_all(); }
 
  private:

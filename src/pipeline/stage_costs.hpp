@@ -1,4 +1,4 @@
-// What the stages of a run take, by its own measurements.
+// Measured durations of a run's stages.
 #pragma once
 
 #include <cstddef>
@@ -11,28 +11,28 @@
 
 namespace kedge::pipeline {
 
-/// Stages of commits that are under way.
+/// Stages of pending commits.
 struct Ahead {
   std::size_t protects = 0;
   std::size_t flushes = 0;
   std::size_t seals = 0;
 };
 
-/// Seconds by this rank's clock, the longest of the last few; nothing where none succeeded yet.
+/// Seconds by this rank's clock, the maximum of the last few; nothing until a stage has succeeded.
 struct StageCosts {
   std::optional<double> protect_s;
   std::optional<double> flush_s;
   Ahead ahead;
-  std::optional<double> local_s = {};  ///< from create to the seal, of commits that were sealed in the background
+  std::optional<double> local_s = {};  ///< from create to the seal in the background
 };
 
-/// Takes the measurements; from any thread.
+/// Collects the measurements. Thread-safe.
 class StageTimer {
  public:
   explicit StageTimer(Clock& clock) : clock_(clock) {}
 
   [[nodiscard]] double now_s() const { return clock_.seconds(); }
-  /// A stage that reaches this level succeeded.
+  /// A stage reached this level.
   void add(Level reached, double seconds) {
     const std::lock_guard guard(mutex_);
     if (reached == Level::none) return;

@@ -53,7 +53,7 @@ void StageList::mark_due(CommitProgress& progress, std::optional<Level> highest,
     }
     if (due) progress.stages[number].state = StageState::due;
     const bool is_made_up_for = due && !progress.commit.is_output;
-    if (has_failed && !is_made_up_for) one.turns->note_lost();  // then by the next checkpoint
+    if (has_failed && !is_made_up_for) one.turns->note_lost();  // the next checkpoint makes up for it
   }
 }
 

@@ -16,14 +16,14 @@ namespace kedge::pipeline {
 
 struct ScheduledStage {
   std::unique_ptr<Stage> stage;
-  /// What a failed attempt of a checkpoint changes, another thread may note.
+  /// Has parts that other threads may change after a failure.
   std::unique_ptr<Turns> turns;
 
-  /// Whether checkpoints get there by themselves.
+  /// Whether the schedule takes checkpoints there.
   [[nodiscard]] bool is_scheduled() const { return turns->has_any() && stage->is_possible(); }
 };
 
-/// In the order in which commits go through them; the same on every rank.
+/// In the order of execution; equal on every rank.
 class StageList {
  public:
   explicit StageList(std::vector<ScheduledStage> stages) : stages_(std::move(stages)) {}
@@ -31,30 +31,29 @@ class StageList {
   [[nodiscard]] std::size_t size() const noexcept { return stages_.size(); }
   [[nodiscard]] ScheduledStage& operator[](std::size_t number) { return stages_[number]; }
   [[nodiscard]] const std::vector<ScheduledStage>& all() const noexcept { return stages_; }
-  /// The one that reaches this level.
   [[nodiscard]] std::size_t index_of(Level level) const;
   [[nodiscard]] const Stage& of(Level level) const { return *stages_[index_of(level)].stage; }
-  /// Whether checkpoints reach this level by themselves.
+  /// Whether the schedule takes checkpoints to this level.
   [[nodiscard]] bool is_scheduled(Level level) const { return stages_[index_of(level)].is_scheduled(); }
-  /// The highest level that checkpoints reach by themselves.
+  /// The highest level to which the schedule takes checkpoints.
   [[nodiscard]] Level highest_level() const;
 
-  /// What a rank sends to others for a container of so many bytes.
+  /// Bytes that a rank sends for a container of this size.
   [[nodiscard]] std::uint64_t sent_bytes(std::uint64_t container_bytes) const;
 
-  /// Of a commit for which nothing is due.
+  /// Progress with no stage due.
   [[nodiscard]] CommitProgress progress_of(const CommitHead& commit) const;
-  /// Marks what is due for a commit that was just made: what its turns say, but no level above `highest`, and that one
-  /// in any case; of an output, what Stage::for_outputs says. `failed`: has a bit for each stage that must make up for
-  /// a checkpoint.
+  /// Marks the stages that are due for a new commit: by schedule, but none above `highest`, and always the stage of
+  /// `highest`; for an output, by Stage::for_outputs. `failed` has a bit for each stage that must make up for a failed
+  /// checkpoint.
   void mark_due(CommitProgress& progress, std::optional<Level> highest, std::uint64_t failed);
-  /// The bits of the stages that must make up for a checkpoint, as far as this rank knows; each is told once.
+  /// Bits of the stages that must make up for a checkpoint, as far as this rank knows; resets them.
   [[nodiscard]] std::uint64_t take_failed();
-  /// Whether ranks may know different things of that.
+  /// Whether ranks may know different failures.
   [[nodiscard]] bool compares() const;
-  /// Another checkpoint was made.
+  /// Counts a new checkpoint.
   void count();
-  /// A worker has those stages in hand that are due for this checkpoint, or they are about to be run.
+  /// Restarts the count of the stages that are due for this checkpoint: a worker has them, or they will now run.
   void restart_due(const CommitProgress& progress);
 
  private:

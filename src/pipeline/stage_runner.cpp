@@ -12,7 +12,7 @@
 namespace kedge::pipeline {
 namespace {
 
-/// Before try number `tries` + 1: 1, 2, 4, ... seconds.
+/// Delay before try number `tries` + 1: 1, 2, 4, ... seconds.
 double backoff_s(std::uint64_t tries) {
   constexpr double kLongest_s = 60;
   constexpr std::uint64_t kLongestAfter = 7;
@@ -73,14 +73,14 @@ void StageRunner::run(Execution& execution, Job& job) {
       stages_[number].turns->note_result(job.progress.stages[number].failure.has_value());
     }
     if (is_next_prepared) retire(execution);
-    if (job.progress.is_due()) execution.made_progress();  // else the end of the job wakes who waits for the stage
+    if (job.progress.is_due()) execution.made_progress();  // otherwise the end of the job wakes the waiting threads
     const auto& failure = job.progress.stages[number].failure;
-    if (failure && failure->code == ErrorCode::busy) break;  // a later start of the run has taken over
+    if (failure && failure->code == ErrorCode::busy) break;  // a later start of the run has begun
   }
   prepare_next();
 }
 
-/// As long as nobody waits for something else, what may succeed later is tried again.
+/// Retries failures that may pass, as long as nobody waits for something else.
 void StageRunner::run_with_retries(Execution& execution, Job& job, std::size_t number) {
   StageProgress& progress = job.progress.stages[number];
   const Stage& stage = *stages_[number].stage;
@@ -99,8 +99,8 @@ void StageRunner::run_with_retries(Execution& execution, Job& job, std::size_t n
   if (progress.state == StageState::due) fail(execution, job, number, *progress.failure);
 }
 
-/// A failure leaves the stage due. What the worker stood still for the application is no cost: nothing keeps it waiting
-/// when the last checkpoint is brought to its levels.
+/// A failed stage stays due. Pauses for the application are not counted as cost: nothing pauses the worker when the
+/// job's last checkpoint is completed.
 void StageRunner::run_once(Execution& execution, Job& job, std::size_t number) {
   StageProgress& progress = job.progress.stages[number];
   Stage& stage = *stages_[number].stage;
@@ -111,7 +111,7 @@ void StageRunner::run_once(Execution& execution, Job& job, std::size_t number) {
   const Pause::Seconds stood_before = pause_.stood();
   ++progress.tries;
   progress.failure = stage.run(group, job.files);
-  // A flush may be over when a later start of the run is found to have taken over.
+  // The commit may be flushed by the time a later start of the run is detected.
   const bool is_reached =
       !progress.failure || (progress.failure->code == ErrorCode::busy && stage.reaches() != Level::none &&
                             ledger_.known().has_reached(commit.id, stage.reaches()));
@@ -155,7 +155,7 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
   }
   if (progress.state != StageState::reached) fail(execution, job, number, *failure);
   if (reason == Reason::owed) observers_.tell(&CommitObserver::finished, job.progress);
-  // Turns are the application's thread's. A flush that failed is still to be made up for if it was of a newer one.
+  // Turns belong to the application's thread. The flush of an older commit does not make up for a newer one's failure.
   if (!failure && !commit.is_output && execution.blocks_application()) {
     scheduled.turns->restart();
     const auto newest = ledger_.known().newest();
@@ -164,12 +164,12 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
   return failure;
 }
 
-/// The first checkpoints of a job find no file to refill: a start, and each of them, makes the next one's ready, so
-/// that only the first waits for new storage. Where there is no room, the next create says so. Parity is not made
-/// ready: protection may fail or be off, and the next container may need the space.
+/// The first checkpoints of a job find no file to reuse. Preparing the next file at the start and after each of them
+/// leaves only the first one waiting for new storage. A lack of space is left for the next create to report. Parity
+/// files are not prepared: protection may fail or be off, and the next container may need the space.
 void StageRunner::prepare_next_container(const Execution& execution, std::uint64_t size_bytes) {
   if (size_bytes == 0 || !store_.memory_backed()) return;
-  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
+  // Does not prepare files that are only needed while an older commit waits for a newer one's protection.
   const std::size_t under_way = execution.blocks_application() ? 1 : room_.max_pending;
   (void)attempt([&] {
     store_.preallocate(store::FileKind::container, size_bytes, {.idle = under_way, .all = room_.keep + under_way});

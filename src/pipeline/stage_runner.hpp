@@ -1,4 +1,4 @@
-// Takes commits through stages, on whichever thread calls.
+// Runs stages of commits in the calling thread.
 #pragma once
 
 #include <cstddef>
@@ -18,34 +18,32 @@
 
 namespace kedge::pipeline {
 
-/// What the stores keep.
+/// What the stores must hold.
 struct StoreRoom {
-  std::uint32_t keep = 1;       ///< commits
-  std::size_t max_pending = 1;  ///< in the background: commits under way, with the one being written
+  std::uint32_t keep = 1;       ///< commits to keep
+  std::size_t max_pending = 1;  ///< pending commits in the background, including the one being written
 };
 
-/// Superseded commits leave the stores here and nowhere else: what takes a commit to a higher level also retires those
-/// that it supersedes. Everything is COLLECTIVE on the execution's group, unless it says that it is local, and throws
-/// what ends communication.
+/// Only this class removes superseded commits from the stores, whenever a commit has reached a higher level. All calls
+/// are COLLECTIVE on the execution's group unless they say local, and throw what ends communication.
 class StageRunner {
  public:
-  /// All that is referred to must outlive it.
+  /// The referenced objects must outlive it.
   StageRunner(store::NodeStore& store, commits::Ledger& ledger, StageList& stages, const CommitObservers& observers,
               Pause& pause, StageTimer& timer, StoreRoom room, const Log& log);
 
-  /// Local. Another piece of work begins: how long it may stand still for the application counts anew.
+  /// Local. Restarts the limit of pauses for a new piece of work.
   void begin() { pause_.begin(); }
-  /// If any stage is due. Pins the container and prepares the stages; one that cannot be prepared has failed.
+  /// If any stage is due, pins the container and prepares the stages; one that cannot be prepared has failed.
   void prepare(Execution& execution, Job& job);
-  /// Takes the commit through the stages that are due.
+  /// Runs the stages that are due.
   void run(Execution& execution, Job& job);
-  /// Takes a commit through one stage now, whether it is due or not; nothing else is under way. The failure, the same
-  /// on every rank.
+  /// Runs one stage now, due or not, while nothing else is pending. Returns the failure, alike on all ranks.
   [[nodiscard]] std::optional<Failure> run_now(Execution& execution, std::size_t stage, const CommitHead& commit,
                                                Reason reason);
   /// Local. Removes superseded commits from this node's store.
   void retire(const Execution& execution);
-  /// Local. Makes the next checkpoint's container ready, if there is room.
+  /// Local. Prepares a file for the next checkpoint's container, if there is space.
   void prepare_next_container(const Execution& execution, std::uint64_t size_bytes);
 
  private:

@@ -1,4 +1,4 @@
-// Which checkpoints a stage takes by itself: every so many of them.
+// Which checkpoints are scheduled for a stage: every Nth.
 #pragma once
 
 #include <atomic>
@@ -6,48 +6,47 @@
 
 namespace kedge::pipeline {
 
-/// Counts checkpoints for one stage. The same on every rank, but for what a worker noted, which one rank may know
-/// before another.
+/// Counts checkpoints for one stage. Equal on every rank, except for a worker's notes, which ranks may learn at
+/// different times.
 class Turns {
  public:
   enum class Rule : std::uint8_t {
-    every_nth,      ///< of those that are made
-    nth_since_last  ///< of those that are made after the last that the stage took; after a failure the next one
+    every_nth,      ///< of all checkpoints
+    nth_since_last  ///< after the last checkpoint that the stage took; the next one after a failure
   };
 
-  /// `every` 0: no checkpoint by itself.
+  /// `every` 0 schedules none.
   Turns(Rule rule, std::uint64_t every) noexcept : rule_(rule), every_(every) {}
 
   [[nodiscard]] bool has_any() const noexcept { return every_ != 0; }
-  /// Whether ranks must compare what they noted before one is taken, see take_failed().
+  /// Whether ranks must compare take_failed() before a checkpoint.
   [[nodiscard]] bool compares() const noexcept { return has_any() && rule_ == Rule::nth_since_last; }
 
-  // From the application's thread.
+  // For the application's thread.
 
-  /// Another checkpoint was made.
   void count() noexcept { ++made_, ++since_last_; }
-  /// Whether the stage is due for the checkpoint that was counted last. `failed`: take_failed() said so on some rank.
+  /// Whether the stage is due for the newest checkpoint. `failed`: take_failed() was true on some rank.
   [[nodiscard]] bool is_due(bool failed) const noexcept {
     return has_any() && (failed || (rule_ == Rule::every_nth ? made_ % every_ == 0 : since_last_ >= every_));
   }
-  /// Whether it may be due for the next one, as far as this rank knows.
+  /// Whether it may be due for the next checkpoint, as far as this rank knows.
   [[nodiscard]] bool may_be_due_next() const noexcept {
     return has_any() && (failed_ || (rule_ == Rule::every_nth ? (made_ + 1) % every_ == 0 : since_last_ + 1 >= every_));
   }
-  /// The stage took one, or a worker has it in hand: the count begins anew.
+  /// Restarts the count: the stage took a checkpoint, or a worker has it.
   void restart() noexcept { since_last_ = 0; }
-  /// The next one is due, if any is.
+  /// Makes the stage due for the next checkpoint, if it is scheduled.
   void make_due() noexcept { since_last_ = every_; }
 
-  // From any thread.
+  // Thread-safe.
 
-  /// What became of the last one that the stage took.
+  /// Notes the result of the last checkpoint that the stage took.
   void note_result(bool failed) noexcept {
     if (rule_ == Rule::nth_since_last) failed_ = failed;
   }
-  /// The checkpoint that the stage was to take became no commit.
+  /// The checkpoint that the stage should have taken became no commit.
   void note_lost() noexcept { failed_ = true; }
-  /// Whether the next one must make up for one that failed or was lost; asked once.
+  /// Whether the next checkpoint must make up for a failed or lost one; resets it.
   [[nodiscard]] bool take_failed() noexcept { return failed_.exchange(false); }
 
  private:

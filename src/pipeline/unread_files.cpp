@@ -8,10 +8,10 @@
 namespace kedge::pipeline {
 namespace {
 
-/// Leaves a file in the middle. No std::exception: nothing has failed.
+/// Thrown to leave a file unfinished. Not a std::exception, since nothing has failed.
 struct Preempted {};
 
-/// Throws what is wrong with the file, or Preempted.
+/// Throws the file's damage, or Preempted.
 void require_intact(store::StoreFile& file, const store::PinnableFile& offered, const CommitHead& commit,
                     const UnreadFiles::ShouldYield& should_yield) {
   file.require_present();
@@ -29,7 +29,7 @@ void require_intact(store::StoreFile& file, const store::PinnableFile& offered, 
 
 }  // namespace
 
-/// Copies of a manifest are written anew where they are needed.
+/// Leaves out copies of manifests, which are written again when needed.
 std::vector<store::PinnableFile> UnreadFiles::files_left(const UnreadCommit& what) {
   std::vector<store::PinnableFile> files;
   for (const store::PinnableFile& file : store_.offered(what.commit.id)) {
@@ -68,7 +68,7 @@ ReadFiles UnreadFiles::read(const UnreadCommit& what, const ShouldYield& should_
   return result;
 }
 
-/// A container that was rebuilt may lie beside the one that it was rebuilt for. Throws Preempted.
+/// A damaged container may lie beside its rebuilt one. Throws Preempted.
 std::optional<Failure> UnreadFiles::read_whole(const store::PinnableFile& file, const CommitHead& commit,
                                                const ShouldYield& should_yield) {
   std::optional<Failure> first;
@@ -78,7 +78,7 @@ std::optional<Failure> UnreadFiles::read_whole(const store::PinnableFile& file, 
       require_intact(*pin, file, commit, should_yield);
     });
     if (!failure) return std::nullopt;
-    if (!store_.has(file.kind, file.whose, file.key)) return std::nullopt;  // retired, and used for something else
+    if (!store_.has(file.kind, file.whose, file.key)) return std::nullopt;  // retired and reused
     if (!first) first = failure;
     (void)attempt([&] { store_.reject(file); });
   }

@@ -1,4 +1,4 @@
-// Reads, behind the application, the files of commits that an open had no need to read.
+// Reads, in the background, files that an open did not need to verify.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace kedge::pipeline {
 
-/// What an open has left to be read behind the application.
+/// What an open has left unread.
 struct Unread {
-  bool others = false;     ///< parity of what was opened, and the other commits in the stores
-  bool container = false;  ///< of what was opened
+  bool others = false;     ///< parity of the opened commit, and other commits in the stores
+  bool container = false;  ///< the opened commit's container
 };
 
-/// A commit of which not every byte was read.
+/// A commit with unread files.
 struct UnreadCommit {
   CommitHead commit;
-  Id128 protection_id;        ///< the one of which files are to be read; none: all files of the commit
-  bool is_container = false;  ///< nothing older is given up before these were read
+  Id128 protection_id;        ///< the protection to read; none: all files of the commit
+  bool is_container = false;  ///< nothing older may go before its container was read
 };
 
-/// What came of reading a commit's files.
+/// Result of reading a commit's files.
 struct ReadFiles {
-  std::vector<Failure> damaged;  ///< files that are not what was written, or cannot be read
-  bool containers = false;       ///< some of these are
+  std::vector<Failure> damaged;  ///< damaged or unreadable files
+  bool containers = false;       ///< containers are among them
   bool some_left = false;
 
   [[nodiscard]] std::optional<Failure> first_failure() const {
@@ -37,21 +37,20 @@ struct ReadFiles {
   }
 };
 
-/// Reads what this process has of one commit after the other, file by file, while others use the store. Local.
+/// Reads this process's files of one commit after the other, while other threads use the store. Local.
 class UnreadFiles {
  public:
-  /// Asked between pieces of a file: whether to leave it for another time.
+  /// Checked between pieces of a file: whether to stop for now.
   using ShouldYield = std::function<bool()>;
 
   explicit UnreadFiles(store::NodeStore& store) : store_(store) {}
 
-  /// What is still to be read of it.
+  /// Unread bytes of the commit.
   [[nodiscard]] std::uint64_t bytes_left(const UnreadCommit& what);
-  /// Every byte of the files of this commit that were not read yet, until it has to give way: the file that is being
-  /// read then is begun anew the next time. What is damaged counts no more (NodeStore::reject); what was retired and is
-  /// gone is no damage.
+  /// Reads this commit's unread files until it should yield; a file that was interrupted is read again from its start.
+  /// Damaged files are rejected (NodeStore::reject); files that were retired meanwhile are no damage.
   [[nodiscard]] ReadFiles read(const UnreadCommit& what, const ShouldYield& should_yield);
-  /// The next is another commit.
+  /// Resets the state for another commit.
   void forget() { read_.clear(); }
 
  private:

@@ -37,12 +37,12 @@ std::optional<Failure> Waits::wait_for_room() {
       const Pause::Awaited awaited(pause_);
       return wait_until_below_limit().failure;
     }
-    case WhenFull::skip: return failure();  // all ranks decide that together
+    case WhenFull::skip: return failure();  // all ranks skip together
     case WhenFull::fail: break;
   }
   return Failure{ErrorCode::no_space,
-                 compose("as many commits as pipeline.max_pending permits ({}) are under way to higher levels; make "
-                         "checkpoints less often, or set pipeline.when_full to block or skip",
+                 compose("as many commits as pipeline.max_pending permits ({}) are pending; make checkpoints less "
+                         "often, or set pipeline.when_full to block or skip",
                          pending()),
                  -1,
                  {},

@@ -19,53 +19,48 @@
 
 namespace kedge::pipeline {
 
-/// What becomes of the work after an open when the application waits for the worker.
+/// How a wait treats deferred work.
 enum class Rest : std::uint8_t {
-  awaited,   ///< it is waited for
-  given_up,  ///< it is given up, as far as it is only worth something
-  ignored,   ///< it goes on
+  awaited,   ///< waits for it
+  given_up,  ///< drops its optional parts
+  ignored,   ///< lets it continue
 };
 
 struct WaitSettings {
-  std::size_t max_pending = 1;  ///< commits under way, with the one being written
+  std::size_t max_pending = 1;  ///< pending commits, including the one being written
   WhenFull when_full = WhenFull::block;
-  bool after_each_submit = false;  ///< submitted() returns when nothing is under way: for tests
+  bool after_each_submit = false;  ///< for tests: submitted() waits until idle
 };
 
-/// Local, unless a call says otherwise. Where all is done within calls there is nothing to wait for. What a worker met
-/// that ends the engine is to be brought to the call that all ranks begin with.
+/// Local unless a call says otherwise. Without a worker nothing waits. A failure that ended the worker is returned, for
+/// the vote at the start of the next call.
 class Waits {
  public:
-  /// All that is referred to must outlive it.
+  /// The referenced objects must outlive it.
   Waits(comm::Group group, const commits::Ledger& ledger, Executor& executor, StageList& stages,
         const Snapshots& snapshots, OwedOutputs& outputs, const CommitObservers& observers, Pause& pause,
         WaitSettings settings);
 
-  /// Returns when another commit may be written, unless pipeline.when_full says otherwise. Why none may.
+  /// Waits until another commit may be written, unless pipeline.when_full says otherwise. Returns why none may.
   [[nodiscard]] std::optional<Failure> wait_for_room();
-  /// Returns when no commit is a snapshot any more, and its manifest is made. Why the worker has ended, if it has.
+  /// Waits until no commit is a snapshot and its manifest is made. Returns why the worker has ended, if it has.
   [[nodiscard]] std::optional<Failure> wait_until_sealed();
-  /// Returns when nothing is under way: what is known of commits is then the same on every rank, unless `rest` leaves
-  /// something.
+  /// Waits until nothing is pending; the ledger is then equal on all ranks, unless `rest` leaves work running.
   [[nodiscard]] Waited wait_until_idle(Rest rest = Rest::awaited, Deadline deadline = Deadline::never());
-  /// Returns when the newest commit of this tag has the level, or is not under way.
+  /// Waits until the newest commit of this tag has the level, or is not pending.
   [[nodiscard]] Waited wait_for(std::string_view tag, Level level, Deadline deadline);
-  /// COLLECTIVE. Returns when nothing is under way; what was left to do after an open is given up, as far as that costs
-  /// no protection. Throws why the worker has ended.
+  /// COLLECTIVE. Waits until nothing is pending, and drops optional deferred work. Throws the worker's failure.
   void quiesce();
-  /// COLLECTIVE. What is not flushed yet is not going to be, but for what has begun anywhere; returns when another
-  /// commit may be written.
+  /// COLLECTIVE. Skips all flushes that have not begun on any rank; returns when another commit may be written.
   void skip_flushes();
-  /// A commit was submitted.
   void submitted();
 
-  /// Whether a commit that is written now would be one too many.
+  /// Whether another commit must wait.
   [[nodiscard]] bool is_full() const { return is_in_background() && pending() >= settings_.max_pending; }
-  /// Commits under way; from any thread.
+  /// Number of pending commits. Thread-safe.
   [[nodiscard]] std::size_t pending() const;
-  /// Whether there is a worker, and no commit is under way or still to be protected after it was opened.
+  /// Whether there is a worker, no commit is pending, and no opened one is to be protected.
   [[nodiscard]] bool is_idle() const { return is_in_background() && executor_.backlog().is_idle(); }
-  /// Whether there is a worker.
   [[nodiscard]] bool is_in_background() const noexcept { return executor_.is_in_background(); }
   /// Why the worker has ended, if it has.
   [[nodiscard]] std::optional<Failure> failure() const { return executor_.backlog().failure; }

@@ -9,7 +9,7 @@
 namespace kedge::pipeline {
 namespace {
 
-/// Local: the containers that are this process's to look at.
+/// Local. Checks the containers in this process's share.
 bool sees_its_containers(const comm::Group& group, persist::PrefixStorage& prefix_storage, const std::string& directory,
                          const CommitHead& commit) {
   const auto failure = attempt([&] {

@@ -1,4 +1,4 @@
-// Which of a run's commits on the prefix has all its containers.
+// Finds a run's newest complete commit on the prefix.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 namespace kedge::pipeline {
 
 struct NewestWhole {
-  std::optional<Id128> commit_id;  ///< none: no commit is whole
-  std::set<Id128> broken;          ///< newer ones
+  std::optional<Id128> commit_id;  ///< none if no commit is complete
+  std::set<Id128> broken;          ///< newer, incomplete ones
 };
 
-/// COLLECTIVE. Looks through rank 0's `entries`, in their order, until one is whole: the ranks see each of its
-/// containers, by manifest, superblock and index the one that was committed. The same on every rank.
+/// COLLECTIVE. Checks rank 0's `entries` in order until one is complete: all its containers exist and match manifest,
+/// superblock and index. Equal on every rank.
 [[nodiscard]] NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& prefix_storage,
                                             const std::vector<persist::TagEntry>& entries);
 

@@ -11,13 +11,13 @@
 
 namespace kedge::pipeline {
 
-/// The worker's thread, as its work sees it.
+/// Execution in the worker's thread.
 class Worker::WorkerExecution final : public Execution {
  public:
   WorkerExecution(const Channel& channel, State& state)
       : Execution(channel.group), state_(state), pace_(channel.pace.get()) {}
 
-  /// Extends the timeout by the longest delay that the limit causes on any rank.
+  /// Adds the longest delay that the rate limit causes on any rank.
   [[nodiscard]] comm::Group with_time_for(std::uint64_t sent_bytes) const override {
     if (pace_ == nullptr) return group();
     const auto paced_ms = static_cast<std::uint64_t>(pace_->seconds_for(sent_bytes) * 1000);
@@ -59,8 +59,7 @@ class Worker::WorkerExecution final : public Execution {
   const fs::RateLimiter* pace_;
 };
 
-/// Not so long if another job is submitted, or somebody waits for this one. The other ranks learn of it from rank 0:
-/// what they know may be a moment older or newer.
+/// Ends early if a job is submitted or somebody waits. Rank 0 decides, since ranks may learn of it at different times.
 bool Worker::WorkerExecution::wait_before_retry(std::chrono::duration<double> wait) {
   bool in_full = true;
   if (group().is_root()) {
@@ -86,8 +85,8 @@ Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> 
             run(*state, own, what);
           });
     } catch (const std::system_error& error) {
-      throw Error(ErrorCode::no_space, compose("the system gives no thread for pipeline.mode = background: {}; raise "
-                                               "its limits (ulimit -u), or set the mode to inline",
+      throw Error(ErrorCode::no_space, compose("cannot create a thread for pipeline.mode = background: {}; raise the "
+                                               "limit on processes (ulimit -u), or set pipeline.mode to inline",
                                                error.what()));
     }
   };
@@ -115,8 +114,7 @@ void Worker::run(State& state, const Channel& channel, const Duties& duties) {
   }
 }
 
-/// COLLECTIVE, if there is work after an open: that is the same on every rank, while one may have heard of a job and
-/// another not.
+/// COLLECTIVE if there is deferred work, which all ranks know, whereas ranks may learn of a job at different times.
 Worker::Turn Worker::next_turn(State& state, const comm::Group& channel) {
   const Turn turn = wait_for_turn(state, false);
   if (turn != Turn::step) return turn;
@@ -129,7 +127,7 @@ Worker::Turn Worker::next_turn(State& state, const comm::Group& channel) {
   return job_first ? wait_for_turn(state, true) : Turn::step;
 }
 
-/// Local. A job that is begun stays in its place when others are added.
+/// Local. A job that has begun keeps its position when others are added.
 Worker::Turn Worker::wait_for_turn(State& state, bool of_job) {
   while (true) {
     {
@@ -145,7 +143,7 @@ Worker::Turn Worker::wait_for_turn(State& state, bool of_job) {
   }
 }
 
-/// Local. False if the worker has ended: what was begun stays then, as it was cut, or nothing is left.
+/// Local. False if the worker has ended: unfinished jobs then stay as they are.
 template <class Change>
 bool Worker::end_turn(State& state, const std::optional<Failure>& failure, const Change& change) {
   {
@@ -221,7 +219,7 @@ Backlog Worker::backlog() const {
   return state_->backlog();
 }
 
-/// Each step of a job waits for the other ranks with a deadline of its own.
+/// Steps of a job have deadlines of their own, so this wait ends.
 Waited Worker::wait_until(const Condition& condition, Deadline deadline, bool urgent) {
   if (urgent) set_urgent(true);
   Waited waited{std::nullopt, false};

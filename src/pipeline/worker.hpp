@@ -1,4 +1,4 @@
-// A thread in the background: takes jobs one after the other through the same work.
+// A background thread that executes jobs one after the other.
 #pragma once
 
 #include <cstddef>
@@ -15,24 +15,22 @@
 
 namespace kedge::pipeline {
 
-/// What a worker sends on.
+/// A worker's message channel.
 struct Channel {
   comm::Group group;
-  /// Nobody but the thread that waits moves its messages: when that has ended, none is under way.
+  /// Messages are in progress only while the thread waits for them.
   bool ends_with_thread = false;
-  std::shared_ptr<const fs::RateLimiter> pace = {};  ///< of what it sends; null: there is no limit
+  std::shared_ptr<const fs::RateLimiter> pace = {};  ///< null if unlimited
 };
 
-/// What the work throws ends the worker; jobs that are left are dropped then. The work after an open has time: it goes
-/// on, step by step, while there is no job. Rank 0 says before each step whether there is one, so that all ranks do the
-/// same.
+/// An exception of the work ends the worker and drops the remaining jobs. Deferred work proceeds step by step while
+/// there is no job; before each step rank 0 says whether there is one, so that all ranks do the same.
 class Worker final : public Executor {
  public:
-  /// COLLECTIVE, on `group`. The work communicates over `channel` alone, which nobody else uses. Throws the same Error
-  /// on every rank if any has no thread for it.
-  /// The thread begins with `begin`.
+  /// COLLECTIVE, on `group`. The work communicates only over `channel`, which nobody else uses. The thread first calls
+  /// `begin`. Throws the same Error on all ranks if any cannot create its thread.
   Worker(const comm::Group& group, Channel channel, std::function<void()> begin, Duties duties);
-  /// Waits for the thread, unless stop() gave up on it.
+  /// Waits for the thread, unless stop() timed out.
   ~Worker() override;
 
   [[nodiscard]] bool is_in_background() const noexcept override { return true; }
@@ -49,25 +47,25 @@ class Worker final : public Executor {
   /// Shared with the thread, which may outlive the worker.
   struct State {
     std::mutex mutex;
-    std::deque<Job> jobs;     ///< the first one is under way, once it has begun
-    std::uint64_t begun = 0;  ///< since the first
+    std::deque<Job> jobs;     ///< the first has begun or is next
+    std::uint64_t begun = 0;  ///< jobs begun so far
     std::uint64_t ended = 0;
     bool is_urgent = false;  ///< somebody waits for a job
     bool is_held = false;
-    bool tidies = false;         ///< what follows a job is under way
-    bool is_after_open = false;  ///< there is work after an open
-    bool is_given_up = false;    ///< of that, what is only worth something
-    bool is_sending = false;     ///< from files, outside of a job
-    Id128 to_protect;            ///< by the work after an open; none: nothing
+    bool tidies = false;         ///< a tidy is running
+    bool is_after_open = false;  ///< deferred work is left
+    bool is_given_up = false;    ///< drop optional deferred work
+    bool is_sending = false;     ///< from mapped files, outside of a job
+    Id128 to_protect;            ///< by deferred work; or none
     bool is_stopping = false;
     std::optional<Failure> failure;
     std::unique_ptr<Communicator::Signal> submitted;
     std::unique_ptr<Communicator::Signal> done;
 
-    [[nodiscard]] Backlog backlog() const;  ///< call with the mutex
+    [[nodiscard]] Backlog backlog() const;  ///< requires the mutex
   };
   class WorkerExecution;
-  /// What comes next.
+  /// The worker's next action.
   enum class Turn : std::uint8_t { ended, job, step };
 
   [[nodiscard]] Stopped stop_thread(Deadline deadline);

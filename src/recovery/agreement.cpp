@@ -14,7 +14,7 @@ namespace kedge::recovery {
 namespace {
 
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-constexpr std::size_t kTextBytesMax = 511;  // of what one rank says of one file
+constexpr std::size_t kTextBytesMax = 511;  // of one rank's description of one file
 constexpr std::uint32_t kMembersDescribed = 4;
 
 using Heads = std::set<CommitHead, decltype(&is_newer)>;
@@ -43,15 +43,15 @@ class CommitSurvey {
   [[nodiscard]] std::uint64_t processes() const { return static_cast<std::uint64_t>(group_.size()); }
   [[nodiscard]] std::uint64_t me() const { return static_cast<std::uint64_t>(group_.rank()); }
 
-  /// Adds commits of which no container can be read, but copies are there. Only if these suffice: remains of a commit
-  /// that was superseded are no loss.
+  /// Adds commits without readable containers of which copies exist, if the copies suffice. Otherwise they are remains
+  /// of a superseded commit, which is no loss.
   void add_copied(Heads& done, std::vector<Candidate>& candidates) {
     heads_.clear();
     for (const CommitHead& commit : mine_.copied) heads_.push_back(&commit);
     while (find_newest_not_in(done)) {
       Candidate candidate = judge();
       done.insert(candidate.commit);
-      // The timeline that has containers comes first.
+      // A commit with containers goes before one with the same generation that has only copies.
       const auto goes_before = [&](const Candidate& other) {
         return other.recoverable && other.commit.generation == candidate.commit.generation;
       };
@@ -61,20 +61,20 @@ class CommitSurvey {
     }
   }
 
-  /// True while any rank has a commit that was not judged yet; next_ is then the newest of mine, or null.
+  /// Finds this rank's newest commit not yet judged (null: none). True while any rank has one.
   bool find_newest_not_in(const Heads& done) {
     next_ = nullptr;
     for (const CommitHead* commit : heads_) {
       if (done.contains(*commit)) continue;
       if (next_ == nullptr || is_newer(*commit, *next_)) next_ = commit;
     }
-    // 0 stands for nothing left; generations begin at 1.
+    // 0 means nothing left; generations begin at 1.
     newest_generation_ = group_.max(next_ == nullptr ? 0 : next_->generation);
     return newest_generation_ != 0;
   }
 
-  /// Among those of the newest generation the greatest commit id, so that the order of candidates does not
-  /// depend on who holds what; the others of that generation come in later rounds.
+  /// Among commits of the newest generation, takes the greatest commit id first: the order of candidates must not
+  /// depend on which rank has which files. The others follow in later rounds.
   bool mine_is_next() {
     bool mine = next_ != nullptr && next_->generation == newest_generation_;
     for (const std::size_t half : {0U, 8U}) {
@@ -85,7 +85,7 @@ class CommitSurvey {
     return mine;
   }
 
-  /// The lowest rank that has the next candidate names it.
+  /// The lowest rank that has the next candidate broadcasts it.
   Candidate judge() {
     const int speaker = group_.lowest_rank_with(mine_is_next()).value();
     commits::CommitRecord record;
@@ -102,7 +102,7 @@ class CommitSurvey {
             static_cast<std::uint32_t>(logical_rank)};
   }
 
-  /// Adds up what the homes of this commit's logical ranks know.
+  /// Sums the knowledge of the home processes of this commit's logical ranks.
   void count(Candidate& candidate) {
     std::uint64_t held = 0;
     std::uint64_t rebuilt = 0;
@@ -137,8 +137,8 @@ class CommitSurvey {
     return found == homes_.ranks.end() ? nullptr : &found->second;
   }
 
-  /// Explains the lowest container that cannot be recovered: where it should be, and why its set is no help, or which
-  /// others are missing elsewhere if nobody knows of a set.
+  /// Explains the lowest container that cannot be recovered: which files its process found, and why its set cannot
+  /// rebuild it, or which others are missing if no set is known.
   void explain(Candidate& candidate) {
     const std::uint64_t missing = lowest_missing(candidate, {});
     const std::string fate = fate_of(candidate, missing);
@@ -147,7 +147,7 @@ class CommitSurvey {
                                why.empty() ? others_missing(candidate, missing) : why);
   }
 
-  /// Among the logical ranks whose place was not named yet; the same on every rank.
+  /// The lowest missing logical rank whose location was not named yet; equal on all ranks.
   std::uint64_t lowest_missing(const Candidate& candidate, const std::set<std::string>& named) {
     std::uint64_t missing = kNone;
     if (!named.contains(what_is_here())) {
@@ -160,7 +160,7 @@ class CommitSurvey {
     return kNone - group_.max(kNone - missing);  // the minimum
   }
 
-  /// One rank of each other place, so that every lost node is named.
+  /// Names one rank of each further location with losses, so that every lost node is named.
   std::string others_missing(const Candidate& candidate, std::uint64_t first) {
     std::set<std::string> named = {where_it_should_be(first)};
     std::string text;
@@ -173,7 +173,7 @@ class CommitSurvey {
     return text;
   }
 
-  /// "damaged: …" or "missing: …", the same on every rank.
+  /// "damaged: …" or "missing: …"; equal on all ranks.
   std::string fate_of(const Candidate& candidate, std::uint64_t logical_rank) {
     std::string damage;
     for (const LocalContainer& holding : mine_.containers) {
@@ -186,7 +186,7 @@ class CommitSurvey {
 
   static constexpr std::uint8_t kLostContainer = 1;
   static constexpr std::uint8_t kLostParity = 2;
-  /// On the wire between processes of one job: a set that lists the missing rank and has lost too much.
+  /// A message between processes of one job: a set that contains the missing rank and has lost too many members.
   struct LostSet {
     std::uint32_t exists = 0;
     std::uint32_t scheme = 0;
@@ -232,7 +232,7 @@ class CommitSurvey {
     return lost;
   }
 
-  /// Names every member that was lost, with its place: members are on different nodes, so these are the nodes.
+  /// Names every lost member with its location: members are on different nodes, so these are the lost nodes.
   std::string describe(const Candidate& candidate, const LostSet& lost, std::uint64_t missing) {
     std::string ranks;
     std::string others;
@@ -242,7 +242,7 @@ class CommitSurvey {
       if (lost.lost[i] == 0) continue;
       ++count;
       if (lost.logical_rank[i] == missing) continue;
-      if (count > kMembersDescribed) {  // to find out where costs messages
+      if (count > kMembersDescribed) {  // finding each location costs messages
         others += compose(", rank {}", lost.logical_rank[i]);
         continue;
       }
@@ -255,7 +255,7 @@ class CommitSurvey {
                    lost.may_be_lost == 1 ? "" : "s", count, missing, others);
   }
 
-  /// Files that the process in the lost container's place found instead of it, as text, on every rank.
+  /// What the process that should have the lost container found instead; equal on all ranks.
   std::string where_it_should_be(std::uint64_t logical_rank) {
     return text_from_lowest(logical_rank % processes() == me(), what_is_here());
   }
@@ -265,7 +265,7 @@ class CommitSurvey {
                                       : compose("found instead: {}", report_.unreadable);
   }
 
-  /// The text of the lowest rank that has one, on every rank; empty if none has.
+  /// The text of the lowest rank that has one, on all ranks; empty if none has.
   std::string text_from_lowest(bool have, const std::string& text) {
     return group_.text_of_lowest_rank(have ? std::optional(text.substr(0, kTextBytesMax)) : std::nullopt);
   }
@@ -274,7 +274,7 @@ class CommitSurvey {
   const LocalFiles& mine_;
   const StoreReport& report_;
   Homes homes_;
-  std::vector<const CommitHead*> heads_;  ///< heads that this process names
+  std::vector<const CommitHead*> heads_;  ///< commits that this process proposes
   const CommitHead* next_ = nullptr;
   std::uint64_t newest_generation_ = 0;
 };

@@ -1,5 +1,5 @@
-// Which commits the node-local stores can give: what every process holds, judged per commit id, without gathering it
-// all.
+// Decides which commits the node-local stores can provide. Home processes collect what is known of each commit; no
+// process collects everything.
 #pragma once
 
 #include <cstdint>
@@ -13,45 +13,44 @@
 
 namespace kedge::recovery {
 
-/// Where one process looked.
+/// Description of one process's store, for messages.
 struct StoreReport {
-  std::string directory;   ///< directory of its node-local store
-  std::string unreadable;  ///< damage in files there that named no commit, or empty
+  std::string directory;   ///< of the node-local store
+  std::string unreadable;  ///< damage of files whose commit cannot be read; may be empty
 };
 
-/// Why a commit that the application gave up is not recoverable.
+/// Reason for commits that the application discarded.
 inline constexpr std::string_view kDiscarded = "it was discarded when an older one was opened";
 
-/// Why this job cannot recover a commit of this many ranks, empty if it can.
+/// Why a job of `of_job` ranks cannot recover a commit of `of_commit` ranks; empty if it can.
 [[nodiscard]] std::string other_world_size(std::uint32_t of_commit, std::uint32_t of_job);
 
-/// One commit of which something was found, the same on every rank.
+/// A commit of which files were found; equal on all ranks.
 struct Candidate {
   CommitHead commit;
-  std::uint64_t total_bytes = 0;  ///< of the containers that are held or can be rebuilt
-  std::uint32_t rebuilt = 0;      ///< containers that nobody holds and a set can rebuild
-  bool in_stores = false;         ///< the stores can give all of it: held, or rebuilt
-  bool recoverable = false;       ///< from the stores, the prefix, or both, and not ruled out
-  bool is_protected = false;      ///< every container belongs to a set of which nothing is missing
-  bool persistent = false;        ///< the prefix has it too
-  std::string directory;          ///< its tag directory there, if the containers may be fetched from it
-  bool discarded = false;         ///< given up on purpose, by the application
-  std::string reason;             ///< why it is not recoverable
+  std::uint64_t total_bytes = 0;  ///< of available and rebuildable containers
+  std::uint32_t rebuilt = 0;      ///< missing containers that a set can rebuild
+  bool in_stores = false;         ///< the stores have or can rebuild all containers
+  bool recoverable = false;       ///< from stores and prefix together, and not excluded
+  bool is_protected = false;      ///< every container is in a set of which nothing is missing
+  bool persistent = false;        ///< the prefix has it
+  std::string directory;          ///< tag directory on the prefix, if it may be fetched
+  bool discarded = false;         ///< by the application
+  std::string reason;             ///< why it is not recoverable; may be empty
 };
 
-/// The candidates that the ranks agreed on, and this process's part as a home: orders are made from it.
+/// The agreed candidates, and this process's knowledge as a home, from which orders are made.
 struct Agreement {
   std::vector<Candidate> candidates;  ///< newest first
-  /// Damage in files so broken that no commit could be read from them: the lowest rank's, or empty.
+  /// Damage of files whose commit cannot be read, as reported by the lowest rank; may be empty.
   std::string unreadable;
   Homes homes;
 };
 
-/// COLLECTIVE. Each logical rank of a commit has a home process (rank mod processes) that is told who holds what of it,
-/// and so has each redundancy set. A logical rank counts once, at its home, if its container is held or can be rebuilt;
-/// a commit is recoverable iff the counts add up to its world size. `mine` are this process's holdings, `report` is for
-/// messages about what it does not hold. A commit of another world size than the group's is not recoverable yet, and
-/// its reason says so.
+/// COLLECTIVE. Each logical rank of a commit has a home process (rank mod processes), as has each redundancy set; every
+/// process tells the homes which files it has. The home counts a logical rank once if its container exists or can be
+/// rebuilt; a commit is recoverable iff the counts add up to its world size. `mine` are this process's files; messages
+/// use `report`. Commits of another world size than the group's are not recoverable, with that as reason.
 [[nodiscard]] Agreement agree_on_commits(const comm::Group& group, const LocalFiles& mine, const StoreReport& report);
 
 }  // namespace kedge::recovery

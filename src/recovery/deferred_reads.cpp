@@ -8,7 +8,7 @@ namespace {
 
 using store::FileKind;
 
-/// Local. The kinds of which the orders make this process write a file.
+/// Local. The kinds of files that the orders make this process write.
 std::set<FileKind> written_kinds(int rank, store::NodeStore& store, const Orders& orders) {
   std::set<FileKind> written;
   for (const MoveOrder& move : orders.moves) {

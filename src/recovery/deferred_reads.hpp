@@ -1,4 +1,4 @@
-// Files whose verification can be left for later.
+// Decides which files need not be verified during open.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,13 @@
 namespace kedge::recovery {
 
 struct DeferredReads {
-  std::vector<store::FileKey> files;  ///< keys of this process's own files
-  bool own_container = false;         ///< whether the container is read by whoever loads from it; the same on every
-                                      ///< rank
+  std::vector<store::FileKey> files;  ///< this process's own files
+  bool own_container = false;         ///< the reader of the container verifies it; equal on all ranks
 };
 
-/// COLLECTIVE. Files that the orders will have read whole, and, if whoever `loads` will check it, the commit's
-/// container. Nothing if a commit that fails for what is read so late would cost more than time: on some rank, files
-/// that an older commit may need then are written over.
+/// COLLECTIVE. Files that the orders use and that can be verified later, including the commit's container if the
+/// application `loads` and so verifies it. Empty if the orders overwrite, on any rank, files that an older commit may
+/// need: damage found late would then cost that commit.
 [[nodiscard]] DeferredReads plan_deferred_reads(const comm::Group& group, store::NodeStore& store,
                                                 const Candidate& chosen, const Orders& orders, bool loads);
 

@@ -1,4 +1,4 @@
-// Carries out the orders: moves sealed files to their owners, rebuilds lost ones, fetches what remains.
+// Executes orders: moves sealed files to their owners, rebuilds lost ones, and fetches the rest from the prefix.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace kedge::recovery {
 struct RecoverySettings {
   bool durable = false;
   redundancy::PieceSettings pieces;
-  CommitHead commit;                                 ///< which it is
-  persist::PrefixStorage* prefix_storage = nullptr;  ///< where it may be fetched from
-  std::string directory;                             ///< its name there; empty if the tier has no usable manifest of it
+  CommitHead commit;                                 ///< to recover
+  persist::PrefixStorage* prefix_storage = nullptr;  ///< to fetch from
+  std::string directory;                             ///< on the prefix; empty if there is no usable manifest
 };
 
-/// Recovery of this process's container.
+/// Recovery of this process's container, and its cost.
 struct Recovered {
-  RecoverySource source = RecoverySource::in_place;  ///< source of its own container
+  RecoverySource source = RecoverySource::in_place;  ///< of this process's container
   std::uint64_t container_bytes = 0;                 ///< moved, rebuilt or fetched
   std::string summary;  ///< e.g. "rank 2: container rebuilt from ranks 0 4 6 (xor)", or empty
 };

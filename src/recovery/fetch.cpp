@@ -10,7 +10,7 @@
 namespace kedge::recovery {
 namespace {
 
-/// One container, from the tier to the store.
+/// One container, from the prefix to the store.
 struct Copy {
   const FetchOrder& order;
   persist::OpenedContainer source;
@@ -23,7 +23,7 @@ void fetch_one(const Copy& copy, std::uint64_t piece_bytes, Recovered& recovered
   if (fs::copy(*source.bytes, *copy.draft, bytes, piece_bytes) != source.row.crc) {
     throw Error(Failure{ErrorCode::corrupt, "the container on the prefix is not what was flushed", -1, source.path, 0});
   }
-  // That checksum says nothing of the superblock, which ends with its own: it may have changed since it was looked at.
+  // The file's checksum does not cover the superblock, which has its own: check its fields, too.
   store::ExpectedFile expected;
   expected.kind = store::FileKind::container;
   expected.logical_rank = copy.order.logical_rank;
@@ -54,7 +54,7 @@ void fetch(const comm::Group& group, store::NodeStore& store, std::span<const Fe
                                            copy.source.row.size_bytes, store::SealTransaction::Storage::as_written);
     }
   }));
-  // From the system's memory to the system's memory: a piece stays in the cache between reading and writing it.
+  // Between two files in memory, pieces should stay in the cache between reading and writing.
   const std::uint64_t piece_bytes = store.memory_backed() ? fs::kCachedPieceBytes : fs::kCopyPieceBytes;
   comm::throw_if(seal_transaction.seal(attempt([&] {
     for (const Copy& copy : copies) fetch_one(copy, piece_bytes, recovered);

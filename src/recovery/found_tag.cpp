@@ -13,7 +13,7 @@
 namespace kedge::recovery {
 namespace {
 
-/// Record of a tag; its texts follow it.
+/// A tag's record in a message; its texts follow.
 struct FoundTagRecord {
   commits::CommitRecord commit;
   std::uint64_t total_bytes = 0;

@@ -1,4 +1,4 @@
-// A commit on a prefix as rank 0 found it, and how the other ranks get it.
+// A commit on the prefix as rank 0 found it, and its message to the other ranks.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,22 @@ namespace kedge::recovery {
 struct FoundTag {
   CommitHead commit;
   std::uint64_t total_bytes = 0;
-  std::string directory;  ///< its name below the prefix
-  std::string problem;    ///< why it cannot be used; empty if its manifest is good
+  std::string directory;  ///< name below the prefix
+  std::string problem;    ///< why it cannot be used; empty if the manifest is valid
 
   [[nodiscard]] bool is_usable() const noexcept { return problem.empty(); }
 };
 
-/// At most this many tags that cannot be used are listed.
+/// Maximum number of unusable tags that are listed.
 inline constexpr std::size_t kUnusableListedMax = 16;
 
 [[nodiscard]] FoundTag found_tag(const persist::TagEntry& entry, std::string problem);
 
-/// Local. Judges a listed tag by its manifest, which must be trusted: what a list says may come from a catalog. Never
-/// throws Error: a failure becomes its `problem`.
+/// Local. Checks a listed tag by its manifest, because the list may come from a catalog. Never throws Error: a failure
+/// becomes its `problem`.
 [[nodiscard]] FoundTag check_tag_manifest(persist::PrefixStorage& prefix_storage, const persist::TagEntry& listed);
 
-/// From one process of a job to the others, never stored. Throws Error{invalid_argument} if a tag is too long.
+/// A message between processes of one job, never stored. Throws Error{invalid_argument} if a tag is too long.
 [[nodiscard]] std::vector<std::byte> pack(std::span<const FoundTag> tags);
 [[nodiscard]] std::vector<FoundTag> unpack(std::span<const std::byte> bytes);
 

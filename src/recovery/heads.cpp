@@ -15,14 +15,14 @@ namespace {
 using comm::Addressed;
 using commits::CommitRecord;
 
-// Records between processes of one job, never stored.
+// Messages between processes of one job, never stored.
 
-/// To the home of the commit id: so many containers here say this.
+/// To the home of a commit id: `count` containers of this process have this head.
 struct Statement {
   CommitRecord commit;
   std::uint64_t containers = 0;
 };
-/// Back, where not all say the same.
+/// Reply, if the heads of a commit differ.
 struct Verdict {
   Id128 commit_id;
   CommitRecord commit;
@@ -38,7 +38,7 @@ struct ByBytes {
 };
 using Counts = std::map<CommitRecord, std::uint64_t, ByBytes>;
 
-/// Ids are random: any part of them spreads the homes.
+/// Ids are random, so any part of them distributes the homes evenly.
 int home_of(const Id128& commit_id, int processes) {
   std::uint64_t value = 0;
   std::memcpy(&value, commit_id.bytes.data(), sizeof value);
@@ -52,7 +52,7 @@ Verdict judge(const Id128& commit_id, const Counts& counts) {
   return {commit_id, is_clear ? most->first : CommitRecord{}, is_clear ? 1U : 0U};
 }
 
-/// COLLECTIVE. The verdicts that concern this process.
+/// COLLECTIVE. Returns the verdicts about this process's containers.
 std::map<Id128, Verdict> ask(const comm::Group& group, const Counts& mine) {
   std::vector<Addressed<Statement>> statements;
   for (const auto& [commit, containers] : mine) {

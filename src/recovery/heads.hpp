@@ -1,4 +1,4 @@
-// Compares what the containers of one commit say about it: a header can be wrong and have a valid checksum.
+// Compares the heads of a commit's containers, because a wrong header can have a valid checksum.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace kedge::recovery {
 
-/// Replacement for what one container says.
+/// Correction of one container's head.
 struct Contradiction {
-  std::size_t index = 0;           ///< of the head that is contradicted
-  std::optional<CommitHead> head;  ///< what most containers of the commit say; nothing if as many say something else
+  std::size_t index = 0;           ///< of the contradicted head
+  std::optional<CommitHead> head;  ///< the majority's head; nothing if there is no majority
 };
 
-/// COLLECTIVE. `heads` are those of this process's containers. Returns those that contradict what most containers of
-/// all processes say about the same commit id, by ascending index. Each commit id is counted by one process; no process
-/// sees all heads.
+/// COLLECTIVE. `heads` are those of this process's containers. Returns, by ascending index, the ones that contradict
+/// the majority of all processes' containers with the same commit id. Each commit id is counted by one process; no
+/// process sees all heads.
 [[nodiscard]] std::vector<Contradiction> find_contradictions(const comm::Group& group,
                                                              std::span<const CommitHead> heads);
 

@@ -15,7 +15,7 @@ namespace {
 
 using comm::Addressed;
 
-// Records between processes of one job, never stored.
+// Messages between processes of one job, never stored.
 struct ContainerRecord {
   RankKey key;
   std::uint64_t size_bytes = 0;
@@ -25,7 +25,7 @@ struct SetFileRecord {
   format::SetDescriptorBytes bytes{};
 };
 
-/// Home of a set to the homes of its members' logical ranks: who has this container?
+/// From the home of a set to the homes of its members' logical ranks: which process has this container?
 struct Question {
   RankKey key;
   std::uint32_t set_index = 0;
@@ -49,12 +49,12 @@ struct Offer {
 
 static_assert(comm::kHasNoPadding<ContainerRecord, Question, Answer, Offer>, "padding would be sent, which nobody set");
 
-/// Identity of a set.
+/// Identifies a set.
 using SetKey = std::tuple<Id128, Id128, std::uint64_t>;
 
 SetKey key_of(const format::SetDescriptor& set) { return {set.commit_id, set.protection_id, set.set_number}; }
 
-/// Ids are random: any part of them spreads the homes.
+/// Ids are random, so any part of them distributes the homes evenly.
 int home_of(const format::SetDescriptor& set, int processes) {
   std::uint64_t value = 0;
   std::memcpy(&value, set.protection_id.bytes.data(), sizeof value);
@@ -69,7 +69,7 @@ RankKey rank_key(const format::SetDescriptor& set, std::size_t position) {
   return {set.generation, set.commit_id, set.world_size, set.members[position].logical_rank.value};
 }
 
-/// Chooses among several holders: the owner, which needs no move; else the lowest.
+/// Prefers the owner, which saves a move, then the lowest process.
 void offer_holder(int& holder, int candidate, int owner) {
   if (holder == owner) return;
   if (holder == kNoProcess || candidate == owner || candidate < holder) holder = candidate;
@@ -90,7 +90,7 @@ class LocalFileExchange {
   }
 
  private:
-  /// Whether a record can have this key; both sides of every record about a container check it.
+  /// Whether a record can have this key; sender and receiver check it.
   [[nodiscard]] static bool is_possible(const RankKey& key) {
     return key.world_size != 0 && key.logical_rank < key.world_size;
   }
@@ -102,7 +102,7 @@ class LocalFileExchange {
     invariant(holder == kNoProcess || (holder >= 0 && holder < group_.size()), "a holder is a process of this job");
   }
 
-  /// Damaged containers are not told: they count as missing.
+  /// Damaged containers are not sent: they count as missing.
   void tell_containers() {
     std::vector<Addressed<ContainerRecord>> records;
     for (const LocalContainer& holding : mine_.containers) {
@@ -131,7 +131,7 @@ class LocalFileExchange {
       const auto [found, is_new] = index.emplace(key_of(set), homes_.sets.size());
       if (is_new) add_set(set);
       HomedSet& homed = homes_.sets[found->second];
-      // Two that call themselves the same set and are not: the first one counts, the other is no help.
+      // Of two different sets with the same identity, only the first is used.
       if (homed.set.members != set.members || homed.set.scheme != set.scheme) continue;
       auto& holders = set.kind == format::SetFileKind::parity ? homed.parity : homed.descriptor;
       offer_holder(holders[set.position], peer, owner_of(set.members[set.position].logical_rank, group_));
@@ -147,7 +147,7 @@ class LocalFileExchange {
     homes_.sets.push_back(std::move(homed));
   }
 
-  /// A member may have its container and not its descriptor, so the set's home asks where the containers are.
+  /// A member may have its container but not its descriptor, so the set's home asks for the containers.
   void ask_for_containers() {
     std::vector<Addressed<Question>> questions;
     for (std::size_t index = 0; index < homes_.sets.size(); ++index) {

@@ -1,5 +1,5 @@
-// Knowledge of each home process: who holds the containers of its logical ranks, and the files of its sets. Nobody is
-// told everything.
+// Home processes: each collects which processes have the containers of its logical ranks and the files of its sets. No
+// process collects everything.
 #pragma once
 
 #include <compare>
@@ -15,25 +15,25 @@
 
 namespace kedge::recovery {
 
-/// One process's statement about one container that it can reach.
+/// A container in one process's store.
 struct LocalContainer {
   CommitHead commit;
   LogicalRank logical_rank;
   std::uint64_t size_bytes = 0;
   bool intact = false;
-  std::string damage;  ///< why it is not intact
+  std::string damage;  ///< why it is not intact; may be empty
 };
 
-/// All that one process holds. Set files are the intact ones: descriptors and parity, told apart by their kind.
+/// All files of one process. Set files are intact descriptors and parity, distinguished by kind.
 struct LocalFiles {
   std::vector<LocalContainer> containers;
   std::vector<format::SetDescriptor> set_files;
-  std::vector<CommitHead> copied = {};  ///< commits named by copies of containers
+  std::vector<CommitHead> copied = {};  ///< commits of container copies
 };
 
 inline constexpr int kNoProcess = -1;
 
-/// One container of a commit, decided on by the home of its logical rank.
+/// Identifies a container; the logical rank determines its home.
 struct RankKey {
   std::uint64_t generation = 0;
   Id128 commit_id;
@@ -42,26 +42,26 @@ struct RankKey {
   auto operator<=>(const RankKey&) const = default;
 };
 
-/// A set that lists the logical rank.
+/// A set that contains the logical rank.
 struct CandidateSet {
   int home = kNoProcess;
   std::uint32_t index = 0;  ///< in the home's list of sets
-  bool decodable = false;   ///< every container of the set that is missing can be rebuilt
+  bool decodable = false;   ///< all of the set's missing containers can be rebuilt
   bool whole = false;       ///< nothing of the set is missing
   std::uint64_t size_bytes = 0;
 };
 
 struct HomedRank {
-  int holder = kNoProcess;  ///< the process that has it: the one that owns the logical rank now, else the lowest
+  int holder = kNoProcess;  ///< process with the container: preferably its owner, else the lowest
   std::uint64_t size_bytes = 0;
-  std::vector<CandidateSet> candidate_sets;  ///< by home, then index
+  std::vector<CandidateSet> candidate_sets;  ///< sorted by home, then index
 
-  /// The set to rebuild it by, null if there is none.
+  /// The set that can rebuild the container; null if there is none.
   [[nodiscard]] const CandidateSet* find_rebuilding_set() const noexcept;
   [[nodiscard]] bool is_protected() const noexcept;
 };
 
-/// A redundancy set as its home sees it. Holders are processes, by position.
+/// A redundancy set as known to its home. Holders are processes, by position.
 struct HomedSet {
   format::SetDescriptor set;
   std::vector<int> container;
@@ -71,17 +71,17 @@ struct HomedSet {
   bool whole = false;
 };
 
-/// Ranks and sets whose home is this process.
+/// Logical ranks and sets whose home is this process.
 struct Homes {
   std::map<RankKey, HomedRank> ranks;
   std::vector<HomedSet> sets;
 };
 
-/// The process that a logical rank's files belong to in this job.
+/// The process that owns a logical rank's files in this job.
 [[nodiscard]] int owner_of(LogicalRank logical_rank, const comm::Group& group) noexcept;
 
-/// COLLECTIVE. Everybody tells the homes what it holds, and homes of sets and of logical ranks tell each other what
-/// that makes possible: a fixed number of sparse exchanges.
+/// COLLECTIVE. All processes tell the homes which files they have, and homes of sets and of logical ranks exchange what
+/// can be rebuilt. Takes a fixed number of sparse exchanges.
 [[nodiscard]] Homes exchange_local_files(const comm::Group& group, const LocalFiles& mine);
 
 }  // namespace kedge::recovery

@@ -15,7 +15,7 @@ namespace {
 
 using comm::Addressed;
 
-// Records between processes of one job, never stored.
+// Messages between processes of one job, never stored.
 struct MoveRecord {
   std::uint32_t kind = 0;
   std::uint32_t logical_rank = 0;
@@ -31,7 +31,7 @@ struct FetchRecord {
   std::uint32_t logical_rank = 0;
 };
 
-/// Home of a logical rank to the home of the set that is to rebuild its container.
+/// From the home of a logical rank to the home of the set that must rebuild its container.
 struct RebuildRequest {
   std::uint32_t set_index = 0;
 };
@@ -67,7 +67,7 @@ class OrderPlanner {
       move.to = record.to;
       orders.moves.push_back(move);
     }
-    // Messages of one pair keep their order, so both sides must walk through their common moves alike.
+    // Messages between two processes keep their order, so both must process their common moves in the same order.
     std::ranges::sort(orders.moves, {}, [](const MoveOrder& move) {
       return std::tuple(move.logical_rank.value, move.kind, move.key.commit_id, move.key.protection_id);
     });

@@ -1,4 +1,4 @@
-// Orders to each process, so that every rank's container of a chosen commit lies with its owner.
+// Orders to each process that give every owner its container of the selected commit.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kedge::recovery {
 
-/// A sealed file goes from the process that holds it to the one that owns it now; both have the order.
+/// Moves a sealed file to the process that owns it now. Sender and receiver get the same order.
 struct MoveOrder {
   store::FileKind kind = store::FileKind::container;
   LogicalRank logical_rank;
@@ -21,16 +21,16 @@ struct MoveOrder {
   int to = 0;
 };
 
-/// A set that this process owns a member's files of. After the moves, what is present lies with its owner.
+/// A set in which this process owns a member. After the moves, each owner has the member's existing files.
 struct SetOrder {
-  format::SetDescriptor set;  ///< kind descriptor, with this process's position
+  format::SetDescriptor set;  ///< a descriptor with this process's position
   redundancy::PresentFiles present;
-  bool rebuild = false;  ///< rebuild what is missing; else only the descriptor may have to be written
+  bool rebuild = false;  ///< rebuild missing files; otherwise at most write the descriptor
 
   [[nodiscard]] store::FileKey key() const { return {set.commit_id, set.protection_id}; }
 };
 
-/// A container that nobody holds and no set can rebuild: its owner gets it from the prefix.
+/// A container that must be fetched from the prefix, because no process has it and no set can rebuild it.
 struct FetchOrder {
   LogicalRank logical_rank;
   store::FileKey key;
@@ -38,13 +38,13 @@ struct FetchOrder {
 };
 
 struct Orders {
-  std::vector<MoveOrder> moves;  ///< in the same order on both sides
+  std::vector<MoveOrder> moves;  ///< in the same order for sender and receiver
   std::vector<FetchOrder> fetches;
   std::vector<SetOrder> sets;
 };
 
-/// COLLECTIVE. Homes of the commit's logical ranks and sets give out the orders. A container is fetched only
-/// where the stores cannot give it.
+/// COLLECTIVE. The homes of the commit's logical ranks and sets send the orders. Only containers that the stores cannot
+/// provide are fetched.
 [[nodiscard]] Orders plan_orders(const comm::Group& group, const Homes& homes, const Candidate& chosen);
 
 }  // namespace kedge::recovery

@@ -39,7 +39,7 @@ class PrefixSearch {
   }
 
  private:
-  /// This run's directories are this user's: what others put there under its name must not raise its generations.
+  /// Only directories of this user count: others' directories under this run's name must not raise its generations.
   [[nodiscard]] bool is_possible(const persist::TagEntry& entry) {
     if (question_.trust != Trust::self || prefix_storage_.is_own(entry)) return true;
     warnings_.push_back(compose(
@@ -47,14 +47,14 @@ class PrefixSearch {
     return false;
   }
 
-  /// A commit's name alone does not tell whose it is.
+  /// A directory without a readable manifest may be any run's commit.
   void warn_of(const std::vector<persist::UnusableTag>& unusable) {
     for (const persist::UnusableTag& one : unusable) {
       if (one.committed) warnings_.push_back(compose("{} on the prefix cannot be used: {}", one.directory, one.reason));
     }
   }
 
-  /// The lowest generation of the tag that Before names, in the stores or on the prefix; none is older than 0.
+  /// The lowest generation, in stores and prefix, of the tag that Before names; 0 if there is none.
   [[nodiscard]] std::uint64_t bound() const {
     const auto* before = std::get_if<Before>(&question_.selection);
     if (before == nullptr) return std::numeric_limits<std::uint64_t>::max();
@@ -75,7 +75,7 @@ class PrefixSearch {
     bool found = false;
     std::size_t unusable = 0;
     for (const persist::TagEntry& entry : mine_) {
-      // Before counts from the oldest of its tag, so all ranks must know that one.
+      // Before refers to the oldest commit of its tag, so that one must be known on all ranks.
       const bool is_bound = before != nullptr && entry.commit.tag == before->tag && entry.commit.generation == limit;
       const bool is_asked_for = tag == nullptr ? !entry.commit.is_output : entry.commit.tag == *tag;
       const bool wanted = entry.commit.generation < limit && is_asked_for;
@@ -91,12 +91,12 @@ class PrefixSearch {
   [[nodiscard]] FoundTag judged(const persist::TagEntry& entry) const {
     if (std::string why = why_ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
     FoundTag found = check_tag_manifest(prefix_storage_, entry);
-    // The list may be wrong about it.
+    // The manifest may contradict the list.
     found.problem = found.is_usable() ? why_ruled_out(found.commit) : "on the prefix: " + found.problem;
     return found;
   }
 
-  /// Empty if it may be opened, as far as its head tells.
+  /// Empty if the commit may be opened, judging by its head.
   [[nodiscard]] std::string why_ruled_out(const CommitHead& commit) const {
     if (std::string why = question_.ledger.excluded().why(commit.id); !why.empty()) return why;
     if (markers_.is_discarded(commit.id)) return std::string(kDiscarded);

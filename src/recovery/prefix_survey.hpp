@@ -1,4 +1,4 @@
-// Commits of a run on the prefix, as far as they are needed.
+// Lists a run's commits on the prefix, as far as a selection needs them.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,13 @@ namespace kedge::recovery {
 
 struct PrefixSurvey {
   std::vector<FoundTag> tags;            ///< newest first
-  std::vector<std::uint8_t> persistent;  ///< by the candidates of the stores: it is there too
+  std::vector<std::uint8_t> persistent;  ///< whether the prefix has it, for each candidate of the stores
   std::uint64_t highest_generation = 0;
   bool commits_exist = false;
   std::vector<std::string> warnings;
-  std::optional<Failure> failure = {};  ///< why `tags` are not known, though the prefix could be listed
+  std::optional<Failure> failure = {};  ///< why `tags` are unknown although the prefix was listed
 };
 
-/// Input of survey_prefix.
 struct PrefixQuery {
   Id128 run_id;
   std::uint32_t world_size = 0;

@@ -15,7 +15,7 @@
 namespace kedge::recovery {
 namespace {
 
-/// Newest first.
+/// Tags of the recoverable commits, newest first.
 std::vector<std::string> recoverable_tags(const Survey& survey) {
   std::vector<std::string> tags;
   for (const Candidate& candidate : survey.candidates) {
@@ -42,7 +42,7 @@ void Recovery::survey_only() {
 
 std::optional<Opened> Recovery::open(const Selection& selection, Newer newer, Reading reading) {
   warned_.clear();
-  // A recovery that failed needs a whole look: only that finds what is to be rebuilt instead.
+  // After a failed recovery, only complete verification shows what must be rebuilt instead.
   Depth depth = policy_.verify == Verify::headers ? Depth::headers
                 : policy_.defers_reads            ? Depth::what_is_opened
                                                   : Depth::what_is_used;
@@ -60,14 +60,14 @@ std::optional<Opened> Recovery::open(const Selection& selection, Newer newer, Re
       return std::nullopt;
     }
     std::optional<Recovered> mine = try_to_execute_orders(plan, *chosen, depth);
-    if (!mine) continue;  // with what was learned
+    if (!mine) continue;  // plan again with the new findings
     if (newer == Newer::discard) discard_newer(plan.survey, *chosen);
     return opened(plan, std::move(*mine), depth);
   }
 }
 
-/// COLLECTIVE. From what the look found and, turn by turn, what the verification found to differ; each turn leaves less
-/// to read.
+/// COLLECTIVE. Surveys, selects and plans, and repeats this with the differences that verification finds; each turn
+/// leaves less to read.
 Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Reading reading) {
   while (true) {
     Plan plan;
@@ -89,7 +89,8 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
   }
 }
 
-/// COLLECTIVE. Reads whole what was chosen, but parity only of sets that rebuild something. False as below.
+/// COLLECTIVE. Reads all selected files, but parity only of sets that rebuild something. False if another survey is
+/// needed.
 bool Recovery::verify_selected_files(const Candidate& chosen, const Orders& orders,
                                      std::span<const store::FileKey> except_own) {
   std::vector<store::FileKey> later = survey_.protections(chosen.commit.id);
@@ -101,8 +102,8 @@ bool Recovery::verify_selected_files(const Candidate& chosen, const Orders& orde
   return group_.all(as_found);
 }
 
-/// COLLECTIVE. Reads whole what counts and was not read yet. False if some rank found a difference, so that another
-/// survey is needed. `except_own` are files of what was chosen.
+/// COLLECTIVE. Reads all files that matter and were not read yet. False if some rank found a difference, so that
+/// another survey is needed. `except_own` are files of the selected commit.
 bool Recovery::verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own) {
   std::set<Id128> counts;
   if (chosen != nullptr) counts.insert(chosen->commit.id);
@@ -119,7 +120,7 @@ bool Recovery::verify_needed_files(const Candidate* chosen, std::span<const stor
   return group_.all(as_found);
 }
 
-/// Each once: a look that finds damage is followed by another.
+/// Logs each skipped commit once, although surveys are repeated.
 void Recovery::log_skipped(const Plan& plan) {
   const Survey& survey = plan.survey;
   bool is_logged = survey.unreadable.empty();
@@ -129,7 +130,7 @@ void Recovery::log_skipped(const Plan& plan) {
         compose("skipped {} (generation {}): {}", candidate.commit.tag, candidate.commit.generation, candidate.reason));
     is_logged = is_logged || candidate.reason.find(survey.unreadable) != std::string::npos;
   }
-  // Damaged so that not even its tag is known: it may have been the newest.
+  // Its tag is unknown, so it may have been the newest.
   if (!is_logged) warn_once("skipped an unreadable container: " + survey.unreadable);
 }
 
@@ -137,7 +138,7 @@ void Recovery::warn_once(const std::string& line) {
   if (warned_.insert(line).second) log_.warning(line);
 }
 
-/// An application that gets nothing from open usually starts from zero.
+/// If open returns nothing, applications usually start from zero, so the log says what exists.
 void Recovery::log_no_match(const Plan& plan, const Selection& selection) const {
   const std::vector<std::string> tags = recoverable_tags(plan.survey);
   if (tags.empty()) return;
@@ -148,18 +149,17 @@ void Recovery::log_no_match(const Plan& plan, const Selection& selection) const 
                        meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }
 
-/// Which commits are older than one that nobody knows cannot be said, and a program that gets nothing starts from zero.
+/// Throws if Before names an unknown commit: returning nothing would make the program start from zero.
 void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection) {
   if (!plan.choice.is_bound_unknown) return;
   const Tag& tag = std::get<Before>(selection).tag;
   const std::vector<std::string> tags = recoverable_tags(plan.survey);
   const auto meant = nearest(tag, tags);
-  throw Error(
-      ErrorCode::not_found,
-      compose("no commit '{}' is known, so it cannot be said which are older{}{}; kedge ls lists what there is, and "
-              "open(latest) opens the newest",
-              tag, tags.empty() ? "" : compose("; the newest is {}", tags.front()),
-              meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
+  throw Error(ErrorCode::not_found,
+              compose("no commit '{}' is known, so older ones cannot be determined{}{}; kedge ls lists the "
+                      "checkpoints, and open(latest) opens the newest",
+                      tag, tags.empty() ? "" : compose("; the newest is {}", tags.front()),
+                      meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }
 
 void Recovery::require_recoverable(const Choice& choice, const Selection& selection) {
@@ -176,9 +176,9 @@ void Recovery::require_recoverable(const Choice& choice, const Selection& select
                                  : "Bring back the nodes that held it, or, "));
 }
 
-/// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is
-/// checked no sooner: then nothing is returned, and another look is needed. Throws no_space, timeout and rank_failed,
-/// which no other commit would cure.
+/// COLLECTIVE. Returns nothing if another survey is needed: a node may be lost, or data damaged, after the survey, and
+/// a rebuild verifies its inputs only now. Throws no_space, timeout and rank_failed, which other commits would meet,
+/// too.
 std::optional<Recovered> Recovery::try_to_execute_orders(const Plan& plan, const Candidate& chosen, Depth depth) {
   try {
     const RecoverySettings settings{policy_.durable, policy_.pieces, chosen.commit, &storage_.prefix_storage,
@@ -200,7 +200,7 @@ std::optional<Recovered> Recovery::try_to_execute_orders(const Plan& plan, const
   }
 }
 
-/// COLLECTIVE. Throws io if some rank does not see what rank 0 saw on the prefix: an older commit would be no answer.
+/// COLLECTIVE. Throws io if a rank does not see what rank 0 saw on the prefix: opening an older commit would be wrong.
 void Recovery::require_prefix(const Candidate& chosen) const {
   if (chosen.directory.empty()) return;
   group_.together([&] {
@@ -226,7 +226,8 @@ void Recovery::found_damaged(const CommitHead& commit, const Failure& damage) {
               commit.tag, commit.generation, to_string(damage)));
 }
 
-/// COLLECTIVE. The commits that are left behind are recorded first. No output is one: nothing is restarted from it.
+/// COLLECTIVE. Records the newer commits as discarded before anything else. Outputs are not discarded: no restart uses
+/// them.
 void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
   const std::uint64_t generation = chosen.commit.generation;
   const auto is_left_behind = [&](const CommitHead& commit) {
@@ -245,7 +246,6 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
   storage_.ledger.discard_newer(generation);
 }
 
-/// COLLECTIVE.
 Opened Recovery::opened(const Plan& plan, Recovered mine, Depth depth) const {
   const Candidate& chosen = *plan.chosen();
   const auto is = [&](RecoverySource source) -> std::uint64_t { return mine.source == source ? 1 : 0; };

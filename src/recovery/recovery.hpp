@@ -1,4 +1,4 @@
-// How a commit comes back: look, agree, select, order, verify, carry out.
+// Recovers a commit: survey, agree, select, plan orders, verify, execute.
 #pragma once
 
 #include <cstdint>
@@ -21,67 +21,66 @@
 
 namespace kedge::recovery {
 
-/// Settings of a recovery, the same on every rank.
+/// Settings of a recovery; equal on every rank.
 struct RecoveryPolicy {
   Verify verify = Verify::all;
   bool durable = false;
-  std::uint32_t keep = 1;  ///< commits that stay in the stores (store.keep)
+  std::uint32_t keep = 1;  ///< store.keep
   redundancy::PieceSettings pieces;
-  /// With Verify::all: what is opened does not wait for what it does not need (Opened::unread).
+  /// With Verify::all: open does not verify files that it does not need (Opened::unread).
   bool defers_reads = false;
 };
 
-/// Who reads every byte of what is opened.
+/// Which code verifies the opened commit.
 enum class Reading : std::uint8_t {
-  in_load,     ///< each rank's own container, where it lies in place: whoever loads from it
+  in_load,     ///< loads verify containers that were in place
   in_open,     ///< open, as the policy says
-  all_in_open  ///< open, whatever the policy says, and of all that counts: something was found damaged
+  all_in_open  ///< open, completely: something was found damaged
 };
 
 /// Totals over all ranks.
 struct RecoveryTotals {
-  std::uint64_t moved = 0;  ///< containers
+  std::uint64_t moved = 0;  ///< moved containers
   std::uint64_t rebuilt = 0;
   std::uint64_t fetched = 0;
-  std::uint64_t bytes = 0;  ///< moved, rebuilt or fetched
+  std::uint64_t bytes = 0;  ///< moved, rebuilt and fetched
 };
 
-/// A commit of which every rank has its container again, sealed and in its own store.
+/// A recovered commit: every rank has its sealed container in its own store.
 struct Opened {
   CommitHead commit;
   bool persistent = false;
   std::uint64_t total_bytes = 0;
-  Recovered mine;  ///< this rank's
+  Recovered mine;  ///< of this rank
   RecoveryTotals totals;
-  /// Parity of sets of which nothing was missing, and the other commits that stay, are only known by their headers yet.
+  /// Other kept commits, and parity of complete sets, were only checked by their headers.
   bool unread = false;
-  /// Whether containers that were in place are unread, too: nothing may be given up for this commit before they were
-  /// read.
+  /// Containers that were in place are unverified, too: nothing may be removed for this commit until they are.
   bool is_own_unread = false;
 };
 
-/// Recovery of one engine; it remembers which commits failed. Calls must be the same on every rank.
+/// Recovery of one engine, which remembers failed commits. All ranks must make the same calls.
 class Recovery {
  public:
   /// All that is referred to must outlive it.
   Recovery(comm::Group group, Storage storage, RecoveryPolicy policy, Log log);
 
-  /// COLLECTIVE. Nothing is to be opened: only the ledger learns what there is, so that nothing is overwritten that is
-  /// still needed. A prefix that cannot be read is only logged.
+  /// COLLECTIVE. For starts that open nothing: fills the ledger, so that no file is overwritten that is still needed. A
+  /// prefix that cannot be read is only logged.
   void survey_only();
 
-  /// COLLECTIVE. Brings back the newest commit of the selection, which must not be a Source, that all ranks can
-  /// recover; nothing if the run has none. What counts is every file of the commit that is selected, and of those that
-  /// stay beside it: with Verify::all these are read whole first, unless defers_reads, and what is damaged counts as
-  /// missing. What a set is
-  /// rebuilt from is read and checked by the rebuild. If that, or anything else, fails, all that counts is read, and a
-  /// commit that fails twice after that is excluded. With Newer::discard the run's record first says of the newer
-  /// commits that they are discarded: a crash after that finds the older one, as asked.
+  /// COLLECTIVE. Recovers the newest selected commit that all ranks can recover; returns nothing if the run has none.
+  /// `selection` must not be a Source.
   ///
-  /// The ledger then has the survey, without what was discarded; that this commit is open is for the caller to say.
-  /// Throws unrecoverable, io (the prefix cannot be read), no_space, timeout, rank_failed.
+  /// With Verify::all, the files of the selected commit and of the other commits to
+  /// be kept are verified first, except with defers_reads; damaged ones count as missing. Rebuilds verify the files
+  /// that they read. If a recovery fails, all these files are verified, and a commit that fails twice after that is
+  /// excluded. With Newer::discard, the run's record first lists newer commits as discarded, so that a crash after that
+  /// leads to the older one as requested.
   ///
-  /// Reading::in_load is a hint, which is ignored where something is written over, or discarded, for what is opened
+  /// Afterwards the ledger has the survey without discarded commits; the caller
+  /// marks the commit as open. Throws unrecoverable, io (the prefix cannot be read), no_space, timeout, rank_failed.
+  /// Reading::in_load is only a hint: it is ignored if the recovery overwrites or discards something
   /// (Opened::is_own_unread).
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
 
@@ -93,23 +92,23 @@ class Recovery {
   /// COLLECTIVE. The opened commit turned out damaged while it was loaded: the next open reads all that counts first,
   /// and rebuilds it or takes an older commit. The second time it must not be opened again.
   void found_damaged(const CommitHead& commit, const Failure& damage);
-  /// Local. The opened commit was loaded intact: its earlier failures do not count any more.
+  /// Local. The opened commit was loaded intact, which cancels its earlier failure.
   void found_intact(const Id128& commit_id) { failed_once_.erase(commit_id); }
 
  private:
-  /// How much of the files is read before anything is carried out.
+  /// How much is verified before orders are executed.
   enum class Depth : std::uint8_t {
-    headers,          ///< no more than says what they are
-    what_is_opened,   ///< whole: the commit's containers, and what they are rebuilt from, likewise
-    what_is_used,     ///< whole: of what counts, all that the recovery will not read and check itself
-    all_that_counts,  ///< whole: all of what counts
+    headers,          ///< only headers
+    what_is_opened,   ///< also the selected commit's files that are not deferred
+    what_is_used,     ///< also all needed files that the recovery itself does not verify
+    all_that_counts,  ///< all needed files
   };
-  /// A plan of what to carry out.
+  /// A planned recovery.
   struct Plan {
     Survey survey;
     Choice choice;
-    Orders orders;               ///< for what was chosen
-    bool is_own_unread = false;  ///< as Opened's
+    Orders orders;               ///< for the selected commit
+    bool is_own_unread = false;  ///< see Opened
 
     [[nodiscard]] const Candidate* chosen() const {
       return choice.chosen ? &survey.candidates[*choice.chosen] : nullptr;
@@ -136,8 +135,8 @@ class Recovery {
   RecoveryPolicy policy_;
   Log log_;
   StorageSurvey survey_;
-  std::set<std::string> warned_;  ///< of what was skipped
-  std::set<Id128> failed_once_;   ///< commits that failed after all that counts was read, or while they were loaded
+  std::set<std::string> warned_;  ///< warnings about skipped commits
+  std::set<Id128> failed_once_;   ///< commits that failed after complete verification, or while loading
 };
 
 }  // namespace kedge::recovery

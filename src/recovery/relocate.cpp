@@ -21,18 +21,18 @@ namespace {
 constexpr std::uint64_t kPieceBytes = std::uint64_t{256} << 10U;
 constexpr std::uint64_t kDepth = 4;
 
-/// One move as this process sees it: it sends from `source` or writes to `draft`; neither if that failed here.
+/// A move on this process: sends from `source` or writes to `draft`; both are null after a failure.
 struct Lane {
   MoveOrder move;
   store::StoreFile* source = nullptr;
   store::UnsealedFile* draft = nullptr;
-  std::uint32_t crc = 0;                        ///< of what was written
+  std::uint32_t crc = 0;                        ///< of the written bytes
   std::vector<std::vector<std::byte>> buffers;  ///< kDepth pieces
 
   [[nodiscard]] std::uint64_t steps() const { return (move.size_bytes + kPieceBytes - 1) / kPieceBytes; }
 };
 
-/// CRC32C of the whole file, by checksums in it; nothing where it has none of all its bytes.
+/// CRC32C of the whole file, from checksums that it contains; nothing if they do not cover all bytes.
 std::optional<std::uint32_t> crc_by_head(store::UnsealedFile& draft, const store::VerifiedFile& found) {
   if (found.superblock) {
     return format::ContainerReader(draft, found.superblock->file_size, draft.file().path()).file_crc();
@@ -71,8 +71,8 @@ class Relocation {
     }
   }
 
-  /// All moves go forward together, piece by piece: a process that receives from one and sends to another does both at
-  /// once, and a ring of moves does not become a chain.
+  /// Advances all moves together, piece by piece: a process sends and receives at the same time, and a ring of moves
+  /// does not become a chain.
   void transfer() {
     std::uint64_t steps = 0;
     for (const Lane& lane : *lanes_) steps = std::max(steps, lane.steps());
@@ -80,7 +80,7 @@ class Relocation {
       comm::run_window(
           steps, kDepth, [&](std::uint64_t step) { post(step); }, [&](std::uint64_t step) { complete(step); });
     } catch (const Error&) {
-      // Messages may still arrive in these buffers: they stay for good, as the communicator asks.
+      // Messages may still arrive in these buffers, so they are never freed, as the communicator requires.
       keep_forever(lanes_);
       keep_forever(requests_);
       throw;
@@ -101,7 +101,7 @@ class Relocation {
         requests.push_back(communicator_.receive(lane.move.from, comm::channel::kRelocate, bytes));
         continue;
       }
-      // A piece that cannot be read is sent all the same: the other side waits for it, and the vote tells of it.
+      // After a read error the piece is sent anyway: the other side waits for it, and the vote reports the failure.
       remember(attempt([&] { lane.source->bytes().read(step * kPieceBytes, bytes); }));
       requests.push_back(communicator_.send(lane.move.to, comm::channel::kRelocate, bytes));
     }
@@ -122,8 +122,7 @@ class Relocation {
     if (failure && !failure_) failure_ = std::move(failure);
   }
 
-  /// Checks the written file, as after every transfer between peers: nothing is trusted. If its checksum is not the one
-  /// in its head, all of it is read again, which tells what is damaged.
+  /// Verifies the received file. If its checksum differs from the one in its head, reads all of it to find the damage.
   void check() {
     for (Lane& lane : *lanes_) {
       if (lane.draft == nullptr) continue;

@@ -10,12 +10,12 @@ namespace {
 
 using Candidates = std::vector<Candidate>;
 
-/// The lowest generation that a Before excludes; everything if its tag is unknown is excluded by 0.
+/// The lowest generation that a Before excludes; 0, which excludes everything, if its tag is unknown.
 std::uint64_t bound_of(const Candidates& candidates, const Before& before) {
   std::uint64_t bound = 0;
   for (const auto& candidate : candidates) {
     if (candidate.commit.tag == before.tag)
-      bound = candidate.commit.generation;  // newest first: the last one is the oldest
+      bound = candidate.commit.generation;  // candidates are sorted newest first, so the last match is the oldest
   }
   return bound;
 }
@@ -30,8 +30,8 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
   return text;
 }
 
-/// Without the run record's word: a commit that had a parent, or that another rank count made, says that there
-/// were commits. A first checkpoint that a crash cut short has no parent and tells of none.
+/// Evidence of earlier commits without the run record: a commit that has a parent, or was made by another number of
+/// ranks. An interrupted first checkpoint has no parent and is no evidence.
 bool tells_of_commits(const Survey& survey) {
   return std::any_of(survey.candidates.begin(), survey.candidates.end(), [&](const auto& candidate) {
     const bool is_of_others = candidate.commit.world_size != survey.processes && !candidate.commit.is_output;
@@ -56,9 +56,9 @@ Choice choose(const Survey& survey, const Selection& selection, bool commits_exi
   }
   if (choice.chosen) return choice;
   choice.is_bound_unknown = before != nullptr && bound == 0 && (commits_exist || tells_of_commits(survey));
-  // A crash during the very first checkpoint leaves pieces and no commit: that is a job that starts.
+  // A crash during the very first checkpoint leaves files but no commit; the job then starts from zero.
   const bool whole_run = tag == nullptr && before == nullptr;
-  // A tag that was given up on purpose is not lost: it is as if its files were recycled already.
+  // A discarded tag is not lost: its files count as recycled.
   const bool any_lost =
       std::ranges::any_of(choice.skipped, [&](std::size_t index) { return !candidates[index].discarded; });
   if ((commits_exist || tells_of_commits(survey)) && (whole_run || any_lost)) {

@@ -1,4 +1,4 @@
-// Which of the candidates an application asked for: pure.
+// Pure. Selects the candidate that the application asked for.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace kedge::recovery {
 
-/// Decision of open(), from values that are the same on every rank.
+/// Decision of open(), equal on every rank.
 struct Choice {
-  /// Index into the candidates; nothing if there is none to open.
+  /// Index of the candidate to open; nothing if there is none.
   std::optional<std::size_t> chosen;
-  /// Indices of newer candidates that were asked for and cannot be recovered.
+  /// Indices of newer matching candidates that cannot be recovered.
   std::vector<std::size_t> skipped;
-  /// Why it is an error that nothing was chosen; empty if the run simply has no such commit.
+  /// Why finding nothing is an error; empty if the run has no such commit.
   std::string lost;
-  /// With `lost`: all that was asked for was saved by another number of ranks.
+  /// With `lost`: all matching commits were saved by other numbers of ranks.
   bool other_ranks = false;
-  /// Whether there are commits, and none of the tag that a Before names.
+  /// There are commits, but none with the tag of a Before.
   bool is_bound_unknown = false;
 };
 

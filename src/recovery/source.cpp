@@ -18,13 +18,13 @@ namespace {
 
 using GivenUp = std::map<Id128, std::string>;
 
-// For how long it lists again, if something that was listed is gone when it is looked at. It bounds work, not a wait:
-// time in which the job was suspended may count.
+// How long listing is repeated if a listed commit vanishes. It limits work rather than a wait, so time in which the job
+// was suspended may count.
 constexpr std::chrono::seconds kListAgain{10};
 constexpr std::chrono::milliseconds kBetweenLists{10};
-constexpr int kEmptyLists = 3;  // where nothing was ever flushed, nobody waits for long
+constexpr int kEmptyLists = 3;  // if nothing was ever flushed, waiting would be pointless
 
-/// Rank 0's.
+/// Rank 0's survey of a Source.
 class SourceSurvey {
  public:
   SourceSurvey(persist::PrefixStorage& prefix_storage, const Source& source, const GivenUp& given_up,
@@ -36,9 +36,9 @@ class SourceSurvey {
         log_(log),
         logged_(logged) {}
 
-  /// The newest commits that the Source names, down to the first of which the manifest is good, newest first; nothing
-  /// if the list is out of date, and `may_list_again`: a job that flushes and removes was at work meanwhile. A list of
-  /// nothing but what has no manifest is, too, unless it `may_be_empty`.
+  /// The Source's newest commits, newest first, down to the first with a valid manifest. Nothing if the list is
+  /// outdated (another job flushes and removes commits meanwhile) and `may_list_again`. A list with only unreadable
+  /// entries counts as outdated, unless it `may_be_empty`.
   [[nodiscard]] std::optional<std::vector<FoundTag>> run(bool may_list_again, bool may_be_empty) const {
     std::vector<FoundTag> tags;
     const persist::TagList list = prefix_storage_.list();
@@ -60,7 +60,7 @@ class SourceSurvey {
     }
     throw Error(
         Failure{ErrorCode::not_found,
-                compose("there is no checkpoint{}{} here; kedge ls {} lists what there is",
+                compose("there is no checkpoint{}{} here; kedge ls {} lists the checkpoints",
                         commits::is_latest(source_.tag) ? "" : compose(" '{}'", source_.tag),
                         source_.run.empty() ? "" : compose(" of run '{}'", source_.run), shell_word(source_.prefix)),
                 -1, prefix_storage_.where(), 0});
@@ -94,11 +94,11 @@ class SourceSurvey {
   [[nodiscard]] FoundTag judged(const persist::TagEntry& entry) const {
     if (std::string why = why_ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
     FoundTag found = check_tag_manifest(prefix_storage_, entry);
-    if (found.is_usable()) found.problem = why_ruled_out(found.commit);  // the list may be wrong about it
+    if (found.is_usable()) found.problem = why_ruled_out(found.commit);  // the manifest may contradict the list
     return found;
   }
 
-  /// Empty if it may be opened, as far as its head tells.
+  /// Empty if the commit may be opened, judging by its head.
   [[nodiscard]] std::string why_ruled_out(const CommitHead& commit) const {
     if (const auto why = given_up_.find(commit.id); why != given_up_.end()) return why->second;
     return other_world_size(commit.world_size, world_size_);
@@ -109,12 +109,12 @@ class SourceSurvey {
   const GivenUp& given_up_;
   std::uint32_t world_size_;
   const Log& log_;
-  std::set<std::string>& logged_;  ///< by earlier looks of one open
+  std::set<std::string>& logged_;  ///< by earlier surveys of this open
 };
 
 }  // namespace
 
-/// COLLECTIVE. Tags of the Source, the same on every rank.
+/// COLLECTIVE. The Source's tags, equal on all ranks.
 std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& given_up, std::set<std::string>& logged,
                                            Deadline list_again_until) const {
   for (int lists = 0;; ++lists) {
@@ -132,7 +132,7 @@ std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& 
   }
 }
 
-/// COLLECTIVE. Whether what was listed is no commit any more: removed since, and there may be a newer one.
+/// COLLECTIVE. Whether the listed commit was removed since, so that there may be a newer one.
 bool SourceRecovery::is_gone(const Source& source, const FoundTag& tag) const {
   bool is_gone = false;
   const auto failure = group_.try_decide_on_root(
@@ -143,7 +143,7 @@ bool SourceRecovery::is_gone(const Source& source, const FoundTag& tag) const {
 OpenedSource SourceRecovery::open(const Source& source) {
   std::string reasons;
   std::set<std::string> logged;
-  GivenUp given_up;  // what a failure of storage rules out is tried again by the next call
+  GivenUp given_up;  // failures of storage are retried by the next call
   for (const auto& [what, why] : excluded_) {
     if (what.first == source.prefix) given_up[what.second] = why;
   }

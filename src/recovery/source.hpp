@@ -1,4 +1,4 @@
-// Another run's tags, or copied ones, as where a new run begins.
+// Opens another run's tags, or copied ones, as the origin of a new run.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@
 
 namespace kedge::recovery {
 
-/// A commit of which every rank has its container open, where it lies.
+/// A commit of which every rank has opened its container in place.
 struct OpenedSource {
   CommitHead commit;
   std::uint64_t total_bytes = 0;
-  persist::OpenedContainer container;  ///< this rank's
+  persist::OpenedContainer container;  ///< of this rank
 };
 
-/// Opens Sources. Of one engine: it remembers what was found damaged. Calls must be the same on every rank.
+/// Opens Sources for one engine, and remembers damaged commits. All ranks must make the same calls.
 class SourceRecovery {
  public:
-  /// The place that a Source names; throws io, not_found.
+  /// Opens a Source's prefix; throws io, not_found.
   using OpenPrefixStorage = std::function<std::unique_ptr<persist::PrefixStorage>(const std::string& prefix)>;
 
   SourceRecovery(comm::Group group, OpenPrefixStorage open_prefix_storage, Log log)
       : group_(std::move(group)), open_prefix_storage_(std::move(open_prefix_storage)), log_(std::move(log)) {}
 
-  /// COLLECTIVE. The newest commit that the Source names and that every rank can open. A Source whose prefix is itself
-  /// a tag directory names that one. Where what was listed is removed meanwhile, as beside a job that flushes and keeps
-  /// few, it lists again, for some seconds at most. Nothing of it comes into this run's stores: it belongs to another
-  /// run. Throws Error{not_found} if it names none, Error{unrecoverable} if none that it names can be opened, Error{io}
-  /// if its prefix cannot be listed.
+  /// COLLECTIVE. Opens the Source's newest commit that every rank can open; if the Source's prefix is a tag directory,
+  /// that commit. If listed commits are removed meanwhile, as by a running job that keeps few, it lists again, for some
+  /// seconds at most. The commit stays outside of this run's stores, because it belongs to another run. Throws
+  /// Error{not_found} if there is none, Error{unrecoverable} if none can be opened, Error{io} if the prefix cannot be
+  /// listed.
   [[nodiscard]] OpenedSource open(const Source& source);
 
-  /// Local. The commit must not be opened again from this prefix. That says nothing about this run's stores.
+  /// Local. Excludes the commit of this prefix from later opens; this run's stores are not affected.
   void exclude(const std::string& prefix, const Id128& commit_id, std::string why) {
     excluded_[{prefix, commit_id}] = std::move(why);
   }
@@ -54,7 +54,7 @@ class SourceRecovery {
   comm::Group group_;
   OpenPrefixStorage open_prefix_storage_;
   Log log_;
-  std::map<std::pair<std::string, Id128>, std::string> excluded_;  ///< by prefix as it was given; and why
+  std::map<std::pair<std::string, Id128>, std::string> excluded_;  ///< reasons, by prefix as given and commit
 };
 
 }  // namespace kedge::recovery

@@ -1,4 +1,4 @@
-// Outputs that are not on the prefix and that this start cannot take there.
+// Outputs that are not on the prefix and that this start cannot flush.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@ struct LostOutput {
   std::string why;
 };
 
-/// The oldest first.
+/// Oldest first.
 struct StrandedOutputs {
-  std::vector<CommitHead> waiting;  ///< other numbers of ranks made them: they stay in the stores
-  std::vector<LostOutput> lost;     ///< too little is left of them
+  std::vector<CommitHead> waiting;  ///< made by other numbers of ranks; they stay in the stores
+  std::vector<LostOutput> lost;     ///< too many of their files are lost
 };
 
-/// Whose prefix, for messages.
+/// The prefix and run, for messages.
 struct PrefixOfRun {
   std::string prefix;
   std::string run;
   std::uint32_t processes = 0;
 };
 
-/// Pure. Whether it waits for whoever starts with as many ranks as made it, or drains it.
+/// Pure. Whether the output waits for a start with as many ranks as made it, or for kedge drain.
 [[nodiscard]] bool is_output_of_others(const Candidate& candidate, std::uint32_t processes);
 
-/// Pure. `owed_before` is what was known to be owed before the stores were looked at, of which nothing may be left.
+/// Pure. `owed_before` are the unflushed outputs known before the survey, of which nothing may be left.
 [[nodiscard]] StrandedOutputs stranded_outputs(const Survey& survey, const std::vector<CommitHead>& owed_before);
 
-/// Pure. A line for each that is lost.
+/// Pure. A line for each lost output.
 [[nodiscard]] std::vector<std::string> describe_lost_outputs(const StrandedOutputs& outputs);
 
-/// Pure. A line for all that wait and were made by so many ranks, with the way on.
+/// Pure. A line for each number of ranks whose outputs wait, with the remedy.
 [[nodiscard]] std::vector<std::string> describe_waiting_outputs(const StrandedOutputs& outputs,
                                                                 const PrefixOfRun& where);
 

@@ -15,7 +15,7 @@
 namespace kedge::recovery {
 namespace {
 
-/// The first field in which a header contradicts those of the majority, in words.
+/// Text about the first field in which a header contradicts the majority.
 std::string difference(const CommitHead& header, const CommitHead& majority) {
   const auto differs = [](std::string_view field, const auto& here, const auto& there) {
     return compose(" ({} {}, the others {})", field, here, there);
@@ -30,14 +30,11 @@ std::string difference(const CommitHead& header, const CommitHead& majority) {
   return differs("parent", to_string(header.parent_id), to_string(majority.parent_id));
 }
 
-// Each start counts from its own 1,000,000: a generation is greater than every one of earlier starts even when the
-// stores that knew them are lost.
-
 /// Files of the stores, sorted into those that name a commit of this run and the rest.
 struct StoreFinding {
   LocalFiles holdings;
   std::string unreadable;
-  std::vector<Id128> of_other_runs;  ///< commits
+  std::vector<Id128> of_other_runs;  ///< commit ids
   std::uint64_t highest_generation = 0;
 };
 
@@ -45,9 +42,9 @@ StoreFinding classify(const std::vector<store::ScannedFile>& files, const Id128&
   StoreFinding found;
   for (const store::ScannedFile& held : files) {
     found.highest_generation = std::max(found.highest_generation, held.generation());
-    if (held.kind == store::FileKind::manifest) continue;  // written anew if it is needed
+    if (held.kind == store::FileKind::manifest) continue;  // written again when needed
     if (held.kind != store::FileKind::container) {
-      // Parity only adds possibilities: what of it is damaged or another run's is as if it were not there.
+      // Parity is optional, so damaged parity or another run's counts as missing.
       if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
       if (held.intact && held.copied) found.holdings.copied.push_back(*held.copied);
       continue;
@@ -64,12 +61,11 @@ StoreFinding classify(const std::vector<store::ScannedFile>& files, const Id128&
   return found;
 }
 
-/// One survey, while it is being made.
+/// A survey in progress.
 class SurveyDraft {
  public:
   SurveyDraft(const comm::Group& group, const Storage& storage) : group_(group), storage_(storage) {}
 
-  /// COLLECTIVE.
   void add_stores(const std::vector<store::ScannedFile>& files) {
     in_stores_ = classify(files, storage_.run.id);
     Agreement agreed =
@@ -78,7 +74,7 @@ class SurveyDraft {
                std::move(agreed.homes)};
   }
 
-  /// COLLECTIVE. The failure if the prefix could not be read: then no candidate was added.
+  /// COLLECTIVE. Returns the failure if the prefix could not be read; no candidate was added then.
   [[nodiscard]] std::optional<Failure> add_prefix(const Selection& selection) {
     PrefixSurvey found;
     std::vector<std::byte> tags;
@@ -105,8 +101,8 @@ class SurveyDraft {
     return std::nullopt;
   }
 
-  /// COLLECTIVE. Marks commits that were discarded (by the run's record) or excluded as not recoverable. The failure if
-  /// the record could not be read: then a commit that looks fine may have been discarded.
+  /// COLLECTIVE. Marks commits that the run's record lists as discarded, or that are excluded, as not recoverable.
+  /// Returns the failure if the record could not be read, since any commit may then be discarded.
   [[nodiscard]] std::optional<Failure> rule_out() {
     std::vector<std::byte> discarded(survey_.candidates.size());
     auto failure = group_.try_on_all_ranks([&] {
@@ -130,20 +126,20 @@ class SurveyDraft {
     return failure;
   }
 
-  /// COLLECTIVE. The survey's result for the ledger.
+  /// COLLECTIVE. Returns the survey's result for the ledger.
   [[nodiscard]] commits::SurveyResult surveyed() const {
     commits::SurveyResult result;
     result.highest_generation = highest_generation();
     result.commits_exist = storage_.ledger.known().commits_exist || commits_on_prefix_;
     bool has_checkpoint = false;  // an output replaces none
     for (const Candidate& candidate : survey_.candidates) {
-      // One that was given up must not push out the one that it was given up for.
+      // A discarded commit must not displace the commit for which it was discarded.
       if (may_be_discarded_) result.undecided.insert(candidate.commit.id);
       if (is_output_of_others(candidate, survey_.processes)) {
         result.outputs_of_others.insert(result.outputs_of_others.begin(), candidate.commit);
         continue;
       }
-      // Older ones than what this job can recover are superseded like any other.
+      // Commits older than a recoverable one are superseded like others.
       if (candidate.commit.world_size != survey_.processes && !has_checkpoint) {
         result.undecided.insert(candidate.commit.id);
       }
@@ -154,17 +150,18 @@ class SurveyDraft {
     }
     if (has_checkpoint) return result;
     result.undecided.insert(in_stores_.of_other_runs.begin(), in_stores_.of_other_runs.end());
-    // A lost node may come back. Pieces of a first checkpoint that a crash cut short are useless.
+    // A lost node may come back. Files of an interrupted first checkpoint are useless.
     if (result.commits_exist) {
       for (const Candidate& candidate : survey_.candidates) result.undecided.insert(candidate.commit.id);
     }
     return result;
   }
 
-  /// Rank 0's, of what lies on the prefix.
+  /// Rank 0's warnings about the prefix.
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   [[nodiscard]] bool has_commits_on_prefix() const noexcept { return commits_on_prefix_; }
-  /// COLLECTIVE. Highest generation that was seen, and at least the one that this start counts from.
+  /// COLLECTIVE. The highest generation seen, but at least this start's base: each start counts from its own 1,000,000,
+  /// which exceeds the generations of all earlier starts even if the stores that had them are lost.
   [[nodiscard]] std::uint64_t highest_generation() const {
     const std::uint64_t seen =
         std::max({in_stores_.highest_generation, highest_on_prefix_, storage_.ledger.generations().highest()});
@@ -173,7 +170,7 @@ class SurveyDraft {
   [[nodiscard]] Survey finish() && { return std::move(survey_); }
 
  private:
-  /// Adds a tag, the same on every rank.
+  /// Adds a tag; all ranks add the same.
   void add(const FoundTag& tag) {
     auto& candidates = survey_.candidates;
     auto found = std::ranges::find(candidates, tag.commit.id, [](const Candidate& one) { return one.commit.id; });
@@ -195,7 +192,7 @@ class SurveyDraft {
       found->total_bytes = tag.total_bytes;
       return;
     }
-    found->persistent = false;  // whatever the catalog says
+    found->persistent = false;  // overrides the catalog
     if (!found->recoverable && found->reason != tag.problem) {
       found->reason += (found->reason.empty() ? "" : "; ") + tag.problem;
     }
@@ -219,7 +216,7 @@ void StorageSurvey::look() {
   reject_contradicted();
 }
 
-/// COLLECTIVE. A container whose header contradicts the others of its commit counts as damaged: its bytes are not used.
+/// COLLECTIVE. A container whose header contradicts the others of its commit counts as damaged.
 void StorageSurvey::reject_contradicted() {
   std::vector<CommitHead> heads;
   std::vector<store::ScannedFile*> files;
@@ -243,7 +240,7 @@ void StorageSurvey::reject_contradicted() {
 Survey StorageSurvey::survey(const Selection* selection) {
   SurveyDraft draft(group_, storage_);
   draft.add_stores(files_);
-  // Generations that were seen count, though nothing can be opened now: the next commit must be newer than all of them.
+  // The next commit must be newer than all generations seen, even if nothing can be opened.
   const auto throw_if_opening = [&](const std::optional<Failure>& failure) {
     if (selection == nullptr || !failure) return;
     storage_.ledger.generations().raise(draft.highest_generation());
@@ -297,7 +294,7 @@ bool StorageSurvey::verify(const Id128& commit_id, const store::SkippedFiles& sk
     if (found != files_.end()) *found = std::move(held);
     else files_.push_back(std::move(held));
   }
-  // Incomplete otherwise: another set may be the one to rebuild after the next choice.
+  // With skipped files the verification is incomplete: the next plan may need another set.
   if (skipped_files.own.empty() && skipped_files.all.empty()) verified_.insert(commit_id);
   return as_found;
 }

@@ -1,4 +1,4 @@
-// Survey of this run's commits in all storage: the one place where candidates come about.
+// Surveys this run's commits in all storage. Candidates are made only here.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace kedge::recovery {
 
-/// Result of a survey, as all ranks know it; never changed after it was made.
+/// Result of a survey; immutable, and equal on all ranks except for `homes`.
 struct Survey {
-  std::uint32_t processes = 0;        ///< of the group that made it
+  std::uint32_t processes = 0;        ///< of the surveying group
   std::vector<Candidate> candidates;  ///< newest first
-  /// Damage in files so broken that no commit could be read from them: the lowest rank's, or empty.
+  /// Damage of files whose commit cannot be read, as reported by the lowest rank; may be empty.
   std::string unreadable;
-  Homes homes = {};  ///< this process's
+  Homes homes = {};  ///< of this process
 };
 
-/// Where commits of a run may be.
+/// The storage in which a run's commits may be.
 struct Storage {
   commits::RunIdentity run;
   store::NodeStore& store;
@@ -39,28 +39,28 @@ struct Storage {
   bool is_drained = false;                 ///< this start, or another by the same caller, flushes all that is there
 };
 
-/// Looks at the stores and the prefix. Usage: look, survey, and survey once more each time verify finds a difference.
+/// Surveys stores and prefix. Call look(), then survey(), and survey() again whenever verify() finds a difference.
 class StorageSurvey {
  public:
   /// All that is referred to must outlive it.
   StorageSurvey(comm::Group group, Storage storage, Log log)
       : group_(std::move(group)), storage_(std::move(storage)), log_(std::move(log)) {}
 
-  /// COLLECTIVE. Reads the headers of all files in the stores anew.
+  /// COLLECTIVE. Reads the headers of all files in the stores again.
   void look();
 
-  /// COLLECTIVE. Surveys the stores, as look() found them, and the prefix; discarded or excluded commits are not
-  /// recoverable. The ledger gets the result. `selection` is what is to be opened: of commits on the prefix alone, the
-  /// survey has only those that it can come to. Null: nothing is to be opened, and a prefix that cannot be read is only
-  /// logged; otherwise that throws Error{io}.
+  /// COLLECTIVE. Surveys the stores, as found by look(), and the prefix. Discarded and excluded commits are not
+  /// recoverable. Updates the ledger. Of commits that are only on the prefix, includes those that match `selection`. A
+  /// null `selection` means that nothing will be opened: a prefix that cannot be read is then only logged; otherwise it
+  /// throws Error{io}.
   [[nodiscard]] Survey survey(const Selection* selection);
 
-  /// Local. Reads whole what of a commit this process holds, but for what is left out. False if any of it differs from
-  /// what was found before; the next survey goes by what was found now. A commit of which nothing was left out is not
-  /// read again before the next look. Throws io.
+  /// Local. Reads all of this process's files of a commit, except skipped ones. False if a file differs from earlier
+  /// findings; the next survey uses the new ones. Completely verified commits are not read again before the next
+  /// look(). Throws io.
   [[nodiscard]] bool verify(const Id128& commit_id, const store::SkippedFiles& skipped_files);
 
-  /// Local. The protections of a commit of which the look found files here, each once.
+  /// Local. The commit's protections of which look() found files here, each once.
   [[nodiscard]] std::vector<store::FileKey> protections(const Id128& commit_id) const;
 
  private:
@@ -71,8 +71,8 @@ class StorageSurvey {
   Storage storage_;
   Log log_;
   std::vector<store::ScannedFile> files_;
-  std::set<Id128> verified_;      ///< commits of which all was read since the look
-  std::set<std::string> warned_;  ///< what was logged: surveys follow each other, and most find the same
+  std::set<Id128> verified_;      ///< commits verified completely since look()
+  std::set<std::string> warned_;  ///< logged warnings: most repeated surveys find the same
 };
 
 }  // namespace kedge::recovery

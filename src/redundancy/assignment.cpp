@@ -14,7 +14,7 @@ std::uint64_t count_domains(const DomainCounts& domains) {
   return count;
 }
 
-/// Reed-Solomon with one parity is xor, which needs no multiplication.
+/// Reed-Solomon with one parity is replaced by xor, which needs no multiplication.
 Redundancy settle_scheme(const DomainCounts& domains, const Options::Redundancy& options) {
   if (options.scheme == Scheme::rs && options.parity == 1) return Scheme::xor_;
   if (options.scheme == Scheme::rs) return {Scheme::rs, options.parity};

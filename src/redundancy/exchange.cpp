@@ -17,26 +17,26 @@
 namespace kedge::redundancy {
 namespace {
 
-/// Bytes of a member that go into a piece of a stripe.
+/// A member's bytes in a piece of a stripe.
 struct Contribution {
   const Input* input = nullptr;
   Piece part;
 };
 
-/// A stripe's piece as this step moves it.
+/// One piece of a stripe, which a step exchanges.
 struct Step {
   const Stripe* stripe = nullptr;
   std::size_t number = 0;  // of the stripe
   Piece piece;
 };
 
-/// One step under way. Its messages come into the buffers, one each, or one goes out of the first; in a chain both:
-/// what came is added to in place.
+/// A step in progress. Messages are received into the buffers, one each, or one is sent from the first. In a chain, the
+/// received sum is added to in place and sent on.
 struct Slot {
   std::vector<Communicator::Request> receives;
   std::vector<Communicator::Request> sends;
   std::vector<PageBuffer> buffers;
-  std::vector<codec::Term> arrived;  // what was posted into them
+  std::vector<codec::Term> arrived;  // the terms of the posted receives
 
   PageBuffer& buffer(std::size_t number) {
     if (buffers.size() <= number) buffers.resize(number + 1);
@@ -44,7 +44,7 @@ struct Slot {
   }
 };
 
-/// All memory that messages are sent from and received into, but for mapped files.
+/// All message memory except mapped files.
 using Slots = std::vector<Slot>;
 
 class Run {
@@ -81,11 +81,11 @@ class Run {
       slot.receives.clear();
       slot.sends.clear();
     }
-    // Messages that a wait gave up on may still use this memory.
+    // Messages of a wait that timed out may still use this memory.
     if (under_way) keep_forever(slots_);
   }
 
-  /// The pieces of all stripes in turn, so that all targets have work at once.
+  /// Goes through the stripes' pieces in turn, which keeps all targets busy.
   ExchangeResult all() {
     const std::uint64_t pieces = (longest_ + piece_bytes_ - 1) / piece_bytes_;
     const auto at = [&](std::uint64_t step) {
@@ -107,14 +107,13 @@ class Run {
   }
 
  private:
-  /// Part of an input that goes into this piece; empty if it ends before.
+  /// The part of an input in this piece; empty if the input ends before it.
   static Contribution part_of(const Input& input, const Piece& piece) {
     if (input.length <= piece.begin) return {&input, {}};
     return {&input, {piece.begin, std::min(piece.length, input.length - piece.begin)}};
   }
 
-  /// Inputs of this piece that go to the target by messages, in their order, which is that of the messages between two
-  /// processes.
+  /// The members other than the target with bytes in this piece, in the order of the inputs.
   const std::vector<Contribution>& senders(const Step& step) {
     senders_.clear();
     for (const Input& input : step.stripe->inputs) {
@@ -143,7 +142,7 @@ class Run {
       }
       return;
     }
-    // Whoever comes before this member in the chain sends the sum so far, which is as long as its longest part.
+    // The previous member in the chain sends a sum as long as its longest part.
     std::uint64_t length = 0;
     for (std::size_t i = 0; i < senders.size(); ++i) {
       if (i > 0 && is_local(senders[i])) receive(slot, senders[i - 1].input->member, length, 1);
@@ -167,7 +166,8 @@ class Run {
     send(slot, is_last ? step.stripe->target : std::next(me)->input->member, add_own(step, *me, slot));
   }
 
-  /// In the memory of what came, which stays until the message is gone; or where the own part lies, if that is all.
+  /// Adds into the memory of the received sum, which stays valid until it is sent; returns this member's own bytes if
+  /// nothing was received.
   std::span<const std::byte> add_own(const Step& step, const Contribution& me, Slot& slot) {
     const std::uint8_t coefficient = me.input->coefficient;
     if (slot.arrived.empty() && coefficient == 1) return fetch(step, me, slot.buffer(0));
@@ -180,7 +180,7 @@ class Run {
     return sum;
   }
 
-  /// At the target: the parts that were received, and those that this process has itself.
+  /// At the target: writes the sum of the received parts and of this member's own.
   void write(const Step& step, Slot& slot) {
     auto terms = slot.arrived;
     std::size_t own = 0;
@@ -220,7 +220,7 @@ class Run {
   std::vector<ExchangeFiles> files_;
   std::vector<ExchangeFiles*> files_by_position_;  // null where another process has the member
   std::shared_ptr<Slots> slots_;
-  std::uint64_t longest_ = 0;  // stripe
+  std::uint64_t longest_ = 0;  // of the stripes
   std::uint64_t piece_bytes_ = 0;
   std::uint64_t sent_bytes_ = 0;
   std::vector<PageBuffer> own_;  // not for messages
@@ -262,7 +262,7 @@ bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded,
     std::uint64_t length = 0;
     std::uint32_t crc = 0;
   };
-  std::map<std::uint64_t, Read> reads;  // by offset: segments do not overlap
+  std::map<std::uint64_t, Read> reads;  // by offset; segments do not overlap
   for (std::size_t i = 0; i < stripes.size(); ++i) {
     for (const Input& input : stripes[i].inputs) {
       if (input.member != member || input.part != part) continue;

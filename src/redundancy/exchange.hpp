@@ -1,7 +1,8 @@
-// Runs stripes over a communicator: inputs travel to the target, which adds them up and writes the sum.
+// Executes stripes over a communicator: members send inputs to each stripe's target, which adds them and writes the
+// sum.
 //
-// All members go through the same sequence of pieces. A member that fails goes on with zeros, so that nobody waits for
-// it, and reports the failure at the end: the caller votes on it before anything is sealed.
+// All members process the same sequence of pieces. After a failure a member continues with zeros, so that nobody
+// waits for it, and reports the failure at the end: the caller votes on it before sealing.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +18,16 @@
 
 namespace kedge::redundancy {
 
-/// One file of this member, as the exchange reads or writes it.
+/// A file that this member reads or writes in the exchange.
 struct MemberFile {
-  fs::ByteAccess* bytes = nullptr;    ///< null if this member neither reads nor writes it, or cannot
-  std::span<const std::byte> mapped;  ///< the whole file, if it may be sent from where it lies; else empty
-  std::uint64_t begin = 0;            ///< where the part begins in the file: parity lies behind its header
+  fs::ByteAccess* bytes = nullptr;    ///< null if this member does not use it, or cannot
+  std::span<const std::byte> mapped;  ///< the whole file, if messages may be sent from it; else empty
+  std::uint64_t begin = 0;            ///< offset of the part in the file: parity follows its header
 };
 
-/// The set as this member sees it.
+/// A redundancy set from this member's point of view.
 struct Membership {
-  std::vector<int> ranks;  ///< of the communicator, by position
+  std::vector<int> ranks;  ///< in the communicator, by position
   std::uint32_t me = 0;    ///< this process's position
 };
 
@@ -51,10 +52,10 @@ struct ExchangeResult {
   std::uint64_t sent_bytes = 0;          ///< to other processes
 };
 
-/// Which way inputs take to the target of their stripe.
+/// How inputs reach their stripe's target.
 enum class Route : std::uint8_t {
-  direct,  ///< each straight to it
-  chain,   ///< from member to member, each of which adds its own: a lone target receives each byte once
+  direct,  ///< each member sends directly to it
+  chain,   ///< each member adds its own to the sum and sends it on: the target receives each byte once
 };
 
 /// The way by which the busiest member has least to receive: straight to it if there are as many targets as inputs of
@@ -63,7 +64,7 @@ enum class Route : std::uint8_t {
 /// are theirs by position; empty: each has its own.
 [[nodiscard]] Route route_for(std::span<const Stripe> stripes, std::span<const int> ranks = {});
 
-/// How an exchange uses the network. The same on all members of a set.
+/// How an exchange uses the network; equal on all members of a set.
 struct ExchangeSettings {
   Route route = Route::direct;
   PieceSettings pieces;
@@ -78,19 +79,19 @@ struct ExchangeSettings {
                                       std::span<const LocalMember> local, std::span<const Stripe> stripes,
                                       const ExchangeSettings& settings);
 
-/// CRC32C of the bytes written to a member's file: its stripes must cover the file in the order of their offsets.
+/// CRC32C of the bytes written to a member's file, whose stripes must cover it in the order of offsets.
 [[nodiscard]] std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes,
                                         const StripeChecksums& checksums);
 
-/// A file's part as it is recorded.
+/// Recorded size and checksum of a file's part.
 struct Recorded {
   std::uint64_t size_bytes = 0;
   std::uint32_t crc = 0;
 };
 
-/// True if a member's part, as the stripes read it, has the CRC32C that is recorded for all of it: what no stripe read
-/// is read now. A shorter read beside a longer one of the same place is not compared: it went into a container, whose
-/// own checksum will tell. Throws io, corrupt.
+/// Whether a member's part has its recorded CRC32C. Uses the CRCs of the segments that stripes read, and reads the
+/// others now. Where a shorter read overlaps a longer one it is not compared: its bytes went into a container, which
+/// has its own checksum. Throws io, corrupt.
 [[nodiscard]] bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded,
                                     std::span<const Stripe> stripes, const StripeChecksums& checksums,
                                     const MemberFile& file);

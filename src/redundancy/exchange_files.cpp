@@ -9,7 +9,7 @@
 namespace kedge::redundancy {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = std::uint64_t{128} << 10U;  // summed up and written while in the cache
+constexpr std::uint64_t kBlockBytes = std::uint64_t{128} << 10U;  // summed and written while in the cache
 
 fs::ByteAccess& opened(const MemberFile& file, const char* verb) {
   if (file.bytes != nullptr) return *file.bytes;

@@ -1,4 +1,4 @@
-// Files of a local member in an exchange: reads inputs, writes sums, and remembers the first failure.
+// Reads inputs and writes sums of an exchange to this member's files, and keeps the first failure.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ class ExchangeFiles {
     checksums_.read.resize(stripes);
   }
 
-  /// Bytes of an input of stripe `number`, from where they lie or through `buffer`; zeros after a failure.
+  /// Bytes of an input of stripe `number`, in mapped memory or read into `buffer`; zeros after a failure.
   [[nodiscard]] std::span<const std::byte> fetch(const Input& input, const Piece& part, std::size_t number,
                                                  PageBuffer& buffer);
-  /// The sum of the terms to its place, block by block; nothing after a failure.
+  /// Writes the sum of the terms block by block; does nothing after a failure.
   void store(const Stripe& stripe, const Piece& piece, std::size_t number, std::span<const codec::Term> terms);
 
   [[nodiscard]] const std::optional<Failure>& failure() const noexcept { return failure_; }

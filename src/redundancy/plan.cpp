@@ -70,7 +70,7 @@ Plan::Plan(DomainCounts domains, const Redundancy& redundancy, std::uint32_t set
   }
   if (scheme_ == Scheme::single) return;
   if (const auto why = check_feasible(domains_, redundancy)) throw Error(ErrorCode::invalid_argument, *why);
-  const std::uint64_t most_sets = ranks_ / (tolerance(redundancy) + 1U);  // all of the least size
+  const std::uint64_t most_sets = ranks_ / (tolerance(redundancy) + 1U);  // with sets of the minimal size
   if (scheme_ == Scheme::partner) {
     sets_ = most_sets;
     return;
@@ -86,7 +86,8 @@ Plan::Plan(DomainCounts domains, const Redundancy& redundancy, std::uint32_t set
 
 Set Plan::set_of(std::uint64_t place) const {
   if (place >= ranks_) {
-    throw Error(ErrorCode::invalid_argument, compose("there is no place {}; places are 0 to {}", place, ranks_ - 1));
+    throw Error(ErrorCode::invalid_argument,
+                compose("there is no sorted rank {}; sorted ranks are 0 to {}", place, ranks_ - 1));
   }
   if (sets_ == 0) return {place, 0, {place}};
   Set set{place % sets_, static_cast<std::uint32_t>(place / sets_), {}};
@@ -102,7 +103,8 @@ std::uint64_t Plan::domain_of(std::uint64_t place) const {
     place -= count * ranks_each;
     domain += count;
   }
-  throw Error(ErrorCode::invalid_argument, compose("a place lies {} behind the last one, {}", place + 1, ranks_ - 1));
+  throw Error(ErrorCode::invalid_argument,
+              compose("there is no sorted rank {} beyond the last one, {}", place, ranks_ - 1));
 }
 
 }  // namespace kedge::redundancy

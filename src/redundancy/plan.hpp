@@ -1,8 +1,7 @@
-// Which ranks protect each other: pure, and never built whole.
-//
-// Ranks are counted by *place*: in the order of their failure domains, so that the ranks of one domain have
-// consecutive places (comm/topology.hpp finds them). With K sets, place p belongs to set p mod K: as no domain has more
-// than K ranks, the members of a set lie in different domains, and set sizes differ by at most one.
+// Pure. Assigns ranks to redundancy sets, without ever building the whole assignment. Ranks are numbered by failure
+// domain: the ranks of a domain have consecutive *sorted ranks* (comm/topology.hpp). With K sets, sorted rank p belongs
+// to set p mod K. No domain has more than K ranks, so the members of a set are in different domains, and set sizes
+// differ by at most one.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +14,16 @@
 
 namespace kedge::redundancy {
 
-/// The redundancy set of one place.
+/// The redundancy set of a sorted rank.
 struct Set {
   std::uint64_t number = 0;
-  std::uint32_t position = 0;         ///< of the place that was asked for
-  std::vector<std::uint64_t> places;  ///< of the members, by position; ascending
+  std::uint32_t position = 0;         ///< of the requested sorted rank
+  std::vector<std::uint64_t> places;  ///< sorted ranks of the members, ascending
 };
 
-/// A scheme, and for rs how many members of a set may be lost.
+/// A scheme, and for rs the number of tolerated losses per set.
 struct Redundancy {
-  // Implicit, because all schemes but rs are all there is to say.
+  // Implicit, because all schemes except rs have no parameter.
   Redundancy(Scheme its_scheme, std::uint32_t its_parity = 1)  // NOLINT(google-explicit-constructor)
       : scheme(its_scheme), parity(its_parity) {}
 
@@ -32,30 +31,29 @@ struct Redundancy {
   std::uint32_t parity;
 };
 
-/// How many members of a set may be lost with all they hold: 0 for single, 1 for partner and xor, m for rs.
+/// How many members of a set may be lost with all their files: 0 for single, 1 for partner and xor, m for rs.
 [[nodiscard]] std::uint32_t tolerance(const Redundancy& redundancy) noexcept;
 
-/// Why the scheme cannot protect ranks that are spread like this, with the numbers and what to do; nothing if it can.
-/// It can iff the largest domain has at most floor(ranks / (tolerance + 1)) ranks.
+/// Returns why the scheme cannot protect this layout, with the numbers and the remedy; nothing if it can. It can iff
+/// the largest domain has at most floor(ranks / (tolerance + 1)) ranks.
 [[nodiscard]] std::optional<std::string> check_feasible(const DomainCounts& domains, const Redundancy& redundancy);
 
-/// The scheme for Scheme::automatic: xor over three domains and more, partner over two, single where neither can be.
+/// The automatic scheme: xor for three or more domains, partner for two, single if neither is possible.
 [[nodiscard]] Scheme best_scheme(const DomainCounts& domains);
 
 class Plan {
  public:
-  /// Throws Error{invalid_argument} if infeasible. Sets of xor and rs have up to `set_size` members, which must be more
-  /// than may be lost, and more only where the layout leaves no other way; those of partner are pairs, one of three if
-  /// the ranks are odd; single has none.
+  /// Throws Error{invalid_argument} if infeasible. Sets of xor and rs have at most `set_size` members, which must
+  /// exceed the tolerance, or more if the layout requires it. Sets of partner are pairs, with one set of three for an
+  /// odd number of ranks. single has no sets.
   Plan(DomainCounts domains, const Redundancy& redundancy, std::uint32_t set_size);
 
   [[nodiscard]] Scheme scheme() const noexcept { return scheme_; }
   [[nodiscard]] std::uint64_t ranks() const noexcept { return ranks_; }
-  /// Number of sets; 0 for single.
   [[nodiscard]] std::uint64_t sets() const noexcept { return sets_; }
-  /// The set of one place; for single a set of this place alone.
+  /// The set of a sorted rank; for single, a set of its own.
   [[nodiscard]] Set set_of(std::uint64_t place) const;
-  /// Number of the failure domain that a place belongs to, largest domain first.
+  /// The failure domain of a sorted rank, numbered from the largest domain.
   [[nodiscard]] std::uint64_t domain_of(std::uint64_t place) const;
 
  private:

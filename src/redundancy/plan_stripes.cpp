@@ -26,7 +26,7 @@ void check(const SetShape& set) {
 std::uint32_t before(std::uint32_t position, std::uint32_t members) { return (position + members - 1) % members; }
 std::uint32_t after(std::uint32_t position, std::uint32_t members) { return (position + 1) % members; }
 
-/// Where the segments of a coded set's stripes lie.
+/// Maps a coded set's stripes to segments of files.
 class Geometry {
  public:
   explicit Geometry(const SetShape& set)
@@ -42,7 +42,7 @@ class Geometry {
   [[nodiscard]] std::uint32_t parities() const noexcept { return parities_; }
   [[nodiscard]] const codec::ErasureCode& code() const noexcept { return code_; }
 
-  /// Symbols count the data of a stripe first, then its parity.
+  /// The member with a stripe's symbol; data symbols are numbered before parity symbols.
   [[nodiscard]] std::uint32_t member_with(std::uint32_t stripe, std::uint32_t symbol) const noexcept {
     const bool is_data = symbol < code_.data();
     return (stripe + (is_data ? parities_ + symbol : symbol - code_.data())) % members_;
@@ -55,7 +55,7 @@ class Geometry {
     return symbol_of(stripe, member) < code_.data();
   }
 
-  /// Segment of a member's file in a stripe: nothing if its container ends before.
+  /// A member's segment in a stripe; nothing if the container ends before it.
   [[nodiscard]] std::optional<Input> segment(std::uint32_t stripe, std::uint32_t member) const {
     if (!is_data(stripe, member)) {
       const std::uint64_t number = symbol_of(stripe, member) - code_.data();
@@ -70,7 +70,7 @@ class Geometry {
     return Input{member, Part::container, offset, std::min(size - offset, segment_bytes_)};
   }
 
-  /// How a member's segment of a stripe is made from those that are present; nothing if it is empty.
+  /// The stripe that makes a member's missing segment from present ones; nothing if the segment is empty.
   [[nodiscard]] std::optional<Stripe> made(std::uint32_t stripe, std::uint32_t member,
                                            const std::vector<bool>& present) const {
     const auto target = segment(stripe, member);
@@ -94,7 +94,7 @@ class Geometry {
   std::uint64_t segment_bytes_ = 0;
 };
 
-/// Parity segment `number` of a member belongs to this stripe.
+/// The stripe of a member's parity segment `number`.
 std::uint32_t stripe_of_parity(const Geometry& geometry, std::uint32_t member, std::uint32_t number) {
   return (member + geometry.members() - number) % geometry.members();
 }
@@ -119,11 +119,11 @@ std::vector<Stripe> decode_copies(const SetShape& set, const PresentFiles& prese
   return stripes;
 }
 
-/// Stripes of one lost file, by offset.
+/// The stripes of one lost file, by offset.
 using Lane = std::vector<Stripe>;
 
-/// One stripe of each lane, then the next of each. All chains pass the members in one order: a member that came first
-/// in some and last in others would make every step wait for the one before it on its way through the whole chain.
+/// Interleaves the lanes. All chains visit the members in the same order: otherwise a step could wait for another one's
+/// way through the whole chain.
 std::vector<Stripe> take_turns(std::vector<Lane> lanes) {
   std::vector<Stripe> stripes;
   std::size_t longest = 0;

@@ -23,10 +23,10 @@ namespace {
 
 using store::FileKind;
 
-/// On the wire between members of a set, never stored.
+/// Sent between members of a set, never stored.
 struct SizeAndCrc {
   std::uint64_t size_bytes = 0;
-  std::uint64_t crc = 0;  ///< of 32 bits: no byte is sent that nobody has set
+  std::uint64_t crc = 0;  ///< a 32-bit value, widened to leave no padding in the message
 };
 static_assert(std::has_unique_object_representations_v<SizeAndCrc>);
 
@@ -61,7 +61,7 @@ class Protector {
 
   [[nodiscard]] store::FileKey key() const { return {subject_.commit.id, subject_.protection_id}; }
 
-  /// Computes the whole file's checksum from the checksums in it.
+  /// Computes the whole file's checksum from the stored checksums.
   void check_container() {
     file_->require_present();
     store::ExpectedFile expected;
@@ -93,7 +93,7 @@ class Protector {
     shape_.parities = subject_.parities;
     for (std::size_t i = 0; i < told.size(); ++i) {
       shape_.sizes.push_back(told[i].size_bytes);
-      // Same count of logical ranks and processes: the member's rank is whose container it is.
+      // Logical ranks equal ranks here, since their numbers are equal.
       members_.push_back({LogicalRank{static_cast<std::uint32_t>(membership_.ranks[i])},
                           static_cast<std::uint32_t>(told[i].crc), told[i].size_bytes});
     }

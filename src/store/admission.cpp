@@ -15,7 +15,7 @@ namespace kedge::store {
 namespace {
 
 constexpr std::string_view kQueue = "taking.queue";
-constexpr int kNotesMax = 8;  // that a process has at once
+constexpr int kNotesMax = 8;  // of one process
 constexpr std::chrono::milliseconds kAdmissionPollInterval{1};
 
 std::uint64_t number_in(const std::string& text) {
@@ -28,8 +28,7 @@ std::uint64_t number_in(const std::string& text) {
 
 std::string Admission::own_prefix() const { return compose("{}{}.", kReservationPrefix, mine_.value); }
 
-/// No note is written where no file can be made or locked: then the others do not see it, and this process still sees
-/// them.
+/// Without a file or lock the reservation is not visible to other processes, but this one still sees theirs.
 Admission::Reservation Admission::write_reservation(std::uint64_t bytes) const {
   Reservation announced;
   (void)attempt([&] {
@@ -41,7 +40,7 @@ Admission::Reservation Admission::write_reservation(std::uint64_t bytes) const {
   return announced;
 }
 
-/// A note that cannot be opened is ignored, like one that could not be written.
+/// Ignores reservations that cannot be opened, like those that could not be written.
 std::uint64_t Admission::others_bytes(const Reservation& mine) const {
   std::uint64_t bytes = 0;
   for (const std::string& name : file_system_->list(directory_)) {
@@ -60,18 +59,19 @@ Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) cons
     return nullptr;
   }
   {
-    // Notes of others are read before what is free: what they have taken since counts twice, and never not at all.
+    // Reads the others' reservations before the free space: what they take in between counts twice rather than not at
+    // all.
     Reservation announced = write_reservation(bytes);
     if (!fits(bytes + others_bytes(announced))) return std::move(announced.note);
   }
   return wait_for_turn(bytes, fits);
 }
 
-/// Waits for a turn, one process at a time: what does not fit beside the others' may fit when they have taken theirs.
+/// Waits in a queue of processes: bytes that do not fit beside the others' reservations may fit once those are taken.
 Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fits) const {
   WaitTimer patience(Deadline::after(patience_));
   std::unique_ptr<fs::Lock> turn;
-  // Without a turn it goes on: the notes still count.
+  // Continues without a turn, too: the reservations still count.
   (void)attempt([&] {
     while (!patience.is_over()) {
       turn = file_system_->try_lock(fs::join(directory_, kQueue), compose("rank {}", mine_.value));

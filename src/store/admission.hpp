@@ -1,4 +1,4 @@
-// Look and take in one step: what a process is about to take of its node's storage is known to the others meanwhile.
+// Reserves space among the processes of a node, which would otherwise all count on the same free bytes.
 #pragma once
 
 #include <chrono>
@@ -15,37 +15,37 @@
 
 namespace kedge::store {
 
-/// Processes that share a store say in a note beside its files how much they are about to take, and only then look how
-/// much is free: of any two, one at least sees the other's note. Each note is locked by the kernel for as long as its
-/// process lives, so a death leaves none that counts. Thread-safe. All calls are local and wait for no rank.
+/// A process first writes the number of bytes that it is about to take into a reservation file in the store, and then
+/// checks the free space: of any two processes, at least one sees the other's reservation. The kernel locks the file
+/// while its process lives, so crashed processes hold none. Thread-safe. All calls are local and wait for no rank.
 class Admission {
  public:
-  /// How long what others are about to take is waited for.
+  /// How long to wait for other processes to take their reserved space.
   static constexpr std::chrono::seconds kPatience{10};
 
   Admission(std::shared_ptr<fs::FileSystem> file_system, std::string directory, LogicalRank mine,
             std::chrono::seconds patience = kPatience)
       : file_system_(std::move(file_system)), directory_(std::move(directory)), mine_(mine), patience_(patience) {}
 
-  /// Admitted bytes, which count as taken by the others until this is destroyed: by then they must show in what is
-  /// free. Null where the process is alone.
+  /// Admitted bytes, which others count as taken until this is destroyed; by then the free space must show them. Null
+  /// if the process is alone.
   using Admitted = std::unique_ptr<fs::Lock>;
 
-  /// Whether so many bytes fit: nothing, or why not. It may throw Error.
+  /// Returns why so many bytes do not fit, or nothing. May throw Error.
   using Fits = std::function<std::optional<Failure>(std::uint64_t bytes)>;
 
-  /// Without this call the process is taken to be alone on its node.
+  /// Until this is called, the process counts as alone on its node.
   void share() noexcept { shared_ = true; }
 
-  /// Returns when `bytes` fit beside all that others are about to take, after some seconds at most. Throws what `fits`
-  /// says if they do not.
+  /// Returns when `bytes` fit beside all reservations of other processes; waits a few seconds at most. Throws the
+  /// failure that `fits` returns.
   [[nodiscard]] Admitted admit(std::uint64_t bytes, const Fits& fits) const;
 
-  /// Removes the files of this rank's notes, also those of a crashed start. None may be held.
+  /// Removes the reservation files of this rank, also of crashed starts. None may be in use.
   void sweep() const;
 
  private:
-  /// A note that was written, and its name.
+  /// A reservation's lock and file name.
   struct Reservation {
     Admitted note;
     std::string name;

@@ -1,4 +1,4 @@
-// Files of ranks that do not run on this node: found, read, made and removed here, never written again.
+// Adopted files, of ranks that do not run on this node: read and removed here, never written.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,19 @@
 
 namespace kedge::store {
 
-/// Only the owner of a file may reuse it. Without one here, the process in charge of that rank lists it to the others,
-/// lets it be read while pinned, and removes it when nobody needs it any more. It can also make a file of such a rank,
-/// for a container that is rebuilt by fewer ranks than saved it.
+/// Only a file's owner may reuse it. If its owner runs elsewhere, this process offers the file to others, lets it be
+/// read while pinned, and removes it when it is superseded.
 class AdoptedFiles {
  public:
   explicit AdoptedFiles(const RunDirectory& directory) : directory_(directory) {}
 
-  /// Takes in what of `names` is in this process's share, and forgets what has gone. Adopts nothing before a share was
-  /// given: `ranks_on_node` ascending, `place` is this process's in it.
+  /// Takes over the files in `names` that are this process's to adopt, and drops those that no longer exist. Adopts
+  /// nothing until set_ranks_on_node() was called with the ascending ranks, of which this process is number `place`.
   void find(std::span<const FileName> names);
   void assign_share(std::span<const int> ranks_on_node, std::size_t place);
 
   void scan(const Id128& run_id, Verify verify, std::vector<ScannedFile>& found);
-  /// Reads every byte of what the last scan found intact of this commit.
+  /// Reads every byte of this commit's files that the last scan found intact.
   void verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but,
               std::vector<ScannedFile>& found);
   /// A new file of a rank that this process is in charge of, unsealed; `expected_bytes` are taken at once (0:
@@ -33,15 +32,15 @@ class AdoptedFiles {
   void discard(Slot& slot);
   /// Adds what can be pinned of this commit.
   void offered(const Id128& commit_id, std::set<PinnableFile>& files) const;
-  /// Removes those that hold nothing of these; pinned ones and what is not this user's stay.
+  /// Removes files whose key is not kept, except pinned ones and those of other users.
   void remove_all_but(const IsKept& is_kept);
-  /// Removes the files of this commit that are not pinned; how many.
+  /// Removes this commit's files that are not pinned; returns how many.
   std::size_t drop(const Id128& commit_id);
   void remove_all();
 
-  /// Null if it is not one of these.
+  /// Null if it is not an adopted file.
   [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
-  /// Nothing is offered of the file of this path until the next scan.
+  /// Offers nothing of the file of this path until the next scan.
   void ignore_until_scan(const std::string& path);
   [[nodiscard]] Slot* find_slot(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
   [[nodiscard]] std::uint64_t used_bytes() const;

@@ -14,7 +14,7 @@
 namespace kedge::store {
 namespace {
 
-/// A limit, and what the ranks that it is for need of it.
+/// A limit, and the bytes that its ranks need.
 struct Demand {
   std::uint64_t free_bytes = 0;
   std::string limit;
@@ -22,7 +22,7 @@ struct Demand {
   int ranks = 0;
 };
 
-/// Needs of one rank, and the limits that it is under.
+/// A rank's need and its limits, for the gather.
 std::vector<std::byte> packed(const NodeStore& store, std::uint64_t additional_bytes) {
   const std::vector<fs::SpaceLimit> space_limits = store.space_limits();
   comm::Packer packer;
@@ -50,7 +50,7 @@ void add(std::span<const std::byte> message, std::map<std::uint64_t, Demand>& de
   }
 }
 
-/// The limit that is exceeded by most.
+/// Throws for the limit that is exceeded most.
 void require_room(const std::map<std::uint64_t, Demand>& demands, const std::string& directory) {
   const auto excess = [](const auto& one) {
     const Demand& demand = one.second;

@@ -1,4 +1,4 @@
-// Admission of all ranks of a node: their needs are added up before any of them takes storage.
+// Checks the space for all ranks of a node together, before any of them takes storage.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace kedge::store {
 
-/// COLLECTIVE. `additional_bytes` is what this rank is about to take. no_space, the same on all ranks, if on any node
-/// the ranks that a limit is for need more than it leaves; nothing is taken either way.
+/// COLLECTIVE. `additional_bytes` is this rank's need. Returns no_space, on all ranks alike, if on any node the ranks
+/// under a limit need more than it leaves. Takes nothing.
 [[nodiscard]] std::optional<Failure> check_space_on_nodes(const comm::Group& group, const NodeStore& store,
                                                           std::uint64_t additional_bytes);
 

@@ -1,4 +1,4 @@
-// That a flush failed, recorded in rank 0's store: kedge ls shows it, also after the job has ended.
+// The record of a failed flush in rank 0's store, which kedge ls shows, also after the job has ended.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace kedge::store {
 
-/// The newest commit of which the flush failed.
+/// The newest commit whose flush failed.
 struct FailedFlush {
   Id128 commit_id;
   std::uint64_t generation = 0;
   Tag tag;
-  std::int64_t time_ns = 0;  ///< when it failed, since 1970
+  std::int64_t time_ns = 0;  ///< of the failure, since 1970
   std::uint64_t tries = 1;
-  std::string reason;  ///< one line
+  std::string reason;  ///< one line of text
   bool operator==(const FailedFlush&) const = default;
 };
 
 /// Pure. The record's content.
 [[nodiscard]] std::string to_text(const FailedFlush& failed);
-/// Pure. Nothing if it is not such a record.
+/// Pure. Parses the record; nothing if it is invalid.
 [[nodiscard]] std::optional<FailedFlush> parse_failed_flush(const std::string& text);
 
-/// Local, reads only. Record of the store in `directory`; nothing if there is no valid one. Throws Error{io}.
+/// Local, reads only. The record of the store in `directory`; nothing if there is no valid one. Throws Error{io}.
 [[nodiscard]] std::optional<FailedFlush> read_failed_flush(fs::FileSystem& file_system, const std::string& directory);
 
 }  // namespace kedge::store

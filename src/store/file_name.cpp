@@ -14,13 +14,12 @@ struct Pattern {
   std::string_view suffix;
 };
 
-// By FileKind.
 constexpr std::array kPatterns{
     Pattern{FileKind::container, "rank-", ".h5"}, Pattern{FileKind::parity, "parity-", ".kedge"},
     Pattern{FileKind::descriptor, "set-", ".kedge"}, Pattern{FileKind::manifest, "master-", ".h5"}};
 static_assert(kPatterns.size() == kFileKinds);
 
-// A number as to_string writes it, taken off the front: "03" is no name that the store would find again.
+// Takes a number in canonical form off the front: "03" would not be found again under its name.
 std::optional<std::uint32_t> take_number(std::string_view& text) noexcept {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

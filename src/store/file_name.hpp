@@ -1,5 +1,4 @@
-// Names of the files in a run's directory on the node-local store: "rank-<logical rank>.<number>.h5" and its
-// companions.
+// File names in a run's directory of the node-local store.
 #pragma once
 
 #include <compare>
@@ -17,15 +16,14 @@ enum class FileKind : std::uint8_t {
   container,
   parity,
   descriptor,
-  manifest,  ///< the manifest of a commit that is to become persistent, kept until it is
+  manifest,  ///< of a commit, kept until the commit is persistent
 };
 inline constexpr std::size_t kFileKinds = 4;
 
-/// Names of the directories for files that a rank routes through a checkpoint: "routed-<rank>.<number>". Files in them
-/// have the names that the application gave.
+/// Names of the directories of routed files: "routed-<rank>.<number>". The files in them have the application's names.
 inline constexpr std::string_view kRoutedPrefix = "routed-";
 
-/// Which file of a run's directory it is: the rank that keeps it, and which of that rank's files, reused in turn.
+/// The rank that keeps a file, and the number of the file among that rank's, which are reused.
 struct FileName {
   FileKind kind = FileKind::container;
   LogicalRank logical_rank;
@@ -33,29 +31,28 @@ struct FileName {
   auto operator<=>(const FileName&) const = default;
 };
 
-/// The file's name, without directory.
 [[nodiscard]] std::string to_string(const FileName& name);
 
-/// Nothing for any name that to_string would not write.
+/// Parses exactly the names that to_string writes.
 [[nodiscard]] std::optional<FileName> parse_file_name(std::string_view name) noexcept;
 
-/// The records of a run's directory (store_records.hpp).
+/// Records of a run's directory (store_records.hpp).
 inline constexpr std::string_view kRunRecord = "run";
 inline constexpr std::string_view kCommitRecord = "committed";
 inline constexpr std::string_view kFlushRecord = "flush-failed";
 inline constexpr std::string_view kDamageRecord = "damaged";
 
-/// Which job of a batch system used the store last (job_record.hpp).
+/// Names the batch system's job that used the store last (job_record.hpp).
 inline constexpr std::string_view kJobPrefix = "job-";
 
-/// Locks of processes that use the store, notes of what they are about to take, and records by which failure domains
-/// see that they share a store.
+/// Locks of the processes that use the store, reservations of space, and nonces by which failure domains detect a
+/// shared store.
 inline constexpr std::string_view kLockPrefix = "lock.";
 inline constexpr std::string_view kReservationPrefix = "taking.";
 inline constexpr std::string_view kNoncePrefix = "nonce-";
 
-/// Whether Kedge writes files of this name to a run's directory: those above, records, locks, nonces, notes of
-/// admission and of a job, routed files.
+/// Whether Kedge writes a file of this name to a run's directory: files of a FileKind, records, locks, nonces,
+/// reservations, job records, routed files.
 [[nodiscard]] bool is_store_file(std::string_view name) noexcept;
 
 }  // namespace kedge::store

@@ -9,7 +9,7 @@
 namespace kedge::store {
 namespace {
 
-/// The file's content counts, unless it is of another kind, or a manifest that says nothing here.
+/// Takes over the verified content, except of another kind of file, or of a manifest that cannot be read.
 void apply(VerifiedFile&& found, ScannedFile& held) {
   if (found.fault == FileFault::kind) return;
   held.superblock = std::move(found.superblock);
@@ -30,16 +30,16 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
   fs::FileSystem& file_system = directory.file_system();
   const auto failure = attempt([&] {
     const auto status = file_system.status(held.path);
-    if (!status) return;  // gone is not damage: whoever needs it reports where it should be
+    if (!status) return;  // a missing file is not damage; recovery reports it
     if (status->owner != file_system.user() || status->kind != fs::FileStatus::Kind::file) {
       result.foreign = true;
       throw Error(Failure{ErrorCode::io, "not a regular file of this user; ignored", -1, held.path, 0});
     }
     held.size_bytes = status->size_bytes;
-    if (held.size_bytes == 0) return;  // given up by a checkpoint that failed, or not yet begun
+    if (held.size_bytes == 0) return;  // discarded after a failed checkpoint, or not begun
     std::unique_ptr<fs::File> file;
     if (bytes == nullptr) {
-      // Opened for writing, as its user does: a file that can only be read would be chosen, and then fail.
+      // Opened for writing, since recovery writes to it: it would fail later with a read-only file.
       file = file_system.open(held.path, fs::Access::read_write);
       bytes = file.get();
     }

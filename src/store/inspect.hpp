@@ -1,4 +1,4 @@
-// Verifies what lies in one file of the node-local store, by its kind.
+// Verifies a file of the node-local store according to its kind.
 #pragma once
 
 #include "kedge/options.hpp"
@@ -9,14 +9,13 @@ namespace kedge::store {
 
 struct Inspection {
   ScannedFile held;
-  bool failed = false;   ///< the system could not open or read it
-  bool foreign = false;  ///< the name is taken by something that is no file of this user: leave it alone
+  bool failed = false;   ///< the file could not be opened or read
+  bool foreign = false;  ///< the name belongs to something that is not this user's file: leave it alone
 };
 
-/// Never throws Error: what is wrong with the file is its damage. Must be sealed for `run_id` and for the rank that
-/// its name says. Containers: superblock, structure and index; parity: header and exact file size; with Verify::all
-/// every byte of both. Descriptors are verified whole in any case. What is read is read through `bytes`, which must be
-/// the file of this name; null: through the file, opened for this.
+/// Reports problems as the file's damage and never throws Error. The file must be sealed for `run_id` and for the rank
+/// in its name. Checks superblock, structure and index of containers, header and size of parity files, all bytes of
+/// descriptors; with Verify::all, every byte of all. `bytes` must be the file's, or null to open the file here.
 [[nodiscard]] Inspection inspect(const RunDirectory& directory, const FileName& name, const Id128& run_id,
                                  Verify verify, fs::ByteAccess* bytes = nullptr);
 

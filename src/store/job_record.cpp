@@ -16,7 +16,7 @@ void record_job(fs::FileSystem& file_system, const std::string& directory, const
     if (name == own) is_there = true;
     else file_system.remove(fs::join(directory, name));
   }
-  // Another rank of the node may be faster.
+  // Another rank of the node may have created it.
   if (!own.empty() && !is_there) (void)file_system.create(fs::join(directory, own));
 }
 

@@ -38,15 +38,14 @@ void check_private(fs::FileSystem& file_system, const std::string& directory) {
   }
 }
 
-/// Usable as a parent: a directory that exists.
 bool is_directory(fs::FileSystem& file_system, const std::string& path) {
   const auto status = file_system.status(path);
   return status && status->kind == fs::FileStatus::Kind::directory;
 }
 
-/// Not everybody may be able to put another store in this one's place: links on the way must be this user's or root's,
-/// and directories that all may write must be sticky. Directories of other users, and what links lead to on their way
-/// to the other end, are the user's choice.
+/// Keeps other users from exchanging the store's directory: links on the way must belong to this user or root, and
+/// directories that all may write must be sticky. Other users' directories, and those that links lead through, are this
+/// user's choice.
 void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
@@ -73,7 +72,7 @@ void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
 
 std::string directory_prefix(std::uint32_t user, std::string_view run) { return compose("kedge-{}-{}-", user, run); }
 
-/// Where nodes share a root, each has its own directories. No run's name has an @.
+/// Separates the directories of nodes that share a root. Run names contain no @.
 std::string directory_suffix(const LocationOptions& location_options) {
   if (!location_options.configured.empty() || !location_options.nodes_share_candidates) return {};
   std::string node = location_options.node;
@@ -82,10 +81,10 @@ std::string directory_suffix(const LocationOptions& location_options) {
 }
 
 constexpr std::size_t kHashDigits = 8;
-constexpr std::uint32_t kNumbersMax = 64;  // of stores of one place on a node: one is usual
+constexpr std::uint32_t kNumbersMax = 64;  // of this directory name's stores on a node; usually 1
 
-/// A store without a valid record is taken by its name alone, and so is one whose record cannot be read, unless it may
-/// be a copy's by now: original and copy look for the same name once the original has moved.
+/// A store without a valid record belongs to the owner that its name says. So does one whose record cannot be read,
+/// unless a copied prefix may own it by now: original and copy look for the same name once the original has moved.
 bool belongs_to(fs::FileSystem& file_system, const std::string& directory, const StoreOwner& owner) {
   StoreRecord record;
   auto failure = attempt([&] { record = read_store_record(file_system, directory); });
@@ -100,7 +99,7 @@ bool belongs_to(fs::FileSystem& file_system, const std::string& directory, const
          std::ranges::find(owner.former_prefixes, record.prefix) != owner.former_prefixes.end();
 }
 
-/// Where the store is, or is to be made. One that is not private is refused by whoever looks at it next.
+/// The store's existing or future directory. Later checks refuse one that is not private.
 std::string find(fs::FileSystem& file_system, const std::string& root, const LocationOptions& location_options,
                  const StoreOwner& owner) {
   for (std::uint32_t number = 1; number <= kNumbersMax; ++number) {
@@ -111,20 +110,19 @@ std::string find(fs::FileSystem& file_system, const std::string& root, const Loc
     if (!is_another) return directory;
   }
   refuse(ErrorCode::io,
-         compose("{} stores that this run had here belong to other prefixes now; free those that are not wanted with "
-                 "kedge drop",
+         compose("{} earlier stores of this run here belong to other prefixes now; free unneeded ones with kedge drop",
                  kNumbersMax),
          root);
 }
 
-/// Half of the machine's memory is usual; 64 MB are what containers get.
+/// tmpfs usually gets half of the machine's memory, containers' /dev/shm 64 MB.
 constexpr std::uint64_t kSmallShare = 16;
 
 bool is_small(const fs::Space& space) {
   return space.memory_backed && space.total_bytes != 0 && space.total_bytes < space.memory_bytes / kSmallShare;
 }
 
-/// By making a directory. A place that is full counts: this run's store may be there.
+/// Tries to create a directory. A full filesystem counts as writable, since this run's store may be what fills it.
 bool can_be_written(fs::FileSystem& file_system, const std::string& directory) {
   const std::string probe = fs::join(directory, compose("kedge-probe-{}", to_string(random_id())));
   const auto failure = attempt([&] {
@@ -158,16 +156,16 @@ Root choose_root(fs::FileSystem& file_system, const LocationOptions& location_op
                  const Id128& prefix_id) {
   if (!location_options.configured.empty()) {
     std::string root = expand_node(location_options.configured, location_options.node);
-    require_safe_way(file_system, root);  // before anything is made at the other end
+    require_safe_way(file_system, root);  // before anything is made there
     fs::make_directories(file_system, root, 0700);
-    // Where links of the user's own lead to is judged as well.
+    // The targets of this user's own links are checked too.
     require_safe_way(file_system, file_system.canonical(root));
     return {root};
   }
   for (const std::string& candidate : location_options.candidates) {
     if (!prefix_id.is_none() && has_store(file_system, candidate, location_options, run, prefix_id)) return {candidate};
   }
-  // Memory first: copies into it run at memory speed.
+  // Memory-backed candidates come first because copies into them run at memory speed.
   std::vector<std::string> others;
   std::vector<std::string> small;
   for (const std::string& candidate : location_options.candidates) {

@@ -1,4 +1,4 @@
-// Finds or makes the run's directory on this node, which nobody else can read or write.
+// Finds or makes the run's private directory on this node.
 #pragma once
 
 #include <functional>
@@ -12,78 +12,75 @@
 
 namespace kedge::store {
 
-/// Inputs of the choice of a store's location.
 struct LocationOptions {
-  std::string configured;               ///< store.path, or empty
+  std::string configured;               ///< store.path; may be empty
   std::string node;                     ///< replaces {node}
-  std::vector<std::string> candidates;  ///< directories worth trying when nothing is configured, best first
-  bool nodes_share_candidates = false;  ///< several nodes on one machine: each gets a directory under its name
+  std::vector<std::string> candidates;  ///< to try if `configured` is empty, best first
+  bool nodes_share_candidates = false;  ///< several nodes on one machine: each uses a directory of its own
 };
 
-/// Whose a store is.
+/// The owner of a store.
 struct StoreOwner {
-  std::string run;  ///< its name
+  std::string run;
   Id128 run_id;
-  Id128 prefix_id;                                ///< of the prefix that it is on: a copy of that has another
-  std::string prefix;                             ///< canonical: where the run's checkpoints lie
-  std::vector<std::string> former_prefixes = {};  ///< where they lay before, newest first
+  Id128 prefix_id;                                ///< of the prefix; a copy of the prefix has another id
+  std::string prefix;                             ///< canonical path of the prefix
+  std::vector<std::string> former_prefixes = {};  ///< earlier paths of the prefix, newest first
 };
 
-/// The run's directory on this node and what kind of storage it lies on.
+/// The run's directory on this node and its kind of storage.
 struct Location {
   std::string directory;
   bool memory_backed = false;
 };
 
-/// This user's directory, which nobody else can read or write.
+/// Whether only this user can read and write the directory.
 [[nodiscard]] bool is_private(fs::FileSystem& file_system, const std::string& directory);
 
-/// The value of an environment variable, if it is set.
+/// Returns an environment variable's value, if it is set.
 using VariableLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// Where a store may be when none is configured, best first.
+/// Candidates for a store's root if none is configured, best first.
 [[nodiscard]] std::vector<std::string> default_roots(const VariableLookup& variable);
 
-/// Pure: `path` with every `{node}` replaced.
+/// Pure. Replaces every `{node}` in `path`.
 [[nodiscard]] std::string expand_node(std::string_view path, std::string_view node);
 
-/// Where stores lie side by side.
+/// The directory that contains the stores.
 struct Root {
   std::string directory;
-  std::string warning = {};  ///< for people, if there is no better place than this one
+  std::string warning = {};  ///< for the user, if a better root could not be used
 };
 
-/// The configured directory, which is made if it is missing, or the best candidate: one in memory that can be written
-/// and is not small beside the machine's memory, else the first that can be written. How full one is does not count:
-/// what fills it may be this run's store. A candidate
-/// where a store of this run and place lies comes before all others.
+/// Returns the configured directory, which is created if missing, or the best candidate: one with a store of this run
+/// and prefix path; else the first writable one in memory that is not small beside the machine's memory; else the first
+/// writable one. Free space is ignored, because this run's store may be what fills it.
 [[nodiscard]] Root choose_root(fs::FileSystem& file_system, const LocationOptions& location_options,
                                const std::string& run = {}, const Id128& prefix_id = {});
 
-/// Pure. The name of the directory of this user's run below a root: after the place, so that it stays when the prefix
-/// moves. With a `number` above 1, the directories of lower numbers belong to other prefixes by now.
+/// Pure. The name of this user's run's directory below a root. It contains the prefix's id, so that moving the prefix
+/// keeps it. Numbers above 1 are used when other prefixes own the directories with lower numbers.
 [[nodiscard]] std::string directory_name(std::uint32_t user, const LocationOptions& location_options,
                                          const std::string& run, const Id128& prefix_id, std::uint32_t number = 1);
 
-/// Pure. Whether it is such a name, of any number.
+/// Pure. Whether `name` is a directory_name(), with any number.
 [[nodiscard]] bool is_directory_of(std::string_view name, std::uint32_t user, const LocationOptions& location_options,
                                    const std::string& run, const Id128& prefix_id);
 
-/// Pure. Whether it is such a name, of any place and number.
+/// Pure. Whether `name` is a directory_name(), with any prefix id and number.
 [[nodiscard]] bool may_be_of_run(std::string_view name, std::uint32_t user, const LocationOptions& location_options,
                                  std::string_view run);
 
-/// Makes or finds this user's directory of this run and place, 0700, below `root`. One whose record says that it
-/// belongs to another prefix by now, and to none where this one lay before, is left to that: a prefix was copied and
-/// the original moved away. Throws Error{io} if it belongs to somebody else, is a link, or is open to others; says what
-/// to do.
+/// Finds or makes the directory (mode 0700) of this user, run and prefix below `root`. Skips one whose record says that
+/// another prefix, which never had this one's path, owns it by now: the prefix was copied and the original moved.
+/// Throws Error{io} with the remedy if the directory belongs to another user, is a link, or is accessible to others.
 [[nodiscard]] Location locate(fs::FileSystem& file_system, const std::string& root,
                               const LocationOptions& location_options, const StoreOwner& owner);
 
-/// Makes a store's directory that was removed while in use anew, with what is missing of its parents. Throws as locate.
+/// Makes a store's directory again that was removed while in use, with missing parents. Throws as locate() does.
 void recreate_store(fs::FileSystem& file_system, const std::string& directory);
 
-/// Reads only. That directory, if it is there.
+/// Reads only. The directory that locate() would find, if it exists.
 [[nodiscard]] std::optional<std::string> find_store(fs::FileSystem& file_system, const std::string& root,
                                                     const LocationOptions& location_options, const StoreOwner& owner);
 

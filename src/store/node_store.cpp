@@ -227,7 +227,7 @@ void NodeStore::sweep() {
   fs::FileSystem& file_system = directory_.file_system();
   const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
   for (const std::string& name : file_system.list(directory())) {
-    // A directory that cannot be removed must not keep the run from starting: make_routed_directory goes around it.
+    // A directory that cannot be removed must not prevent a start; make_routed_directory picks another number.
     if (name.starts_with(mine)) (void)attempt([&] { fs::remove_tree(file_system, fs::join(directory(), name)); });
   }
 }
@@ -235,11 +235,11 @@ void NodeStore::sweep() {
 void NodeStore::remove_all() {
   const Guard guard(mutex_);
   for (Slots& slots : own_) slots.remove_all();
-  if (!directory_.file_system().status(directory())) return;  // somebody else removed it
-  adopted_.find(directory_.list());                           // a start that never scanned has them too
+  if (!directory_.file_system().status(directory())) return;  // removed by another process
+  adopted_.find(directory_.list());                           // for starts that never scanned
   adopted_.remove_all();
   sweep();
-  directory_.make_names_durable();  // what is removed does not come back
+  directory_.make_names_durable();  // keeps removed files from reappearing
 }
 
 std::uint64_t NodeStore::additional_bytes(std::span<const PlannedFile> planned) const {
@@ -269,7 +269,7 @@ std::uint64_t NodeStore::node_bytes() const {
   return bytes;
 }
 
-/// The application writes them meanwhile, and other ranks remove theirs.
+/// Skips files that vanish: the application writes them meanwhile, and other ranks remove theirs.
 std::uint64_t NodeStore::routed_bytes() const {
   fs::FileSystem& file_system = directory_.file_system();
   std::uint64_t bytes = 0;

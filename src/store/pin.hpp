@@ -1,4 +1,4 @@
-// A file of the node-local store that is neither overwritten nor removed while this lives.
+// Pins a file of the node-local store for its own lifetime.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace kedge::store {
 
-/// Holds one pin of NodeStore; moves, does not copy. The store must outlive it.
+/// One pin of NodeStore; movable. The store must outlive it.
 class Pin {
  public:
   Pin() = default;

@@ -1,4 +1,4 @@
-// Frees what older commits hold on this node.
+// Frees the storage of superseded commits on this node.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace kedge::store {
 
 /// Which files may be retired.
 enum class RetireScope : std::uint8_t {
-  all,    ///< all that no commit of the ledger needs
-  known,  ///< but none that is newer than the newest commit of the ledger: another thread may be sealing it
+  all,    ///< all that the ledger does not need
+  known,  ///< all but newer ones than the ledger's newest: another thread may be sealing them
 };
 
-/// Local. Retires the files of commits that newer ones supersede, as the ledger says, but never those of the commit
-/// that was opened or made last. Never throws: what could not be freed is tried again next time.
+/// Local. Retires the files of superseded commits according to the ledger, but never those of the commit that was
+/// opened or made last. Never throws; failures are retried next time.
 void retire_superseded(NodeStore& store, commits::Ledger& ledger, std::uint32_t keep, RetireScope reach,
                        const Log& log);
 

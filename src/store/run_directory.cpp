@@ -69,7 +69,7 @@ Admission::Admitted RunDirectory::admit(std::uint64_t additional_bytes) const {
       [&] { return admission_.admit(additional_bytes, [this](std::uint64_t bytes) { return check_fits(bytes); }); });
 }
 
-/// Who is alone need not look: what is refused is asked for again, exactly.
+/// A process that is alone need not check: if the system refuses storage, the reason is computed then.
 bool RunDirectory::has_ample_space(std::uint64_t additional_bytes) const {
   return processes_ == 1 || within([&] { return !check_fits(additional_bytes * processes_); });
 }
@@ -81,10 +81,10 @@ void RunDirectory::throw_if_removed() const {
                       location_.directory, 0});
 }
 
-/// Throws what the system refused, with what is needed and what is free.
+/// Throws the system's refusal together with needed and free bytes.
 void RunDirectory::explain(const Failure& refused, std::uint64_t needed_bytes) const {
   Failure failure = refused;
-  // If the system cannot even say what is free, what it refused is the better reason.
+  // If the free space cannot be determined, the refusal itself is the better message.
   (void)attempt([&] {
     const fs::Space space = file_system_->space(location_.directory);
     failure.message += compose("; up to {} more are needed; {} and {} inodes are free ({})", human_bytes(needed_bytes),

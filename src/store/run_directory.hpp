@@ -1,4 +1,4 @@
-// The run's directory on this node: how the files in it are named, made, opened and removed.
+// Names, creates, opens and removes files in the run's directory on this node.
 #pragma once
 
 #include <functional>
@@ -17,16 +17,15 @@
 
 namespace kedge::store {
 
-/// The name of the quota as a limit.
 inline constexpr std::string_view kQuota = "store.quota_bytes";
 
-/// All calls are local. Files that are open must not outlive it: they ask it for space.
+/// All calls are local. Open files ask this object for space, so it must outlive them.
 class RunDirectory final : public SpaceManager {  // NOLINT(cppcoreguidelines-virtual-class-destructor): final
  public:
-  /// `used_bytes` says how much of the quota is taken, by all ranks of this node.
+  /// `used_bytes` returns the bytes that count towards the quota, of all ranks of this node.
   RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location, LogicalRank mine,
                std::function<std::uint64_t()> used_bytes);
-  /// To look at what an ended job left: nothing is written or taken.
+  /// For inspecting the store of an ended job: nothing is written or reserved.
   RunDirectory(std::shared_ptr<fs::FileSystem> file_system, std::string directory)
       : RunDirectory(std::move(file_system), {}, {std::move(directory), false}, LogicalRank{0},
                      [] { return std::uint64_t{0}; }) {}
@@ -34,7 +33,7 @@ class RunDirectory final : public SpaceManager {  // NOLINT(cppcoreguidelines-vi
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
   [[nodiscard]] const Location& location() const noexcept { return location_; }
 
-  /// Runs a step on what is in it. If the whole directory is gone, throws io, which says what follows.
+  /// Runs a step on the directory. If the directory is gone, throws io with the consequences.
   template <class Step>
   auto within(Step&& step) const {
     try {
@@ -46,45 +45,45 @@ class RunDirectory final : public SpaceManager {  // NOLINT(cppcoreguidelines-vi
   }
 
   [[nodiscard]] std::string path_of(const FileName& name) const;
-  /// Files of all kinds and ranks, by kind, rank and number.
+  /// Files of all kinds and ranks, sorted by kind, rank and number.
   [[nodiscard]] std::vector<FileName> list() const;
 
-  /// Bytes of storage in use for it, no more than its size: a hole takes none. 0 if it is gone.
+  /// Allocated bytes up to the file's size, without holes. 0 if the file is gone.
   [[nodiscard]] std::uint64_t stored_bytes(const FileName& name) const;
 
-  /// Part of its size has no storage.
+  /// Whether a part of the file has no storage.
   [[nodiscard]] bool has_holes(const FileName& name) const;
 
-  /// True if the name is taken by what is no file of this user: neither read nor written nor removed.
+  /// Whether the name belongs to something that is not this user's file: leave it alone.
   [[nodiscard]] bool is_foreign(const FileName& name) const;
 
-  /// Throws Error{io} if it is another user's.
+  /// Throws Error{io} if the file is another user's.
   [[nodiscard]] std::unique_ptr<StoreFile> open(const FileName& name) const;
-  /// Throws Error{io} if the name is taken.
+  /// Throws Error{io} if the name exists.
   [[nodiscard]] std::unique_ptr<StoreFile> create(const FileName& name) const;
-  /// Files that are opened or made from now on write directly what is large, where that is possible.
+  /// Lets files opened from now on bypass the page cache for large writes, where possible.
   void enable_direct_writes() noexcept { direct_ = true; }
   void remove(const FileName& name) const { file_system_->remove(path_of(name)); }
-  /// Sets how many processes of this node have files here, this one included.
+  /// Sets how many processes of this node, including this one, use the directory.
   void set_process_count(std::uint64_t processes) noexcept {
     processes_ = processes;
     if (processes > 1) admission_.share();
   }
-  /// Removes this process's notes of what it was about to take.
+  /// Removes this process's reservations.
   void sweep() const { admission_.sweep(); }
-  /// With store.durable: the names that were made are on stable storage when it returns.
+  /// With store.durable, returns when all names are on stable storage.
   void make_names_durable() const;
 
   [[nodiscard]] Admission::Admitted admit(std::uint64_t additional_bytes) const override;
   [[nodiscard]] bool has_ample_space(std::uint64_t additional_bytes) const override;
   [[noreturn]] void explain(const Failure& refused, std::uint64_t needed_bytes) const override;
 
-  /// Everything that limits what can be taken here: the quota, if there is one, before what the system says. Throws io.
+  /// All limits on the space here, with the quota, if any, before the system's. Throws io.
   [[nodiscard]] std::vector<fs::SpaceLimit> space_limits() const;
 
  private:
   void throw_if_removed() const;
-  /// Nothing without a quota.
+  /// Nothing if there is no quota.
   [[nodiscard]] std::optional<std::uint64_t> quota_left() const;
   [[nodiscard]] std::optional<Failure> check_fits(std::uint64_t additional_bytes) const;
 

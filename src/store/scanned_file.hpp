@@ -1,4 +1,4 @@
-// Results of scanning the files of a node-local store.
+// Results of scanning the node-local store.
 #pragma once
 
 #include <compare>
@@ -16,23 +16,23 @@
 
 namespace kedge::store {
 
-/// Owner of a sealed file; protection_id is none for containers.
+/// The commit and protection of a sealed file; containers have no protection_id.
 struct FileKey {
   Id128 commit_id;
   Id128 protection_id;
   auto operator<=>(const FileKey&) const = default;
 };
 
-/// Files that are not read whole, though others of their commit are.
+/// Files to leave out of a verification.
 struct SkippedFiles {
-  std::span<const FileKey> own = {};  ///< only those of this rank
+  std::span<const FileKey> own = {};  ///< among this rank's own files
   std::span<const FileKey> all = {};
 };
 
-/// Whether what belongs to this key stays.
+/// Whether the files of this key must stay.
 using IsKept = std::function<bool(const FileKey&)>;
 
-/// A file that can be pinned.
+/// A file that pin() finds.
 struct PinnableFile {
   FileKind kind = FileKind::container;
   LogicalRank whose;
@@ -40,27 +40,26 @@ struct PinnableFile {
   auto operator<=>(const PinnableFile&) const = default;
 };
 
-/// A file as a scan found it.
 struct ScannedFile {
   FileKind kind = FileKind::container;
-  LogicalRank logical_rank;                      ///< whose file it is, by its name
-  std::optional<format::Superblock> superblock;  ///< containers; nothing if it cannot be read or is unsealed
-  std::optional<format::SetDescriptor> set;      ///< parity and descriptors; likewise
-  std::optional<format::ManifestHead> manifest;  ///< manifests; likewise
-  std::optional<CommitHead> copied;              ///< parity that is a copy of a container: that one's commit
+  LogicalRank logical_rank;                      ///< from the file's name
+  std::optional<format::Superblock> superblock;  ///< of readable, sealed containers
+  std::optional<format::SetDescriptor> set;      ///< of readable, sealed parity and descriptors
+  std::optional<format::ManifestHead> manifest;  ///< of readable, sealed manifests
+  std::optional<CommitHead> copied;              ///< for parity that is a copy of a container: the container's commit
   std::string path;
   std::uint64_t size_bytes = 0;
-  bool intact = false;  ///< everything that was asked to be verified is as it was written
-  std::string damage;   ///< why it is not, empty for an unsealed file (which is no damage)
+  bool intact = false;  ///< nothing that was checked is damaged
+  std::string damage;   ///< what is wrong; empty if unsealed, which is no damage
 
-  /// Nothing if what the file holds cannot be read or is unsealed.
+  /// Nothing if the file is unreadable or unsealed.
   [[nodiscard]] std::optional<FileKey> key() const {
     if (superblock) return FileKey{superblock->commit.id, {}};
     if (set) return FileKey{set->commit_id, set->protection_id};
     if (manifest) return FileKey{manifest->commit.id, {}};
     return std::nullopt;
   }
-  /// 0 if it has no key.
+  /// 0 if the file has no key.
   [[nodiscard]] std::uint64_t generation() const noexcept {
     return superblock ? superblock->commit.generation
            : set      ? set->generation

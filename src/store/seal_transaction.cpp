@@ -11,7 +11,7 @@
 namespace kedge::store {
 namespace {
 
-/// How many of `length` bytes at `offset` lie in the head.
+/// How many of `length` bytes at `offset` lie in the first 4096.
 std::uint64_t in_head(std::uint64_t offset, std::uint64_t length) {
   return offset >= format::kSuperblockBytes ? 0 : std::min(length, format::kSuperblockBytes - offset);
 }
@@ -80,7 +80,7 @@ std::optional<Failure> SealTransaction::begin_on_all_ranks(std::span<const Plann
   auto local = attempt([&] { additional_bytes = store_.additional_bytes(planned); });
   const bool takes = additional_bytes != 0;
   const auto has_changed = [&] {
-    if (!takes) return false;  // the range has begun
+    if (!takes) return false;  // the range has begun already
     const std::uint64_t before = additional_bytes;
     return !attempt([&] { additional_bytes = store_.additional_bytes(planned); }) && additional_bytes != before;
   };
@@ -88,7 +88,8 @@ std::optional<Failure> SealTransaction::begin_on_all_ranks(std::span<const Plann
   auto [failure, any_takes] = group_.vote_with_request(local, takes);
   if (!failure && any_takes) {
     failure = check_space_on_nodes(group_, store_, additional_bytes);
-    // Another thread may have made a file ready since: what was counted as missing then also takes its space.
+    // Retries if another thread finished a file meanwhile: space that was counted as missing is then taken by that
+    // file.
     if (failure && failure->code == ErrorCode::no_space && group_.any(has_changed())) {
       failure = check_space_on_nodes(group_, store_, additional_bytes);
     }
@@ -134,7 +135,7 @@ std::optional<Failure> SealTransaction::write_seals() {
     }
   });
   if (auto failure = vote(local)) {
-    (void)group_.vote({});  // nobody goes on before every rank has unsealed
+    (void)group_.vote({});  // waits until every rank has unsealed
     return failure;
   }
   for (UnsealedFile& draft : unsealed_files_) store_.sealed(draft.file(), draft.key(), draft.generation());
@@ -149,8 +150,8 @@ std::optional<Failure> SealTransaction::seal(const std::optional<Failure>& local
   return write_seals();
 }
 
-/// Gives up all files. discard() removes a file that cannot be unsealed; one that cannot be removed either is found
-/// again at the next start, where its protection or container counts only together with what belongs to it.
+/// Discards all files. discard() removes a file that cannot be unsealed. If that fails as well, the next start finds
+/// the file, but counts a protection or container only if it is complete.
 void SealTransaction::give_up() {
   for (UnsealedFile& draft : unsealed_files_) {
     const auto failure = attempt([&] { store_.discard(draft.file()); });

@@ -1,4 +1,4 @@
-// Files of the node-local store that come into being together: sealed on all ranks, or given up on all.
+// Seals several files of the node-local store on all ranks, or on none.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace kedge::store {
 
-/// A file that is being made. Its first 4096 bytes, which make it count, are held back in memory until it is sealed.
+/// A file being made. Its first 4096 bytes, which make it valid, stay in memory until the seal.
 class UnsealedFile final : public fs::ByteAccess {
  public:
   UnsealedFile(StoreFile& file, const FileKey& key, std::uint64_t generation)
@@ -33,7 +33,7 @@ class UnsealedFile final : public fs::ByteAccess {
   [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
 
   using Head = std::array<std::byte, format::kSuperblockBytes>;
-  /// First 4096 bytes, which the seal writes.
+  /// The first 4096 bytes, which the seal writes.
   [[nodiscard]] Head& head() noexcept { return head_; }
   [[nodiscard]] StoreFile& file() noexcept { return file_; }
   [[nodiscard]] const FileKey& key() const noexcept { return key_; }
@@ -46,19 +46,18 @@ class UnsealedFile final : public fs::ByteAccess {
   Head head_{};
 };
 
-/// The files that one collective step reads and makes on this rank, and the two votes by which they become files of the
-/// store. Whoever began one ends it with a seal or give_up(), but for what ends communication: then another rank may
-/// have sealed, and nothing is taken back.
+/// The files that a collective step reads and makes on this rank, and the two votes that seal them. End a transaction
+/// with a seal or give_up(), unless communication has ended: another rank may have sealed then, so nothing is undone.
 class SealTransaction {
  public:
   SealTransaction(comm::Group group, NodeStore& store, bool durable)
       : group_(std::move(group)), store_(store), durable_(durable) {}
 
-  /// When the storage of a new file is taken: all of it before, so that what does not fit fails at once; or as it is
-  /// written, where others would have to wait for it.
+  /// When a new file takes its storage: all in advance, which fails early, or as it is written, if others would have to
+  /// wait for it.
   enum class Storage : std::uint8_t { before, as_written };
 
-  /// Local. A new file of exactly this size, this rank's own or `whose`; throws no_space, io.
+  /// Local. Begins a file of exactly this size. Throws no_space, io.
   [[nodiscard]] UnsealedFile& begin(FileKind kind, const FileKey& key, std::uint64_t generation,
                                     std::uint64_t size_bytes, Storage storage = Storage::before,
                                     std::optional<LogicalRank> whose = {});
@@ -66,30 +65,30 @@ class SealTransaction {
   /// must fit (0: unknown). Throws no_space, io.
   [[nodiscard]] UnsealedFile& begin_unsized(FileKind kind, const FileKey& key, std::uint64_t generation,
                                             std::uint64_t expected_bytes);
-  /// COLLECTIVE. Runs `begin` on each rank, which begins the files that it `planned`, or fewer. If any of them needs
-  /// new storage, all that the ranks of a node need is added up first, and nothing is taken if it does not fit. The
-  /// first failure on any rank, the same on all; everything is given up then. Costs one vote if no storage is needed.
+  /// COLLECTIVE. Calls `begin` on each rank, which begins the `planned` files or fewer. If any needs new storage, first
+  /// adds up the needs of each node's ranks, and takes nothing unless they fit. Returns the first failure of any rank,
+  /// on all alike, with all files discarded. Costs one vote if no storage is needed.
   [[nodiscard]] std::optional<Failure> begin_on_all_ranks(std::span<const PlannedFile> planned,
                                                           const std::function<void()>& begin);
-  /// Local. An existing file to read from, until the end of this; throws not_found, io.
+  /// Local. Pins an existing file for reading until the end of this. Throws not_found, io.
   [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank logical_rank, const FileKey& key);
 
-  /// Local, the same on every rank. From now on another thread votes, over messages of its own.
+  /// Local, on every rank alike. Lets another thread hold the votes, over its own communicator.
   void continue_over(comm::Group group) { group_ = std::move(group); }
-  /// COLLECTIVE. Votes: the first failure on any rank, the same on all; everything is given up then.
+  /// COLLECTIVE. Votes; returns the first failure of any rank, on all alike, with all files discarded.
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local);
-  /// COLLECTIVE. The first vote, *ready*: all that can fail but the seal is done, and flushed. The first failure on any
-  /// rank, the same on all; everything is given up then.
+  /// COLLECTIVE. The first vote, *ready*: all is written and flushed but the seal. Returns the first failure of any
+  /// rank, on all alike, with all files discarded.
   [[nodiscard]] std::optional<Failure> ready(const std::optional<Failure>& local);
-  /// COLLECTIVE, after ready() without failure. All write their first 4096 bytes; the second vote, *sealed*. On a
-  /// failure of any rank nothing stays sealed anywhere, and a further vote confirms this before it is returned.
+  /// COLLECTIVE, after ready() succeeded. Writes the first 4096 bytes everywhere and takes the second vote, *sealed*.
+  /// If any rank fails, nothing stays sealed on any rank, which another vote confirms.
   [[nodiscard]] std::optional<Failure> write_seals();
-  /// COLLECTIVE. Both.
+  /// COLLECTIVE. ready() and write_seals().
   [[nodiscard]] std::optional<Failure> seal(const std::optional<Failure>& local);
 
-  /// Local. Discards what was begun; never throws Error.
+  /// Local. Discards the begun files; never throws Error.
   void give_up();
-  /// The first of those files that give_up() could neither unseal nor remove, if any.
+  /// The first file that give_up() could neither unseal nor remove, if any.
   [[nodiscard]] const std::optional<Failure>& left_behind() const noexcept { return left_behind_; }
 
  private:

@@ -18,7 +18,7 @@ void Slot::set_state(State next) {
       invariant(next == State::retired || next == State::foreign, "a sealed file that counts is not overwritten");
       break;
     case State::retired: break;
-    case State::foreign: invariant(next == State::free, "what is not ours is neither written nor sealed"); break;
+    case State::foreign: invariant(next == State::free, "a foreign file is neither written nor sealed"); break;
   }
   invariant(next != State::writing || pins == 0, "a pinned file is not overwritten");
   state = next;
@@ -34,7 +34,7 @@ ScannedFile Slot::scan(const RunDirectory& directory, const Id128& run_id, Verif
   return apply(inspect(directory, name, run_id, verify));
 }
 
-/// If it was removed, or another one took its name, that one is to be looked at.
+/// Closes the file if its name was removed or replaced, since the scan must see the current one.
 void Slot::close_if_lost() {
   if (file && pins == 0 && attempt([&] { file->require_present(); })) file.reset();
 }
@@ -44,8 +44,8 @@ ScannedFile Slot::verify(const RunDirectory& directory, const Id128& run_id) {
   return apply(inspect(directory, name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
 }
 
-/// The file, if its bytes can be read where they lie. Null is no verdict: it is read by calls, and what keeps it from
-/// being opened is told by whoever needs it open.
+/// The file if it is mapped. Null says nothing about the file, which is then read by calls; errors are reported where
+/// it must be open.
 StoreFile* Slot::mapped(const RunDirectory& directory) {
   if (!directory.location().memory_backed) return nullptr;
   close_if_lost();
@@ -54,13 +54,13 @@ StoreFile* Slot::mapped(const RunDirectory& directory) {
 }
 
 ScannedFile Slot::apply(Inspection inspection) {
-  invariant(state != State::writing, "what is being written is not taken for what it was");
+  invariant(state != State::writing, "a file that is being written is not scanned");
   if (inspection.foreign) {
     set_state(State::foreign);
     file.reset();
     return std::move(inspection.held);
   }
-  if (state == State::foreign) set_state(State::free);  // what was there has gone since
+  if (state == State::foreign) set_state(State::free);  // the foreign file is gone
   failed = failed || inspection.failed;
   const auto found = inspection.held.key();
   intact = inspection.held.intact;

@@ -1,4 +1,4 @@
-// One file of the node-local store, as this process knows it.
+// One file of the node-local store and its state in this process.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +13,42 @@ namespace kedge::store {
 
 struct Slot {
   enum class State : std::uint8_t {
-    free,     ///< unsealed, or nothing that can be read
+    free,     ///< unsealed or unreadable
     writing,  ///< between begin and sealed or discard
     sealed,
-    retired,  ///< still sealed, still offered by a scan, and overwritten when a file is needed
-    foreign,  ///< the name is taken by something that is not ours: neither read nor written nor removed
+    retired,  ///< still sealed and offered by scans, until a file is needed
+    foreign,  ///< something that is not this user's file: left alone
   };
 
-  /// The only way from one state to another; throws BrokenInvariant if it is none.
+  /// Changes the state; throws BrokenInvariant for an impossible transition.
   void set_state(State next);
 
   FileName name;
-  State state = State::free;  ///< changed by become()
+  State state = State::free;  ///< change it with set_state()
   std::uint32_t pins = 0;
-  bool failed = false;  ///< the file could not be opened, read or begun: it is not written again in this start
-  bool intact = false;  ///< as far as the last scan looked; what was sealed since is
+  bool failed = false;  ///< could not be opened, read or begun: not written again in this start
+  bool intact = false;  ///< as of the last scan, or sealed since
   FileKey key;
   std::uint64_t generation = 0;
   std::unique_ptr<StoreFile> file;  ///< opened when first needed, then kept open
 
   [[nodiscard]] bool has_content() const noexcept { return state == State::sealed || state == State::retired; }
-  /// Whether a readable file of this key lies here.
+  /// Whether the file is readable and has this key.
   [[nodiscard]] bool has_readable(const FileKey& wanted) const noexcept {
     return has_content() && intact && key == wanted;
   }
-  /// Whether a readable file of this commit lies here, whatever its kind.
+  /// Whether the file is readable and belongs to this commit, whatever its kind.
   [[nodiscard]] bool has_readable_of(const Id128& commit_id) const noexcept {
     return has_content() && intact && key.commit_id == commit_id;
   }
   /// Throws Error{not_found | io}.
   [[nodiscard]] StoreFile& opened(const RunDirectory& directory);
-  /// Looks into the file anew and takes over what is found.
+  /// Reads the file again and stores the result in this slot.
   [[nodiscard]] ScannedFile scan(const RunDirectory& directory, const Id128& run_id, Verify verify);
-  /// Reads every byte where it lies and takes over what is found: bytes in the cache are not fetched again by the next
-  /// reader.
+  /// Reads every byte and stores the result in this slot. Mapped files are read in place, which leaves the bytes in the
+  /// cache for the next reader.
   [[nodiscard]] ScannedFile verify(const RunDirectory& directory, const Id128& run_id);
-  /// 0 if it is gone.
+  /// 0 if the file is gone.
   [[nodiscard]] std::uint64_t size_bytes(const RunDirectory& directory) const;
 
  private:

@@ -10,16 +10,16 @@
 namespace kedge::store {
 namespace {
 
-constexpr int kTriesMax = 8;  // files that one begin meets
+constexpr int kTriesMax = 8;  // files that one begin tries
 
 bool removable(const Slot& slot) noexcept {
   return slot.pins == 0 && (slot.state == Slot::State::free || slot.state == Slot::State::retired);
 }
 
-/// May be written. One that failed is not, but may stay: what it holds may be readable in a later start.
+/// Whether the file may be written. A failed one may not, but stays if a later start might read it.
 bool idle(const Slot& slot) noexcept { return removable(slot) && !slot.failed; }
 
-/// How much would be lost with what an idle file holds: a retired one that is intact can still be offered.
+/// Sorts idle files by how much is lost with them: a retired, intact one can still be offered.
 auto worth(const Slot& slot) noexcept {
   const bool retired = slot.state == Slot::State::retired;
   return std::tuple(retired && slot.intact, retired, retired ? slot.generation : 0);
@@ -59,7 +59,7 @@ void Slots::verify(const Id128& run_id, const Id128& commit_id, const SkippedFil
   }
 }
 
-/// Whether less is lost with the first slot, or it needs less new storage.
+/// Whether overwriting `one` loses less, or else needs less new storage.
 bool Slots::comes_before(const Slot& one, const Slot& other) const {
   if (worth(one) != worth(other)) return worth(one) < worth(other);
   return one.size_bytes(directory_) > other.size_bytes(directory_);
@@ -107,7 +107,7 @@ Slot& Slots::new_slot() {
   return *slots_.back();
 }
 
-/// A file that was removed behind our back is not an old one but a lost one: start over.
+/// A file whose name was removed by another process must not be reused.
 void Slots::replace_if_lost(Slot& slot) {
   if (slot.file && attempt([&] { slot.file->require_present(); })) {
     slot.file.reset();
@@ -117,8 +117,8 @@ void Slots::replace_if_lost(Slot& slot) {
   slot.file = directory_.create(slot.name);
 }
 
-/// A file with holes is replaced: opening it would fill them, and only its size, which nobody vouches for, says how
-/// much that is. So is one for whose opening there is no room. What an idle one held is given up anyway.
+/// Replaces a file with holes: opening it would fill them, up to a size that nobody vouches for. Also replaces one that
+/// does not fit when opened. Its content may be lost, since it is idle.
 StoreFile& Slots::opened_for_refill(Slot& slot) {
   const bool has_holes = !slot.file && directory_.location().memory_backed && directory_.has_holes(slot.name);
   if (!has_holes) {
@@ -129,7 +129,6 @@ StoreFile& Slots::opened_for_refill(Slot& slot) {
   return replace(slot);
 }
 
-/// Replaces the slot's file by an empty one.
 StoreFile& Slots::replace(Slot& slot) {
   slot.file.reset();
   directory_.remove(slot.name);
@@ -139,13 +138,13 @@ StoreFile& Slots::replace(Slot& slot) {
   return *slot.file;
 }
 
-/// Replaces a file that a backup shares, as writes in place would change the backup, too.
+/// Writing in place would change a hard-linked backup, too.
 void Slots::replace_if_shared(Slot& slot) {
   if (slot.file->is_shared()) (void)replace(slot);
 }
 
-/// Opened and unsealed. Tries other files when one cannot be opened or unsealed: a bad block, or a file that somebody
-/// made inaccessible, does not end all saves. Throws the last failure.
+/// Opens and unseals a file. Tries others if that fails: a bad block or wrong permissions must not end all saves.
+/// Throws the last failure.
 Slot& Slots::begin_any() {
   for (int tries = 1;; ++tries) {
     const bool is_new = idle_slot() == nullptr;
@@ -163,12 +162,12 @@ Slot& Slots::begin_any() {
       slot.failed = true;
       continue;
     }
-    // Names are made durable also for a file that is not new: who made it may have died, or failed, before that. A
-    // failure is the directory's, not this file's.
+    // Syncs names for existing files, too: whoever made them may have died before syncing. A failure concerns the
+    // directory, not this file.
     directory_.make_names_durable();
     const auto not_unsealed = attempt([&] { slot.file->unseal(); });
     if (!not_unsealed) return slot;
-    // A file that cannot be used gives its storage back, or is removed; if neither can be done it is left alone.
+    // An unusable file is emptied or removed; if neither works, it is left alone.
     if (attempt([&] { discard(slot); })) slot.failed = true;
     if (is_last(*not_unsealed)) throw Error(*not_unsealed);
   }
@@ -179,7 +178,7 @@ StoreFile& Slots::begin(std::uint64_t expected_bytes) {
   StoreFile& file = *slot.file;
   const auto failure = attempt([&] { file.reserve(expected_bytes); });
   if (failure) {
-    (void)attempt([&] { discard(slot); });  // tried again when the slot is needed
+    (void)attempt([&] { discard(slot); });  // retried when the slot is needed
     throw Error(*failure);
   }
   slot.set_state(Slot::State::writing);
@@ -213,7 +212,7 @@ void Slots::preallocate(std::uint64_t size_bytes, const PreallocationTarget& wan
     file.prefault();
   });
   if (!failure) return;
-  // A partial reservation must not be taken for a file that is ready.
+  // A partial reservation must not count as a ready file.
   slot.file.reset();
   directory_.remove(slot.name);
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
@@ -234,9 +233,9 @@ void Slots::free_unused_storage() {
 void Slots::discard(Slot& slot) {
   slot.set_state(Slot::State::free);
   slot.key = {};
-  // "Its space is freed": the pages of a failed checkpoint belong to the application again.
+  // A failed checkpoint's memory belongs to the application again.
   if (!attempt([&] { slot.file->empty(); })) return;
-  // A file that cannot be unsealed must not be found as a sealed one later: it is removed.
+  // A file that cannot be unsealed is removed, or a scan would find it sealed.
   slot.file.reset();
   directory_.remove(slot.name);
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
@@ -245,11 +244,11 @@ void Slots::discard(Slot& slot) {
 void Slots::remove(Slot& slot) {
   if (slot.pins != 0) return;
   slot.file.reset();
-  directory_.remove(slot.name);  // if it throws, the slot is still there, and offers nothing
+  directory_.remove(slot.name);  // if it throws, the slot stays but offers nothing
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
 }
 
-/// A damaged file whose content was rebuilt in another one is not kept for its key.
+/// Whether another file has the rebuilt content of this damaged one.
 bool Slots::has_better(const Slot& slot) const {
   return !slot.intact && std::any_of(slots_.begin(), slots_.end(), [&](const auto& other) {
     return other.get() != &slot && other->has_readable(slot.key);
@@ -259,15 +258,15 @@ bool Slots::has_better(const Slot& slot) const {
 void Slots::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
   for (const auto& slot : slots_) {
     if (!slot->has_content() || slot->generation > newest) continue;
-    // Retired and kept after all: it was opened again, or what was newer turned out to be damaged.
+    // A retired file may be kept again: it was opened, or newer ones turned out damaged.
     const bool kept = is_kept(slot->key) && !has_better(*slot);
     slot->set_state(kept ? Slot::State::sealed : Slot::State::retired);
   }
   remove_idle();
 }
 
-/// Some more than what is kept let the next ones be written; others are left over from earlier starts. The newest
-/// retired ones are spared, because they can still be offered.
+/// Keeps some idle files for the next writes and removes the rest. The newest retired ones stay, because scans can
+/// still offer them.
 void Slots::remove_idle() {
   std::vector<const Slot*> spared;
   for (const auto& slot : slots_) {
@@ -281,7 +280,7 @@ void Slots::remove_idle() {
       continue;
     }
     (*slot)->file.reset();
-    directory_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
+    directory_.remove((*slot)->name);  // if it throws, the slot stays for another try
     slot = slots_.erase(slot);
   }
 }

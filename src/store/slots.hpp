@@ -1,4 +1,4 @@
-// This rank's files of one kind on the node-local store: they are reused in turn.
+// This rank's files of one kind on the node-local store, which are reused in turn.
 #pragma once
 
 #include <memory>
@@ -9,53 +9,51 @@
 
 namespace kedge::store {
 
-/// How many files of a kind are to have storage before it is asked for.
+/// How many files of a kind should have storage in advance.
 struct PreallocationTarget {
   std::size_t idle = 1;
-  std::size_t all = 1;  ///< at most, with those that hold something
+  std::size_t all = 1;  ///< upper bound, including files with content
 };
 
 /// A file is free (unsealed), being written, sealed and kept, or sealed and retired. The next one to write is a free
-/// one, else the oldest retired one, else a new one; of what is idle one file at most is spared.
+/// one, else the oldest retired one, else a new one. Excess idle files are removed.
 class Slots {
  public:
   Slots(const RunDirectory& directory, FileKind kind, LogicalRank owner)
       : directory_(directory), kind_(kind), owner_(owner) {}
 
-  /// Takes in what of `names`, all that there are, is this rank's and of this kind. What is not there any more goes.
+  /// Takes over this rank's files of this kind from `names`, which must be complete, and drops missing ones.
   void find(std::span<const FileName> names);
-  /// Looks into every file but those that are being written.
+  /// Reads every file except those being written.
   void scan(const Id128& run_id, Verify verify, std::vector<ScannedFile>& found);
 
-  /// Reads every byte of what the last scan found intact of this commit, but for these keys.
+  /// Reads every byte of this commit's files that the last scan found intact, without the skipped ones.
   void verify(const Id128& run_id, const Id128& commit_id, const SkippedFiles& skipped_files,
               std::vector<ScannedFile>& found);
 
-  /// How many idle files are spared.
+  /// Sets how many idle files stay.
   void set_idle_files(std::size_t files) noexcept { idle_files_ = files; }
-  /// See NodeStore; one after the other.
+  /// See NodeStore. The files are begun one after the other.
   [[nodiscard]] std::uint64_t additional_bytes(std::span<const std::uint64_t> sizes) const;
   [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
-  /// See NodeStore.
   [[nodiscard]] bool begin_would_overwrite() const;
   static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
-  /// See NodeStore.
   void preallocate(std::uint64_t size_bytes, const PreallocationTarget& wanted);
   void free_unused_storage();
   void discard(Slot& slot);
-  /// The file goes, unless it is pinned.
+  /// Removes the file unless it is pinned.
   void remove(Slot& slot);
   void retire_all_but(const IsKept& is_kept, std::uint64_t newest);
   void remove_all();
 
-  /// Null if it is not one of these.
+  /// Null if it is not one of these files.
   [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
-  /// Nothing is offered of the file of this path until the next scan.
+  /// Offers nothing of the file of this path until the next scan.
   void ignore_until_scan(const std::string& path);
   [[nodiscard]] Slot* find_slot(const FileKey& key) noexcept;
-  /// Whether a file that is sealed and intact was removed. Throws io.
+  /// Whether a sealed, intact file was removed by another process. Throws io.
   [[nodiscard]] bool has_missing_files() const;
-  /// Keys of the files that are sealed and intact.
+  /// Keys of the sealed, intact files.
   [[nodiscard]] std::vector<FileKey> keys() const;
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }

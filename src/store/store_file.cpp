@@ -10,8 +10,8 @@
 namespace kedge::store {
 namespace {
 
-constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20U;  // so little more is taken before it is written
-constexpr std::uint64_t kWorthACall = 16384;                     // less is copied sooner than a system call is made
+constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20U;  // storage taken at once while writing
+constexpr std::uint64_t kWorthACall = 16384;                     // copying less is faster than a system call
 
 constexpr std::array<std::byte, format::kSuperblockBytes> kNoSuperblock{};
 
@@ -21,8 +21,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 
 StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const SpaceManager& space)
     : file_(std::move(file)), memory_backed_(memory_backed), space_(space) {
-  // Reserving what is there already fills holes that a copying tool may have left: a mapping must not need
-  // storage later.
+  // Reserves again to fill holes that a copying tool may have left: access through a mapping must not need storage.
   const fs::FileStatus status = file_->status();
   if (memory_backed_ && status.size_bytes != 0) {
     const std::uint64_t missing = status.size_bytes - std::min(status.size_bytes, status.allocated_bytes);
@@ -34,7 +33,7 @@ StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const S
 
 StoreFile::~StoreFile() { unmap(); }
 
-/// The file has this size and all of it is reserved.
+/// Maps the file, all of which is reserved, with this size.
 void StoreFile::use(std::uint64_t size_bytes) {
   if (!memory_backed_) {
     if (!combiner_) {
@@ -54,14 +53,14 @@ void StoreFile::use(std::uint64_t size_bytes) {
 
 void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
-  if (size_bytes_ != 0) require_present();  // growing, it would have its old size again
+  if (size_bytes_ != 0) require_present();  // growing would hide a truncation by another process
   const std::uint64_t whole_pages = round_up(size_bytes, fs::kPageBytes);
   const auto admitted = space_.admit(whole_pages - size_bytes_);
   set_new_from(take_storage(whole_pages, whole_pages - size_bytes_), whole_pages);
   use(whole_pages);
 }
 
-/// Storage that one rank takes ahead must not be missed by another of its node.
+/// Storage reserved ahead must not be missing for another rank of the node.
 std::uint64_t StoreFile::reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) {
   if (size_bytes <= size_bytes_) return size_bytes_;
   if (wished_bytes > size_bytes_ && space_.has_ample_space(wished_bytes - size_bytes_)) {
@@ -75,7 +74,7 @@ void StoreFile::set_new_from(std::uint64_t new_from, std::uint64_t size_bytes) n
   if (new_from < size_bytes) new_from_ = std::min<std::uint64_t>(new_from_, new_from);
 }
 
-/// Takes storage. Free space may be gone a moment after it was asked for, and quotas show only here.
+/// Takes storage. Free space may have gone since it was checked, and quotas show only here.
 std::uint64_t StoreFile::take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes) {
   try {
     return file_->reserve(size_bytes);
@@ -89,8 +88,8 @@ void StoreFile::set_size(std::uint64_t size_bytes) {
   if (size_bytes == size_bytes_) return;
   if (size_bytes > size_bytes_) reserve(size_bytes);
   if (combiner_) combiner_->flush();
-  // A failed truncation leaves file and mapping as they were; after a successful one the mapping reaches past
-  // the end, and nothing touches it before it is replaced.
+  // If truncation fails, file and mapping are unchanged. Otherwise the mapping reaches past the end, and is replaced
+  // before its next use.
   end_access();
   file_->truncate(size_bytes);
   if (mapping_) drop_mapping();
@@ -102,7 +101,7 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
     set_size(size_bytes);
     return;
   }
-  // Only huge pages are taken while this is held: the rest was admitted together with what all ranks of the node need.
+  // Only huge pages are reserved under this admission; the rest was admitted for all ranks of the node together.
   const auto admitted = space_.admit(round_up(size_bytes, fs::kPageBytes));
   file_->truncate(size_bytes);
   if (const std::uint64_t had = file_->reserve_huge_pages(size_bytes); had != 0 && had + kAtOnceBytes > size_bytes) {
@@ -115,20 +114,20 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
   grows_ = true;
   written_ = {};
   bytes().write_with_crc(0, kNoSuperblock,
-                         0);  // nobody else writes these before it is sealed: it must have no hole there
+                         0);  // unsealed, so not written by others, but must not be a hole
 }
 
 void StoreFile::empty() {
   unseal();
-  // Gathered bytes of a container that failed were written by unseal or are lost: both are fine. Truncated in any case:
-  // a reservation that failed in part may have left more than size_bytes() knows.
+  // Combined writes of a failed container may be lost. Truncates in any case, since a partly failed reservation may
+  // have grown the file beyond size_bytes().
   end_access();
   file_->truncate(0);
   grows_ = false;
   use(0);
 }
 
-/// Another size, another mapping: it begins anew.
+/// A new size means a new mapping, which devices must register again.
 void StoreFile::end_access() noexcept {
   if (const auto access = std::exchange(access_, nullptr)) access->end();
   if (file_access_) file_access_->end();
@@ -140,7 +139,7 @@ void StoreFile::unmap() noexcept {
   mapping_.reset();
 }
 
-/// If no new mapping can be made, the file counts as having no bytes: an error instead of a signal.
+/// If mapping fails, the file counts as empty: access is then an error instead of a signal.
 void StoreFile::drop_mapping() {
   unmap();
   size_bytes_ = 0;
@@ -154,7 +153,8 @@ void StoreFile::require_present() {
                         "while the job runs, or set store.path to one that is not cleaned automatically",
                         -1, path(), 0});
   }
-  // Mapped, it has all of its storage: a hole was left by who truncated it, even if he made it longer again.
+  // A mapped file had all of its storage, so a hole means that another process truncated it, even if it was extended
+  // again.
   if (now.size_bytes < size_bytes_ || (mapping_ && now.allocated_bytes < size_bytes_)) throw_truncated();
   if (mapping_ && !mapping_->is_intact()) {
     throw Error(Failure{ErrorCode::io,
@@ -182,7 +182,7 @@ fs::ByteAccess& StoreFile::bytes() {
   return memory_access_;
 }
 
-/// A file that was filled twice without a change of size is likely to be filled so again.
+/// Registration pays after two fills of the same size, which will probably recur.
 device::HostMemory StoreFile::memory() noexcept {
   constexpr unsigned kFillsBefore = 2;
   if (!access_ || fills_ < kFillsBefore) return {};
@@ -193,14 +193,14 @@ device::FileTarget StoreFile::direct_file() noexcept {
   return file_access_ ? device::FileTarget{file_.get(), file_access_} : device::FileTarget{};
 }
 
-/// Within a mapping all storage is reserved, so that pwrite needs none.
+/// Within the mapping all storage is reserved, so pwrite cannot run out of it.
 fs::ByteAccess& StoreFile::access_for_write(std::uint64_t offset, std::uint64_t length) const noexcept {
   if (grows_) return *file_;
   const bool is_new = offset >= new_from_ && length >= kWorthACall && offset + length <= mapping_->bytes().size();
   return is_new ? static_cast<fs::ByteAccess&>(*file_) : *mapping_;
 }
 
-/// Runs a write of `length` bytes; explains a failure for lack of space.
+/// Runs a write of `length` bytes and explains a lack of space.
 template <class Write>
 std::uint32_t StoreFile::with_space_message(std::uint64_t length, Write&& write) const {
   try {
@@ -257,9 +257,9 @@ std::span<const std::byte> StoreFile::mapped() const noexcept {
 
 void StoreFile::flush(bool durable) {
   if (grows_) {
-    // Whoever truncates it while it is written leaves a hole, which the next write hides behind its old size.
+    // Truncation during writing leaves a hole, which the next write hides behind the old size.
     if (file_->status().allocated_bytes < written_.bytes()) throw_truncated();
-    (void)take_storage(size_bytes_, 0);  // of what was never written, if anything
+    (void)take_storage(size_bytes_, 0);  // for bytes that were never written
     grows_ = false;
     use(size_bytes_);
   }
@@ -269,7 +269,7 @@ void StoreFile::flush(bool durable) {
 }
 
 void StoreFile::unseal() {
-  if (size_bytes_ < format::kSuperblockBytes) return;  // too short to have ever been sealed
+  if (size_bytes_ < format::kSuperblockBytes) return;  // too short for a seal
   require_present();
   bytes().write_with_crc(0, kNoSuperblock, 0);
   if (!grows_) flush(!memory_backed_);

@@ -1,5 +1,4 @@
-// One file on the node-local store (container, parity, set descriptor): how bytes get into it and out again, by the
-// kind of storage.
+// A file on the node-local store (container, parity, set descriptor), read and written as its storage requires.
 #pragma once
 
 #include <atomic>
@@ -19,49 +18,49 @@
 
 namespace kedge::store {
 
-/// Who decides whether files may take storage.
+/// Decides whether files may take storage.
 class SpaceManager {
  public:
   SpaceManager() = default;
   SpaceManager(const SpaceManager&) = delete;
   SpaceManager& operator=(const SpaceManager&) = delete;
 
-  /// Asked before a file takes `additional_bytes` of storage, which it has when what this returns is destroyed. Throws
+  /// Called before a file takes `additional_bytes` of storage, which it must have when the result is destroyed. Throws
   /// Error{no_space}.
   [[nodiscard]] virtual Admission::Admitted admit(std::uint64_t additional_bytes) const = 0;
-  /// Whether all processes of this node could take so much. Throws io.
+  /// Whether all processes of this node could take this much. Throws io.
   [[nodiscard]] virtual bool has_ample_space(std::uint64_t additional_bytes) const = 0;
-  /// Throws what the system said when it `refused` them all the same, with what is needed and what is free.
+  /// Throws the system's refusal together with needed and free bytes.
   [[noreturn]] virtual void explain(const Failure& refused, std::uint64_t additional_bytes) const = 0;
 
  protected:
   ~SpaceManager() = default;
 };
 
-/// An open file. On memory-backed stores it is mapped once and refilled by plain copies; storage that is new is written
-/// by pwrite the first time, because a page that a mapping touches first has to be cleared and entered for it. On block
-/// storage it is written in large pieces and read with pread, never mapped, and devices may write it past the page
-/// cache, between two seals. Stays open, and mapped, while it is recycled.
+/// An open file. On memory-backed stores it is mapped once and refilled by copies; new storage is first written with
+/// pwrite, because a page first touched through a mapping must be cleared and mapped. On block storage it is written in
+/// large pieces, read with pread and never mapped; devices may write it past the page cache until the seal. Files stay
+/// open, and mapped, when reused.
 class StoreFile final : public format::ContainerTarget {
  public:
-  /// `space` must outlive it.
   StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const SpaceManager& space);
   ~StoreFile() override;
 
   void reserve(std::uint64_t size_bytes) override;
   std::uint64_t reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) override;
-  /// Only after something was reserved; else throws Error{io}.
+  /// Throws Error{io} unless something was reserved.
   [[nodiscard]] fs::ByteAccess& bytes() override;
   [[nodiscard]] device::HostMemory memory() noexcept override;
   [[nodiscard]] device::FileTarget direct_file() noexcept override;
   void set_size(std::uint64_t size_bytes) override;
-  /// For who writes every byte of it once: an empty file on a memory-backed store gets this size, and its storage as it
-  /// is written, until flush(). Taking it all before would make others wait. Else set_size. Throws no_space, io.
+  /// For files whose every byte is written once. On a memory-backed store, sets the size of an empty file and takes
+  /// storage as it is written, until flush(): taking it in advance would make others wait. Otherwise calls set_size.
+  /// Throws no_space, io.
   void grow_as_written(std::uint64_t size_bytes);
-  /// Local. Has its storage cleared and entered, where that can be done ahead: the first copy costs no more then than
-  /// one into a recycled file.
+  /// Local. Clears and maps the storage in advance where possible: the first copy then costs no more than one into a
+  /// reused file.
   void prefault() noexcept;
-  /// The file's bytes where they lie, on memory-backed stores; empty elsewhere. Valid until the size changes.
+  /// The file's bytes in memory; empty on other stores. Valid until the size changes.
   [[nodiscard]] std::span<const std::byte> mapped() const noexcept;
   [[nodiscard]] bool is_mapped() const noexcept { return mapping_ != nullptr && size_bytes_ != 0; }
 
@@ -73,21 +72,21 @@ class StoreFile final : public format::ContainerTarget {
   void require_present();
   /// Whether it has a second name: a backup by hard links, which must not change with it.
   [[nodiscard]] bool is_shared() { return file_->status().links > 1; }
-  /// Hands everything written so far to the system, and where `durable`, to stable storage.
+  /// Passes all writes to the system and, if `durable`, to stable storage.
   void flush(bool durable);
-  /// Local. Marks the file as written: what comes next refills it.
+  /// Local. Marks the file as written: further writes refill it.
   void filled() noexcept {
     new_from_ = UINT64_MAX;
     ++fills_;
   }
-  /// Makes it nobody's any more: zeroes its first 4096 bytes, where all kinds have their seal. Where the store is not
-  /// memory, this is on stable storage before it returns, because the next bytes written would contradict the old seal.
+  /// Invalidates the file by zeroing its first 4096 bytes, where all kinds have their seal. On disks it syncs, because
+  /// the next writes would contradict the old seal.
   void unseal();
-  /// Unseals and gives all of the storage back.
+  /// Unseals the file and frees its storage.
   void empty();
 
  private:
-  /// Goes by the mapping, but writes where the storage is new by pwrite; all by calls while it grows as written.
+  /// Copies through the mapping, but writes new storage with pwrite; a file that grows as written uses only calls.
   class MemoryAccess final : public fs::ByteAccess {
    public:
     explicit MemoryAccess(StoreFile& file) : file_(file) {}
@@ -118,17 +117,17 @@ class StoreFile final : public format::ContainerTarget {
   std::unique_ptr<fs::File> file_;
   bool memory_backed_;
   const SpaceManager& space_;
-  std::atomic<std::uint64_t> size_bytes_ = 0;           ///< looked at by other threads' saves while one makes it grow
-  std::unique_ptr<fs::Mapping> mapping_;                // memory-backed
-  std::shared_ptr<device::MemoryRegistration> access_;  ///< to the mapping; ended before that is unmapped
+  std::atomic<std::uint64_t> size_bytes_ = 0;           ///< read by other threads' saves while one grows the file
+  std::unique_ptr<fs::Mapping> mapping_;                // on memory-backed stores
+  std::shared_ptr<device::MemoryRegistration> access_;  ///< of the mapping; ended before munmap
   std::atomic<unsigned> fills_ = 0;                     ///< of the mapping
   MemoryAccess memory_access_{*this};
-  bool grows_ = false;  ///< as it is written; there is no mapping then
+  bool grows_ = false;  ///< taken as written; unmapped then
   std::mutex written_mutex_;
   ByteRanges written_;                                     ///< while it grows
-  std::atomic<std::uint64_t> new_from_ = UINT64_MAX;       ///< storage from here on was never written; till filled()
-  std::unique_ptr<WriteCombiner> combiner_;                // block storage
-  std::shared_ptr<device::FileRegistration> file_access_;  ///< on block storage; ended before the file is sealed
+  std::atomic<std::uint64_t> new_from_ = UINT64_MAX;       ///< start of storage that was never written; until filled()
+  std::unique_ptr<WriteCombiner> combiner_;                // on block storage
+  std::shared_ptr<device::FileRegistration> file_access_;  ///< on block storage; ended before the seal
 };
 
 }  // namespace kedge::store

@@ -18,9 +18,9 @@ namespace kedge::store {
 namespace {
 
 constexpr std::chrono::milliseconds kLockPollInterval{50};
-constexpr double kSilent_s = 2;  // a job that was just killed needs no line
+constexpr double kSilent_s = 2;  // not reported: the other job was probably just killed
 
-/// Parsed name of a lock file.
+/// A parsed lock file name.
 struct LockName {
   std::uint64_t incarnation = 0;
   std::string_view rank;
@@ -37,7 +37,7 @@ std::optional<LockName> parse_lock(std::string_view name) {
   return lock;
 }
 
-/// A process that runs may hold a lock whose file can no longer be opened, and only a person can see whether it does.
+/// If a lock file cannot be opened, only a person can find out whether a process still holds it.
 template <class Step>
 void explain_unopened(fs::FileSystem& file_system, const std::string& path, Step&& step) {
   bool was_there = false;
@@ -107,7 +107,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
     if (!lock || lock->incarnation == incarnation_) continue;
     const std::string path = fs::join(directory_, name);
     auto holder = lock_holder(*file_system_, path);
-    // No use waiting: only this process can end it, and it is here.
+    // Waiting is useless: this very process holds the lock.
     if (holder && lock->rank == std::to_string(rank_) && file_system_->holds_lock(path)) {
       throw Error(Failure{ErrorCode::busy,
                           "this process still has an engine for this run; finalize it before making another", -1, path,
@@ -147,7 +147,7 @@ void StoreLock::remove_older() {
 
 void StoreLock::release() {
   if (!lock_) return;
-  // Removed while still held: a later start sees either a held lock or none. A file that took its name is another's.
+  // Removed while held, so that a later start sees a held lock or none. A file that replaced it is another process's.
   if (is_held()) file_system_->remove(path_);
   lock_.reset();
 }

@@ -22,7 +22,7 @@ std::string read_small_file(fs::FileSystem& file_system, const std::string& dire
 
 Id128 parse_leading_id(const std::string& text) { return parse_id(text.substr(0, kIdCharacters)).value_or(Id128{}); }
 
-/// Two ids, a line each, and the paths, with a NUL between them: no path has one.
+/// Two ids, a line each, then the paths separated by NUL, which no path contains.
 std::string to_text(const StoreRecord& record) {
   std::string paths = record.prefix;
   for (const std::string& name : record.names) paths.append(1, '\0').append(name);

@@ -1,4 +1,4 @@
-// Which run a store belongs to, in one small file of its directory.
+// A small file in a store that says which run and prefix own it.
 #pragma once
 
 #include <string>
@@ -10,12 +10,11 @@
 
 namespace kedge::store {
 
-/// Content of the record.
 struct StoreRecord {
   Id128 run_id;        ///< none if there is no valid record
-  Id128 prefix_id;     ///< whose store it is: as RunRecord::prefix_id
-  std::string prefix;  ///< canonical: where the run's checkpoints lay at the last start that used the store
-  /// Other paths by which starts were given the prefix, newest first: through a link that may lead elsewhere by now.
+  Id128 prefix_id;     ///< of the owning prefix, as in RunRecord::prefix_id
+  std::string prefix;  ///< canonical path of the prefix at the last start that used the store
+  /// Other paths that starts used for the prefix, newest first, e.g. through links that may have changed.
   std::vector<std::string> names = {};
   bool operator==(const StoreRecord&) const = default;
 };
@@ -23,10 +22,9 @@ struct StoreRecord {
 /// Local. Reads the record of the store in `directory`. Throws Error{io}.
 [[nodiscard]] StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory);
 
-/// Pure. Content of the record's file.
 [[nodiscard]] std::string to_text(const StoreRecord& record);
 
-/// Local. The first bytes of a small file of a store; empty if there is none. Throws Error{io}.
+/// Local. The beginning of a small file in a store; empty if there is none. Throws Error{io}.
 [[nodiscard]] std::string read_small_file(fs::FileSystem& file_system, const std::string& directory,
                                           std::string_view name);
 

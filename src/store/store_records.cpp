@@ -26,7 +26,7 @@ Id128 noted_commit(fs::FileSystem& file_system, const std::string& directory) {
   return parse_leading_id(read_small_file(file_system, directory, kCommitRecord));
 }
 
-/// A store that has outputs alone has no note of commits: nothing is restarted from them.
+/// A store with only outputs has no commit marker, because no restart uses outputs.
 bool has_output(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
   return std::ranges::any_of(sealed_commits(file_system, directory, run_id),
                              [](const CommitHead& commit) { return commit.is_output; });
@@ -54,7 +54,7 @@ std::vector<NamedStore> find_stores_of_run(fs::FileSystem& file_system, const st
           noted_commit(file_system, directory) == record.run_id || has_output(file_system, directory, record.run_id);
       stores.push_back({directory, record, has_commits});
     });
-    if (!failure || failure->code == ErrorCode::not_found) continue;  // the store may disappear meanwhile
+    if (!failure || failure->code == ErrorCode::not_found) continue;  // the store may vanish meanwhile
     if (unreadable == OnUnreadable::skipped) continue;
     rethrow_with(*std::move(failure),
                  "; this store may belong to this run: restart once the file can be read, remove the store's directory "
@@ -75,7 +75,7 @@ bool StoreRecords::is_owned_by(const Id128& run_id, const Id128& prefix_id) {
 
 void StoreRecords::write_owner(StoreRecord record) {
   std::optional<StoreRecord> now;
-  // An unreadable record is replaced.
+  // An unreadable record is overwritten.
   (void)attempt([&] { now = read_store_record(*file_system_, location_.directory); });
   if (now && now->run_id == record.run_id && now->prefix_id == record.prefix_id) add(record.names, now->names);
   if (now != record) write(kRunRecord, to_text(record));
@@ -87,7 +87,7 @@ void StoreRecords::add_prefix_paths(const StoreRecord& record) {
   write_owner(std::move(now));
 }
 
-/// A note that cannot be read may be this run's.
+/// An unreadable marker counts as this run's.
 bool StoreRecords::has_commit_marker(const Id128& run_id) {
   bool has = true;
   (void)attempt([&] { has = noted_commit(*file_system_, location_.directory) == run_id; });

@@ -1,5 +1,4 @@
-// The records in a store: which run it belongs to, that a commit was made, that a flush failed, that a checkpoint was
-// found damaged.
+// The records in a store: its owner, that a commit was made, failed flushes, damaged checkpoints.
 #pragma once
 
 #include <memory>
@@ -16,54 +15,53 @@
 
 namespace kedge::store {
 
-/// A store of a run of the name that was asked for.
+/// A store of the requested run.
 struct NamedStore {
   std::string directory;
   StoreRecord record;
-  bool has_commits = false;  ///< checkpoints were made there, or outputs are
+  bool has_commits = false;  ///< has checkpoints or outputs
 };
 
-/// How to treat a store whose record cannot be read: it may be the one that is looked for.
+/// What to do with a store whose record cannot be read and which may be the requested one.
 enum class OnUnreadable { refused, skipped };
 
-/// Local, reads only. This user's stores below `root` that belong to a run of this name, whichever it is; on this node,
-/// if several share the root. Directories without a valid record, or whose name does not match it, are left out. Throws
-/// Error{io} if a record cannot be read and `unreadable` says so.
+/// Local, reads only. This user's stores below `root` of any run with this name; on this node only, if several share
+/// the root. Skips directories whose record is missing, invalid or contradicts the name. Throws Error{io} if a record
+/// cannot be read and `unreadable` is refused.
 [[nodiscard]] std::vector<NamedStore> find_stores_of_run(fs::FileSystem& file_system, const std::string& root,
                                                          const LocationOptions& location_options,
                                                          const std::string& run,
                                                          OnUnreadable unreadable = OnUnreadable::refused);
 
-/// Small files that all ranks of the node share; each is replaced as a whole. The first two stand in for the records on
-/// the prefix if those are lost. All calls are local and throw Error{io | no_space}.
+/// Small files shared by all ranks of the node; each write replaces a whole file. Owner record and commit marker
+/// replace the prefix's records if those are lost. All calls are local and throw Error{io | no_space}.
 class StoreRecords {
  public:
   StoreRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
 
-  /// The store's.
+  /// Of the store.
   [[nodiscard]] const std::string& directory() const noexcept { return location_.directory; }
 
-  /// Whether the record says this run and this place, on whatever prefix.
+  /// Whether the record has this run and prefix id.
   [[nodiscard]] bool is_owned_by(const Id128& run_id, const Id128& prefix_id);
-  /// Records whose the store is. Nothing is written if the record says so already. Paths by which earlier starts were
-  /// given the prefix stay in it, at most a few.
+  /// Records the owner, unless the record has it already. A few of the earlier starts' paths of the prefix are kept.
   void write_owner(StoreRecord record);
-  /// Adds to the record the paths by which this start was given the prefix, and changes nothing else of it.
+  /// Adds this start's paths of the prefix to the record.
   void add_prefix_paths(const StoreRecord& record);
 
-  /// A commit of this run has returned at least once, and was not removed on purpose since.
+  /// True if a commit of this run has returned, and its commits were not removed on purpose since.
   [[nodiscard]] bool has_commit_marker(const Id128& run_id);
   void mark_commit(const Id128& run_id);
   void remove_commit_marker();
 
-  /// Record of the run's newest commit of which the flush failed; rank 0's store has it.
+  /// The record of the newest commit whose flush failed, in rank 0's store.
   [[nodiscard]] std::optional<FailedFlush> failed_flush();
   void record_failed_flush(const FailedFlush& failed);
   void remove_failed_flush();
 
-  /// A rank of this node found a checkpoint damaged while it loaded it, and nobody has read every byte since.
+  /// True if a rank of this node found damage while loading a checkpoint, and its bytes were not verified since.
   [[nodiscard]] bool is_marked_damaged();
-  /// `what` is for people who look into the file.
+  /// `what` is for people who read the file.
   void note_damage(const std::string& what);
   void clear_damaged();
 

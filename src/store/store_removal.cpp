@@ -20,8 +20,8 @@ namespace {
 
 using Kind = fs::FileStatus::Kind;
 
-/// Lock of this removal, as the last of all starts would hold it: a job that starts meanwhile is refused, and so is
-/// this if one is there.
+/// The lock that the last possible incarnation would hold: it refuses jobs that start meanwhile, and fails if one is
+/// running.
 const std::string& own_lock() {
   static const std::string name = compose("{}{}.drop", kLockPrefix, commits::kIncarnationMax);
   return name;
@@ -50,8 +50,8 @@ void remove_files(fs::FileSystem& file_system, const std::string& directory, con
   }
 }
 
-/// If not even an empty file can be created, removes one of the store's before the lock is taken: one that no start
-/// misses, or else a container. No start can come between: it could not create its lock either. False if there is none.
+/// Frees space for the lock if not even an empty file can be created, by removing a file that no start needs, or else a
+/// container. No job can start meanwhile, since it could not create its lock either. False if there is no such file.
 bool make_room(fs::FileSystem& file_system, const std::string& directory) {
   const StoreContent content = content_of_store(file_system, directory);
   if (!content.used_by.empty()) throw_in_use(content.used_by, directory);
@@ -65,7 +65,7 @@ bool make_room(fs::FileSystem& file_system, const std::string& directory) {
   return true;
 }
 
-/// Null if somebody has it. Removing a store must not need space.
+/// Null if another process holds it. Removing a store must not need space.
 std::unique_ptr<fs::Lock> take_own_lock(fs::FileSystem& file_system, const std::string& directory) {
   const std::string holder = compose("kedge drop, process {}", ::getpid());
   while (true) {
@@ -87,7 +87,7 @@ StoreContent content_of_store(fs::FileSystem& file_system, const std::string& di
     if (!is_store_file(name) || !here) continue;
     if (here->kind == Kind::directory && name.starts_with(kRoutedPrefix)) {
       found.files.push_back(name);
-      (void)attempt([&] { found.bytes += bytes_below(file_system, file); });  // a job that is there removes them
+      (void)attempt([&] { found.bytes += bytes_below(file_system, file); });  // a running job may remove them
       continue;
     }
     if (here->kind != Kind::file) continue;

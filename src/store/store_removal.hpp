@@ -11,22 +11,21 @@
 
 namespace kedge::store {
 
-/// Content of a run's directory on this node.
 struct StoreContent {
   StoreRecord record;
-  std::string job;                         ///< of a batch system, of the last start; empty if unknown
-  std::vector<std::string> files;          ///< that Kedge wrote, by name; also directories of routed files
-  std::uint64_t bytes = 0;                 ///< bytes of these files
-  std::vector<std::uint64_t> dead_starts;  ///< starts that left a lock which nobody holds: they are dead
-  std::string used_by;                     ///< who holds a lock there, other than this process; empty: nobody
+  std::string job;                 ///< of the batch system, at the last start; empty if unknown
+  std::vector<std::string> files;  ///< written by Kedge, sorted, including directories of routed files
+  std::uint64_t bytes = 0;
+  std::vector<std::uint64_t> dead_starts;  ///< incarnations of dead starts, whose locks remain but are free
+  std::string used_by;                     ///< holder of a lock, other than this process; empty if none
 };
 
 /// Local, reads only. Throws Error{io}.
 [[nodiscard]] StoreContent content_of_store(fs::FileSystem& file_system, const std::string& directory);
 
-/// Local. Removes what Kedge wrote there, containers first and last what says whose they were, so that half a removal
-/// is seen as that; needs no free space. And the directory, if nothing else is in it. Returns how many other files are
-/// left. Throws Error{busy} if a job uses the store; a job that starts meanwhile gets busy. io.
+/// Local. Removes Kedge's files, containers first and the owner record last, which shows a partial removal as such, and
+/// the directory if it is then empty. Needs no free space. Returns the number of other files. Throws Error{busy} if a
+/// job uses the store, io; a job that starts meanwhile gets busy.
 std::size_t remove_store(fs::FileSystem& file_system, const std::string& directory);
 
 }  // namespace kedge::store

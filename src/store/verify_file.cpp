@@ -18,7 +18,7 @@ using Head = std::array<std::byte, format::kSuperblockBytes>;
 
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;  // between two reports of progress
 
-/// Ends the verification.
+/// Ends the verification at the first fault.
 struct Refusal : std::exception {
   Refusal(FileFault its_fault, std::string its_message) : fault(its_fault), message(std::move(its_message)) {}
 
@@ -32,7 +32,7 @@ bool begins_with(const Head& head, const std::array<unsigned char, 8>& magic) {
   return std::memcmp(head.data(), magic.data(), magic.size()) == 0;
 }
 
-/// By the first eight bytes, all of them. Parity and descriptors share theirs.
+/// The kind by the first eight bytes, which parity and descriptors share.
 std::optional<FileKind> kind_by_magic(const Head& head, FileKind of_set_files) {
   if (begins_with(head, format::kMagic)) return FileKind::container;
   if (begins_with(head, format::kManifestMagic)) return FileKind::manifest;
@@ -67,7 +67,7 @@ class Verification {
   }
 
  private:
-  /// Runs a reader's step, and makes corruption that it finds this fault.
+  /// Runs a reader's step; corruption becomes this fault.
   template <class Step>
   static auto reading(FileFault fault, Step&& step) {
     try {
@@ -89,7 +89,7 @@ class Verification {
     const std::optional<FileKind> by_magic = kind_by_magic(head_, of_set_files);
     has_magic_ = by_magic.has_value();
     if (!has_magic_ && !expected_.kind) reject(FileFault::bad_magic, "bad magic number");
-    // The reader of what it should be says so in its own words.
+    // The reader of the expected kind reports a wrong magic number.
     read_as_ = has_magic_ ? *by_magic : *expected_.kind;
   }
 
@@ -173,14 +173,14 @@ class Verification {
     reject(FileFault::content, "its parity is damaged");
   }
 
-  /// Head of a copied container, if it fits the set: its checksum is its own.
+  /// The head of a container copy, if it fits the set; it has its own checksum.
   [[nodiscard]] std::optional<CommitHead> head_of_copy(const format::SetDescriptor& set) const {
     const bool is_copy = found_.kind == FileKind::parity && set.scheme == Scheme::partner;
     if (!is_copy || set.parity_bytes < format::kSuperblockBytes) return std::nullopt;
     const std::size_t members = set.members.size();
     const LogicalRank whose = set.members.at((set.position + members - 1) % members).logical_rank;
     std::optional<CommitHead> commit;
-    (void)attempt([&] {  // else it is not known, and whoever reads it whole says why
+    (void)attempt([&] {  // otherwise unknown; reading the whole file says why
       Head head{};
       bytes_.read(format::kSuperblockBytes, head);
       const format::Superblock copy = format::decode(head, path_);
@@ -204,7 +204,7 @@ class Verification {
     return crc;
   }
 
-  /// Any rank may keep one.
+  /// Any rank may keep a manifest.
   void check_manifest() {
     found_.kind = FileKind::manifest;
     const auto reader = reading(head_fault(), [&] { return format::ManifestReader(bytes_, size_bytes_, path_); });

@@ -1,4 +1,4 @@
-// Is a file of the store what it is meant to be? The one place that says so.
+// Verifies that a store file is what it should be. All checks of store files are here.
 #pragma once
 
 #include <cstdint>
@@ -18,63 +18,62 @@
 
 namespace kedge::store {
 
-/// "container", "parity", "set descriptor", "manifest".
 [[nodiscard]] std::string_view noun(FileKind kind) noexcept;
 
-/// Expected identity of a file; unknown fields are not compared.
+/// Expected identity of a file; unset fields are not compared.
 struct ExpectedFile {
-  std::optional<FileKind> kind;  ///< nothing: whatever its first bytes say
+  std::optional<FileKind> kind;  ///< if unset, the kind by its first bytes
   std::optional<Id128> run_id;
-  std::optional<LogicalRank> logical_rank;  ///< whose; not compared for manifests, which any rank may keep
+  std::optional<LogicalRank> logical_rank;  ///< not compared for manifests, which any rank may keep
   std::optional<FileKey> key;
   std::optional<std::uint64_t> generation;
   std::optional<std::uint32_t> world_size;
   std::optional<Tag> tag;  ///< not compared for parity and descriptors, which have none
 };
 
-/// The first thing that is wrong, in the order in which it is looked for.
+/// The first fault, in the order of the checks.
 enum class FileFault : std::uint8_t {
   none,
   truncated,  ///< shorter than the first 4096 bytes
   unsealed,   ///< being written or free
-  bad_magic,  ///< the first bytes are those of no kind, or of another kind that cannot be read either
-  head,       ///< the first 4096 bytes are damaged or contradict themselves
-  kind,       ///< the file is whole, and of another kind
+  bad_magic,  ///< of no kind, or of another kind that is damaged, too
+  head,       ///< the first 4096 bytes are damaged or inconsistent
+  kind,       ///< an intact file of another kind
   run,
-  rank,    ///< another rank's, or one that its commit does not have
-  commit,  ///< of another commit, generation, tag or world size
+  rank,    ///< of another rank, or one beyond the commit's world size
+  commit,  ///< another commit, generation, tag or world size
   protection,
-  size,       ///< other than its head says
-  structure,  ///< the index behind the head
-  content,    ///< checksums
+  size,       ///< differs from the head's
+  structure,  ///< the index
+  content,    ///< wrong checksums
 };
 
-/// Result of verifying a file. Whatever could be read of it is here even if it is not what it should be.
+/// Result of verifying a file, with all that could be read, even if it is wrong.
 struct VerifiedFile {
   FileFault fault = FileFault::none;
-  std::string message;                           ///< one sentence, or empty; without the path
+  std::string message;                           ///< one sentence without the path, or empty
   std::optional<FileKind> kind;                  ///< by its content
-  std::optional<format::Superblock> superblock;  ///< of a container
+  std::optional<format::Superblock> superblock;  ///< of containers
   std::optional<format::SetDescriptor> set;      ///< of parity and descriptors
   std::optional<format::ManifestHead> manifest;  ///< of a manifest
-  std::optional<CommitHead> copied;              ///< of parity that is a copy: of the container's commit
-  std::vector<format::Damage> damages;           ///< of FileFault::content
+  std::optional<CommitHead> copied;              ///< for parity that is a copy: the container's commit
+  std::vector<format::Damage> damages;           ///< with FileFault::content
 
   [[nodiscard]] bool is_intact() const noexcept { return fault == FileFault::none; }
-  /// Whose it is; nothing for manifests and what cannot be read.
+  /// The file's rank; nothing for manifests and unreadable files.
   [[nodiscard]] std::optional<LogicalRank> logical_rank() const;
   [[nodiscard]] std::optional<FileKey> key() const;
 };
 
-/// Called with the bytes checked since the last call.
+/// Gets the number of bytes checked since the last call.
 using OnProgress = std::function<void(std::uint64_t)>;
 
-/// Local. Verify::headers: who it is, its exact size, and a container's index; Verify::all: every byte as well.
-/// Descriptors are verified whole in any case. Throws what reading throws (io), and mismatch for a newer format.
+/// Local. Verify::headers checks identity, exact size, and a container's index; Verify::all also checks every byte.
+/// Descriptors are always checked completely. Throws io if reading fails, mismatch for a newer format.
 [[nodiscard]] VerifiedFile verify_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
                                        const ExpectedFile& expected, Verify verify, const OnProgress& on_progress = {});
 
-/// Local. Verifies as verify_file does; throws Error{corrupt} unless it is intact.
+/// Local. Verifies as verify_file() does, and throws Error{corrupt} unless the file is intact.
 VerifiedFile require_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
                           const ExpectedFile& expected, Verify verify);
 

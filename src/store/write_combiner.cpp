@@ -14,7 +14,7 @@ void WriteCombiner::write(std::uint64_t offset, std::span<const std::byte> bytes
   if (!gather(offset, bytes)) file_.write(offset, bytes);
 }
 
-/// False for what is large enough to be written by itself: nothing is held back before it.
+/// False if the piece is large enough to be written alone; gathered pieces before it must then be written.
 bool WriteCombiner::gather(std::uint64_t offset, std::span<const std::byte> bytes) {
   if (bytes.size() >= kBufferBytes / 4) {
     flush();
@@ -53,7 +53,7 @@ void WriteCombiner::flush() {
 
 void WriteCombiner::flush_locked() {
   if (gathered_.empty()) return;
-  // Cleared also if the write throws: the commit fails then, and these bytes must not follow into the next.
+  // Cleared even if the write throws: the commit then fails, and the bytes must not end up in the next one.
   const std::vector<std::byte> pending = std::exchange(gathered_, {});
   file_.write(gathered_at_, pending);
 }

@@ -1,4 +1,4 @@
-// Block storage wants few large writes; packed regions come in many small pieces.
+// Combines the many small pieces of packed regions, because block storage prefers few large writes.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kedge::store {
 
-/// Passes large pieces on and gathers small adjacent ones into one write. Safe to call from several threads.
+/// Passes large pieces on and combines small adjacent ones into one write. Thread-safe.
 class WriteCombiner final : public fs::ByteAccess {
  public:
   static constexpr std::size_t kBufferBytes = std::size_t{4} << 20U;
@@ -21,7 +21,7 @@ class WriteCombiner final : public fs::ByteAccess {
   std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
   void read(std::uint64_t offset, std::span<std::byte> bytes) override;
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
-  /// Hands what is gathered to the file.
+  /// Writes the gathered pieces.
   void flush();
 
  private:

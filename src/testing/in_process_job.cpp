@@ -31,7 +31,7 @@ std::vector<RankOutcome> InProcessJob::start(const Body& body) {
   auto outcomes = world.run([&](int rank) {
     Engine engine(world.communicator(rank), options_(rank));
     const auto communicator = world.communicator(rank);
-    communicator->connect(Deadline::after(std::chrono::hours(1)));  // virtual: never waited for
+    communicator->connect(Deadline::after(std::chrono::hours(1)));  // virtual time: ends at once
     body(engine, *communicator);
   });
   for (int rank = 0; rank < ranks_; ++rank) events_[static_cast<std::size_t>(rank)] = world.events(rank);

@@ -16,7 +16,7 @@
 namespace kedge::testing {
 namespace {
 
-/// A wait in virtual time ends when it must, and that of a dead rank at once.
+/// Waits in virtual time; a dead rank's wait ends at once.
 class VirtualSignal final : public Communicator::Signal {
  public:
   VirtualSignal(std::shared_ptr<Mailboxes> mailboxes, int rank) : mailboxes_(std::move(mailboxes)), rank_(rank) {}
@@ -33,7 +33,7 @@ class VirtualSignal final : public Communicator::Signal {
   SignalState state_;
 };
 
-/// A thread in virtual time; it dies with its rank.
+/// A thread in virtual time, which dies with its rank.
 class VirtualThread final : public Communicator::Thread {
  public:
   VirtualThread(const std::shared_ptr<Mailboxes>& mailboxes, int rank, std::function<void()> body) {
@@ -201,7 +201,7 @@ std::vector<RankOutcome> InProcessWorld::run(const std::function<void(int rank)>
   try {
     for (int rank = 0; rank < size(); ++rank) threads.emplace_back(live, rank);
   } catch (const std::system_error&) {
-    // The threads that run must not wait for those that never will; the vector joins them.
+    // Running threads must not wait for threads that were never started; the vector joins them.
     for (int rank = 0; rank < size(); ++rank) mailboxes_->retire(rank, Life::dead);
     mailboxes_->wait_until_no_rank_is_live();
     throw;

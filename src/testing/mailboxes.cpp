@@ -72,7 +72,7 @@ void Mailboxes::send(int from, int to, int channel, std::span<const std::byte> b
   }
   auto& receive = *lane.posted.front();
   lane.posted.pop_front();
-  Waiter* const waiter = receive.awaited_by;  // once filled, its owner may destroy it
+  Waiter* const waiter = receive.awaited_by;  // its owner may destroy the receive as soon as it is filled
   receive.fill(bytes);
   if (waiter != nullptr && --waiter->missing == 0) end_wait(*waiter, Wake::complete);
 }
@@ -133,7 +133,7 @@ Wake Mailboxes::wait(std::span<Communicator::Request> requests, int rank, int co
   return Wake::complete;
 }
 
-/// Interrupts waits on a connection, also later ones.
+/// Interrupts current and later waits on a connection.
 void Mailboxes::interrupt(int rank, int connection) {
   const Lock lock(mutex_);
   auto& self = at(rank);
@@ -211,7 +211,7 @@ void Mailboxes::check_alive(const Rank& rank) const {
   throw Error(ErrorCode::bad_state, "this rank's thread has ended; communicate only inside run");
 }
 
-/// One event of a rank, or the fault that was planned for it.
+/// Counts an event of a rank, or triggers the fault planned for it.
 void Mailboxes::step(Lock& lock, int rank) {
   auto& self = at(rank);
   check_alive(self);
@@ -241,7 +241,7 @@ void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int r
   request.reset();
 }
 
-/// A message may come between the end of a wait and the moment when its thread notices.
+/// A message may still arrive before the thread notices the end of its wait.
 void Mailboxes::end_wait(Waiter& waiter, Wake wake) {
   if (!waiter.waiting) return;
   waiter.wake = wake;

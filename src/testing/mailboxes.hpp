@@ -1,4 +1,4 @@
-// The state behind InProcessWorld; see there for what it promises.
+// Shared state of InProcessWorld, which documents its promises.
 #pragma once
 
 #include <atomic>
@@ -31,24 +31,24 @@ struct Fault {
 
 class PostedReceive;
 
-/// A thread that waits.
+/// A waiting thread.
 struct Waiter {
-  int connection = 0;       ///< on which it waits; none for a signal
-  bool finite = false;      ///< the wait has a deadline
-  std::size_t missing = 0;  ///< receives that it still lacks
+  int connection = 0;       ///< that it waits on; none for a signal
+  bool finite = false;      ///< has a deadline
+  std::size_t missing = 0;  ///< missing receives
   bool waiting = true;
-  Wake wake = Wake::complete;  ///< why it ended
+  Wake wake = Wake::complete;  ///< why the wait ended
   std::condition_variable changed;
 };
 
-/// State of a rank's signal, under the mutex.
+/// State of a rank's signal; guarded by the mutex.
 struct SignalState {
   bool raised = false;
   Waiter* waiter = nullptr;
 };
 
-/// State that all ranks of a world share: messages in flight, who lives, who waits. Everything is under one mutex:
-/// ranks are few and their messages small. Calls of a dead rank throw SimulatedDeath, in each of its threads.
+/// State shared by all ranks of a world: messages, live ranks, waiting threads. One mutex guards everything, because
+/// ranks are few and messages small. A dead rank's calls throw SimulatedDeath, in each of its threads.
 class Mailboxes {
  public:
   Mailboxes(int ranks, ThreadSupport support)
@@ -61,7 +61,7 @@ class Mailboxes {
   void retire(int rank, Life life);
   void wait_until_no_rank_is_live();
   [[nodiscard]] bool begin_run();
-  /// Number of this rank's communicators that connected before.
+  /// Number of the rank's earlier communicators.
   [[nodiscard]] int next_connection(int rank);
   [[nodiscard]] std::uint64_t messages() const;
   [[nodiscard]] std::uint64_t events(int rank) const;
@@ -70,24 +70,24 @@ class Mailboxes {
   void post(PostedReceive& receive);
   void withdraw(PostedReceive& receive);
   [[nodiscard]] bool test(Communicator::Request& request, int rank);
-  /// `connection` is that of the communicator on which a thread of the rank waits.
+  /// `connection` is the communicator's on which the thread waits.
   [[nodiscard]] Wake wait(std::span<Communicator::Request> requests, int rank, int connection, bool finite);
   void interrupt(int rank, int connection);
-  /// A rank takes no part any more in what goes over this connection of all ranks.
+  /// The rank stops communicating on this connection of all ranks.
   void leave(int connection, std::string why);
   [[nodiscard]] std::string why_left(int connection) const;
 
   void raise(SignalState& signal);
   [[nodiscard]] Wake wait(SignalState& signal, int rank, bool finite);
-  /// Beside the one that each rank begins with.
+  /// A further thread of the rank begins.
   void thread_begins(int rank);
   void thread_ends(int rank);
 
   const ThreadSupport thread_support;
-  const std::string launch = to_string(random_id());  ///< as Communicator::launch
+  const std::string launch = to_string(random_id());  ///< see Communicator::launch
 
  private:
-  /// Messages for a rank from one sender on one channel, and receives that wait for them; one of the two is empty.
+  /// Messages to a rank from one sender on one channel, or the receives that wait for them.
   struct Lane {
     std::list<std::vector<std::byte>> arrived;
     std::list<PostedReceive*> posted;
@@ -121,11 +121,11 @@ class Mailboxes {
   bool begun_ = false;
   bool released_ = false;
   std::uint64_t messages_ = 0;
-  std::map<int, std::string> left_;  // why, by connection
+  std::map<int, std::string> left_;  // reasons, by connection
   std::condition_variable all_ended_;
 };
 
-/// A posted receive. The sender fills it, under the mutex.
+/// A posted receive, which the sender fills under the mutex.
 class PostedReceive final : public Communicator::Operation {
  public:
   PostedReceive(std::shared_ptr<Mailboxes> mailboxes, int receiver, int sender, int lane, std::span<std::byte> bytes)
@@ -145,9 +145,9 @@ class PostedReceive final : public Communicator::Operation {
   const int rank;
   const int from;
   const int channel;
-  Waiter* awaited_by = nullptr;  // a wait that has not ended
+  Waiter* awaited_by = nullptr;  // a wait in progress
   std::size_t received_bytes = 0;
-  std::atomic<bool> done = false;  // read without the mutex by the destructor
+  std::atomic<bool> done = false;  // the destructor reads it without the mutex
 
  private:
   std::shared_ptr<Mailboxes> mailboxes_;

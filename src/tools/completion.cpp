@@ -1,4 +1,4 @@
-// kedge completion SHELL: what a shell needs to complete kedge's words, made from the command line's own description.
+// kedge completion SHELL: a shell script that completes kedge's commands, generated from the parser's description.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -12,7 +12,7 @@
 namespace kedge::tools {
 namespace {
 
-/// Kind of a word on the command line.
+/// How a word on the command line is completed.
 struct WordKind {
   bool tags = false;
   bool files = false;
@@ -20,7 +20,7 @@ struct WordKind {
   std::string words;  ///< separated by spaces
 };
 
-/// The names of positionals and values say what they stand for.
+/// Names of positionals and values determine how they are completed.
 WordKind kind_of(const CLI::App& program, const std::string& name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   WordKind kind;
@@ -37,16 +37,16 @@ WordKind kind_of(const CLI::App& program, const std::string& name) {
 }
 
 struct Option {
-  std::vector<std::string> names;  ///< with their dashes
+  std::vector<std::string> names;  ///< with dashes
   std::string description;
-  std::string value;  ///< what its argument stands for; empty: it takes none
+  std::string value;  ///< name of its argument; empty if it has none
 };
 
 struct Words {
   std::string name;
   std::string description;
   std::vector<Option> options;
-  std::string positional;  ///< what the other arguments stand for
+  std::string positional;  ///< name of the positional arguments
 };
 
 Words words_of(const CLI::App& command) {
@@ -142,7 +142,7 @@ std::string bash(const CLI::App& program) {
 
 // --- zsh ---
 
-/// In _arguments, : and brackets have a meaning.
+/// Colons and brackets are special in _arguments.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char letter : text) {

@@ -1,4 +1,4 @@
-// kedge config: the options that a job started here and now would have, and where each came from.
+// kedge config: the options of a job started here and now, and their sources.
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -15,7 +15,7 @@
 namespace kedge::tools {
 namespace {
 
-// Values travel as text; programs want numbers as numbers.
+// Values are stored as text, but JSON readers expect numbers.
 Json value_json(const Field& field, const std::string& text) {
   switch (field.kind) {
     case FieldKind::flag: return text == "true";
@@ -41,7 +41,7 @@ std::string value_cell(const Field& field, const std::string& text) {
 Outcome config(bool json) {
   const LoadedOptions loaded = load_options(process_environment(), ".");
   if (loaded.options.load_failure) throw Error(*loaded.options.load_failure);
-  Table table("lln");  // one line for each option: for grep, too
+  Table table("lln");  // one line per option, for grep
   table.add({"option", "value", "from"});
   Json values = Json::object();
   for (const Field& field : option_fields()) {

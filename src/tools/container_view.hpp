@@ -1,4 +1,4 @@
-// One container in words and in JSON.
+// Describes one container as text and JSON.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace kedge::tools {
 
-/// The readable parts of a container; regions only if its index is whole.
+/// The readable parts of a container; regions only if the index is intact.
 struct Content {
   std::string path;  ///< as the user gave it
   format::Superblock superblock;
@@ -20,7 +20,7 @@ struct Content {
   std::optional<Failure> damage;
 };
 
-/// Throws Error{corrupt} if not even the superblock can be trusted, Error{io}.
+/// Throws Error{corrupt} if the superblock is damaged, Error{io}.
 [[nodiscard]] Content read_content(const OpenedFile& opened, const std::string& path);
 
 [[nodiscard]] std::string content_text(const Content& content);

@@ -1,4 +1,4 @@
-// kedge drain [PREFIX]: has processes on the job's nodes take to the prefix what is in the stores there.
+// kedge drain [PREFIX]: starts processes on the job's nodes that flush the content of their stores.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
@@ -33,7 +33,7 @@ struct DrainArguments {
   bool dry_run = false;
 };
 
-/// The nodes of the allocation that this runs in, as resource managers tell it; 1 if none does.
+/// The number of nodes in the current allocation, from the resource manager's variables; 1 without one.
 unsigned nodes_of_allocation() {
   for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) {
     const auto number = parse_number<unsigned>(process_variable(name).value_or(""));
@@ -58,7 +58,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// The launcher's version, as it prints it.
+/// The first line of the launcher's version.
 std::string version_of(const std::string& launcher) {
   std::string text;
   if (FILE* const pipe = ::popen((shell_word(launcher) + " --version 2>&1 </dev/null").c_str(), "r")) {
@@ -69,7 +69,7 @@ std::string version_of(const std::string& launcher) {
   return text;
 }
 
-/// The launcher with what tells it how many processes to start: one on each node, unless somebody says otherwise.
+/// The launcher with its options for one process per node, unless the user gave options.
 std::vector<std::string> launcher_words(const DrainArguments& arguments) {
   const auto count = [](unsigned processes) { return std::vector<std::string>{"-n", compose("{}", processes)}; };
   const auto join = [](std::vector<std::string> words, const std::vector<std::string>& more) {
@@ -89,7 +89,7 @@ std::vector<std::string> launcher_words(const DrainArguments& arguments) {
   return join({KEDGE_MPIEXEC}, count(nodes));
 }
 
-/// Launchers hand on neither the environment nor the directory everywhere: every option that is not its default.
+/// Not every launcher passes on environment or directory, so this passes every option that is not its default.
 std::vector<std::string> option_words(const Options& options) {
   const Options defaults;
   std::vector<std::string> words;

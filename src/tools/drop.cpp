@@ -1,4 +1,4 @@
-// kedge drop STORE... | PREFIX --run NAME: frees what jobs left behind, after a list and a question.
+// kedge drop STORE... | PREFIX --run NAME: removes what jobs left behind, after showing it and asking.
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -50,7 +50,7 @@ std::string text_of(const std::vector<Store>& stores) {
   return table.text();
 }
 
-/// False if the user says no, or cannot be asked.
+/// False if the user says no or cannot be asked.
 bool is_confirmed(const std::string& question, bool yes) {
   if (yes) return true;
   if (::isatty(STDIN_FILENO) == 0) {
@@ -60,7 +60,7 @@ bool is_confirmed(const std::string& question, bool yes) {
   print(question + " [y/N] ");
   std::cout.flush();
   std::string answer;
-  if (!std::getline(std::cin, answer)) print("\n");  // at the end of input nobody began another line
+  if (!std::getline(std::cin, answer)) print("\n");  // ends the line at end of input
   if (answer == "y" || answer == "yes") return true;
   print_error("nothing was removed");
   return false;
@@ -95,7 +95,7 @@ Outcome drop_stores(fs::FileSystem& file_system, const DropArguments& arguments)
   return outcome;
 }
 
-/// A failure with one store does not keep the others from being freed.
+/// A failure with one store does not prevent removing the others.
 Outcome drop_of_job(fs::FileSystem& file_system, const DropArguments& arguments) {
   const std::string job = job_name(arguments.job);
   std::vector<std::string> paths = arguments.stores;
@@ -127,7 +127,7 @@ Outcome drop_of_job(fs::FileSystem& file_system, const DropArguments& arguments)
   return outcome;
 }
 
-/// Throws if neither records nor checkpoints of it are there.
+/// Throws if the run has neither records nor checkpoints.
 persist::RunOnPrefix find_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
   persist::RunOnPrefix found = persist::find_on_prefix(file_system, prefix, run);
   if (!found.entries.empty() || file_system.status(persist::records_directory(prefix, run))) return found;
@@ -154,7 +154,7 @@ std::string text_of(const persist::RunOnPrefix& found, const std::string& prefix
                       printable(prefix), count_text(found.entries.size(), "checkpoint"), human_bytes(bytes)));
 }
 
-/// If it named one of these.
+/// Removes `latest` if it names one of these.
 void remove_latest(fs::FileSystem& file_system, const std::string& prefix,
                    const std::vector<persist::TagEntry>& entries) {
   const std::string latest = fs::join(prefix, persist::kLatestFile);
@@ -165,7 +165,7 @@ void remove_latest(fs::FileSystem& file_system, const std::string& prefix,
   });
 }
 
-/// Remains of a removed run, in words.
+/// Text about the remains of a removed run.
 std::string remains_text(fs::FileSystem& file_system, const std::string& prefix, const std::string& run,
                          const persist::RunOnPrefix& removed) {
   std::string text;
@@ -175,7 +175,7 @@ std::string remains_text(fs::FileSystem& file_system, const std::string& prefix,
   }
   for (const Store& one : find_stores(file_system)) {
     const store::StoreRecord& record = one.content.record;
-    // Another run's name may begin alike. What follows an @ is the node.
+    // Another run's name may begin with this one's. The node follows after an @.
     const std::string name = one.directory.substr(one.directory.rfind('/') + 1);
     const std::string of_run = name.substr(0, name.find('@'));
     if (record.prefix != prefix || !store::is_directory_of(of_run, file_system.user(), {}, run, record.prefix_id))
@@ -224,7 +224,7 @@ Outcome drop(const DropArguments& arguments) {
 
 Command add_drop(CLI::App& program) {
   auto arguments = std::make_shared<DropArguments>();
-  // An empty variable of a script must not mean something else.
+  // An empty variable in a script must not change the meaning.
   const CLI::Validator not_empty([](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); },
                                  "");
   CLI::App* parser = program.add_subcommand("drop", "Free node-local stores, or a run on a prefix");

@@ -31,7 +31,7 @@ std::size_t matching_bytes(std::span<const std::byte> first, const Magic& magic)
   return matching;
 }
 
-// By the first bytes, of which some may be damaged.
+// Judges by the first bytes, some of which may be damaged.
 FileKind kind_of_content(std::span<const std::byte> first) {
   const std::size_t container = matching_bytes(first, format::kMagic);
   const std::size_t set_file = matching_bytes(first, format::kSetMagic);
@@ -44,14 +44,14 @@ FileKind kind_of_name(std::optional<store::FileKind> named) {
   return *named == store::FileKind::container ? FileKind::container : FileKind::set_file;
 }
 
-// Whether the file's first bytes changed since it was opened: the job unsealed it, and may have sealed it anew.
+// Whether the first bytes changed since opening: the job unsealed the file, and perhaps sealed it again.
 bool changed_meanwhile(const OpenedFile& opened) {
   std::vector<std::byte> now(opened.first.size());
   const auto failure = attempt([&] { opened.file->read(0, now); });
   return !failure && now != opened.first;
 }
 
-// Copies the result to the finding; nothing is checked here again.
+// Copies the verification's result to the finding, without further checks.
 void judge(store::VerifiedFile&& found, const OpenedFile& opened, const std::optional<store::FileName>& name,
            Finding& finding) {
   const std::string message = describe_fault(opened, found, name);
@@ -83,7 +83,7 @@ FileKind classify(std::span<const std::byte> first, std::optional<store::FileKin
   if ((whole || named) && format::is_unsealed(first)) return FileKind::unsealed;
   const FileKind content = kind_of_content(first);
   if (content == FileKind::foreign) return kind_of_name(named);
-  // A version can be trusted only if the checksum holds. Both kinds have these two fields in the same places.
+  // The version is only reliable if the checksum is right. Both kinds have these fields at the same offset.
   const auto known = content == FileKind::container ? format::kFormatVersion : format::kSetVersion;
   const bool other = whole && number_at(first, format::at::kVersion) != known &&
                      crc32c(first.first(format::at::kCrc)) == number_at(first, format::at::kCrc);
@@ -152,7 +152,7 @@ void judge(const Failure& failure, Finding& finding) {
   finding.state = failure.code == ErrorCode::corrupt     ? Finding::State::damaged
                   : failure.code == ErrorCode::bad_state ? Finding::State::unsealed
                                                          : Finding::State::not_checked;
-  // The path is said by whoever reports the finding.
+  // The caller prints the path.
   finding.reason = describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno});
 }
 

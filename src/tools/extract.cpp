@@ -1,4 +1,4 @@
-// kedge extract TAG|FILE [NAME...]: the files that an application routed through a checkpoint, as plain files.
+// kedge extract TAG|FILE [NAME...]: extracts routed files from a checkpoint.
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -41,15 +41,15 @@ struct ExtractArguments {
   bool json = false;
 };
 
-/// An open container and what reads it.
+/// An open container and its reader.
 struct Container {
   std::unique_ptr<fs::ByteAccess> bytes;
   std::unique_ptr<format::ContainerReader> reader;
 };
 
-/// Where containers come from: a checkpoint, or a single file.
+/// The containers of a checkpoint, or a single one.
 struct Containers {
-  std::string shown;  ///< what the user named
+  std::string shown;  ///< as named by the user
   std::uint32_t first_rank = 0;
   std::uint32_t ranks = 0;
   std::function<Container(std::uint32_t rank)> open;
@@ -67,7 +67,7 @@ Containers containers_of_tag(fs::FileSystem& file_system, const TagLocation& pla
 }
 
 Containers containers_of_file(fs::FileSystem& file_system, const std::string& path) {
-  const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
+  const std::string real_path = file_system.canonical(path);  // users may name links
   if (const auto status = file_system.status(real_path); status && status->kind == Kind::directory) {
     refuse(ErrorCode::invalid_argument,
            "a directory without checkpoint.h5; name a tag on the prefix, or one of the containers in this directory",
@@ -86,7 +86,7 @@ Containers containers_of_file(fs::FileSystem& file_system, const std::string& pa
   return {path, rank, 1, [open](std::uint32_t) { return open(); }};
 }
 
-/// Extracts, and remembers what became of it.
+/// Extracts files and collects the results.
 class Extraction {
  public:
   Extraction(fs::FileSystem& file_system, const ExtractArguments& arguments, Containers containers)
@@ -95,7 +95,7 @@ class Extraction {
   [[nodiscard]] Outcome run();
 
  private:
-  /// Each container that is wanted and not damaged, with its rank.
+  /// Calls a function for each requested, undamaged container.
   void for_each_container(const std::set<std::uint32_t>* only,
                           const std::function<void(std::uint32_t, const format::ContainerReader&)>& visit);
   void find_files();
@@ -109,8 +109,8 @@ class Extraction {
   const ExtractArguments& arguments_;
   Containers containers_;
   std::string directory_;            ///< canonical
-  std::vector<RoutedFile> files_;    ///< all that the checkpoint has
-  std::set<std::string> in_memory_;  ///< names of regions that are no files
+  std::vector<RoutedFile> files_;    ///< all of the checkpoint
+  std::set<std::string> in_memory_;  ///< names of regions that are not files
   std::vector<RoutedFile> done_;
   std::vector<std::pair<std::string, Failure>> problems_;
   Outcome outcome_ = Outcome::ok;
@@ -160,14 +160,15 @@ void Extraction::refuse_unmatched(const std::string& name) const {
   for (const RoutedFile& file : files_) known.push_back(file.name);
   const auto meant = nearest(name, known);
   const bool may_be_hidden = !problems_.empty();
-  refuse(outcome_ == Outcome::damaged ? ErrorCode::corrupt : ErrorCode::not_found,
-         compose("there is no routed file '{}'{}{}; {}", printable(name), of_rank,
-                 meant ? compose(" (did you mean '{}'?)", printable(*meant)) : "",
-                 may_be_hidden ? "it may be in a container that could not be read" : "kedge show lists what there is"),
-         containers_.shown);
+  refuse(
+      outcome_ == Outcome::damaged ? ErrorCode::corrupt : ErrorCode::not_found,
+      compose("there is no routed file '{}'{}{}; {}", printable(name), of_rank,
+              meant ? compose(" (did you mean '{}'?)", printable(*meant)) : "",
+              may_be_hidden ? "it may be in a container that could not be read" : "kedge show lists the routed files"),
+      containers_.shown);
 }
 
-/// No name leads out of the output directory: what is on the way to it must be a directory, not a link to one.
+/// Keeps names inside the output directory: their parents must be directories, not links.
 void Extraction::require_free(const RoutedFile& file) const {
   for (std::size_t slash = file.target.find('/'); slash != std::string::npos;
        slash = file.target.find('/', slash + 1)) {
@@ -192,7 +193,7 @@ void Extraction::require_free(const RoutedFile& file) const {
          path);
 }
 
-/// Under its own name only when it is whole, checked and on the disk.
+/// Writes to a temporary name until the file is complete, verified and synced.
 void Extraction::extract(const RoutedFile& file, const format::ContainerReader& reader) {
   const std::string path = fs::join(directory_, file.target);
   const std::string unfinished =
@@ -225,10 +226,10 @@ Outcome Extraction::run() {
   if (const auto name = find_unmatched_name(files_, arguments_.wanted)) refuse_unmatched(*name);
   const std::vector<RoutedFile> wanted = select_files(files_, arguments_.wanted);
   if (wanted.empty() && problems_.empty()) {
-    refuse(ErrorCode::not_found, "it has no routed files; kedge show lists what it has", containers_.shown);
+    refuse(ErrorCode::not_found, "it has no routed files; kedge show lists its content", containers_.shown);
   }
   fs::make_directories(file_system_, arguments_.output, 0777);
-  directory_ = file_system_.canonical(arguments_.output);  // links on the way there are the user's own
+  directory_ = file_system_.canonical(arguments_.output);  // links in the user's path are permitted
   for (const RoutedFile& file : wanted) require_free(file);
   std::set<std::uint32_t> ranks;
   for (const RoutedFile& file : wanted) ranks.insert(file.rank);

@@ -15,7 +15,7 @@ bool is_meant(const RoutedFile& file, std::string_view name) {
          (file.name.size() > name.size() && file.name.starts_with(name) && file.name[name.size()] == '/');
 }
 
-/// No two are the same, and none is a directory of another.
+/// Whether all targets differ and none is a parent directory of another.
 bool can_lie_beside_each_other(const std::vector<RoutedFile>& files) {
   std::set<std::string_view> targets;
   for (const RoutedFile& file : files) {

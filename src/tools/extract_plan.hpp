@@ -1,4 +1,4 @@
-// Which routed files of a checkpoint are extracted, and where each goes. Pure.
+// Pure. Selects routed files and assigns their target paths.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,31 @@
 
 namespace kedge::tools {
 
-/// A routed file in the container of one rank.
+/// A routed file in one rank's container.
 struct RoutedFile {
   std::uint32_t rank = 0;
   std::string name;
   std::uint64_t bytes = 0;
-  std::string target;         ///< below the output directory
-  bool is_directory = false;  ///< with nothing in it
+  std::string target;         ///< relative to the output directory
+  bool is_directory = false;  ///< an empty directory
 };
 
-/// Selected files; all, if nothing is said.
+/// Requested names; empty for all.
 struct Wanted {
-  std::vector<std::string> names;  ///< of files, or of directories that they are in
+  std::vector<std::string> names;  ///< of files or directories
   std::optional<std::uint32_t> rank;
 };
 
-/// Sets the targets: a file that one rank alone has goes by its name; one that several have, by rank-<r>/<name>, for
-/// each rank. If some of these cannot lie beside each other (a file in the place of a directory), all files go below
-/// rank-<r>. `files` are all of the checkpoint, whatever is wanted, so that a file's place is always the same;
-/// if some containers could not be read (`is_complete` is false), each file may be one of several.
+/// Sets targets: the name of a file that only one rank has; rank-<r>/<name> if several ranks have it. If targets
+/// collide (a file where a directory must be), all files go below rank-<r>. `files` must contain all of the
+/// checkpoint's, whatever is requested, to make targets independent of the request. Without `is_complete` (some
+/// containers were unreadable), other ranks may have any of the files.
 void assign_targets(std::vector<RoutedFile>& files, bool is_complete);
 
-/// Selects the wanted files, in their order.
+/// The requested files, in the order of `files`.
 [[nodiscard]] std::vector<RoutedFile> select_files(const std::vector<RoutedFile>& files, const Wanted& wanted);
 
-/// The first wanted name that stands for no file; `files` as in assign_targets. Nothing if each stands for one.
+/// The first requested name that matches no file; nothing if all do. `files` as in assign_targets.
 [[nodiscard]] std::optional<std::string> find_unmatched_name(const std::vector<RoutedFile>& files,
                                                              const Wanted& wanted);
 

@@ -1,4 +1,4 @@
-// A flush that failed, as kedge ls tells it.
+// Describes a failed flush for kedge ls.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kedge::tools {
 
-/// "step-120: flush failed 2 min 3 s ago: no_space: ...", and the end of the line.
+/// A line such as "step-120: flush failed 2 min 3 s ago: no_space: ...".
 [[nodiscard]] std::string failed_flush_text(const store::FailedFlush& failed);
 [[nodiscard]] Json failed_flush_json(const store::FailedFlush& failed);
 

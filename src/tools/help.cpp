@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kNameColumns = 24;
 
-/// CLI11's own, with what it prints folded. What a positional stands for is its name; it has no other type.
+/// CLI11's formatter with folded lines. It omits positionals' types, which their names imply.
 class FittingFormatter final : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
@@ -39,7 +39,7 @@ class FittingFormatter final : public CLI::Formatter {
 };
 
 Outcome help(const CLI::App& program, const std::string& word) {
-  const auto help_of = [&](const CLI::App& app, const std::string& name) {  // App::help would be that of `kedge help`
+  const auto help_of = [&](const CLI::App& app, const std::string& name) {  // App::help would describe `kedge help`
     return program.get_formatter()->make_help(&app, name, CLI::AppFormatMode::Normal);
   };
   if (word.empty()) {

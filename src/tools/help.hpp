@@ -1,4 +1,4 @@
-// The command's help: every text of CLI11 in lines that fit, and `kedge help [COMMAND]`.
+// Help texts with folded lines, and `kedge help [COMMAND]`.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ class App;
 
 namespace kedge::tools {
 
-/// Makes program, and all subcommands that are added later, print help in lines of at most kColumns.
+/// Folds the help of the program and of all subcommands added later at kColumns.
 void fit_help(CLI::App& program);
 
-/// Nothing if there is no such subcommand.
+/// Null if there is no such subcommand.
 [[nodiscard]] const CLI::App* find_command(const CLI::App& program, const std::string& name);
 
-/// Error for a word that is not one of the program's subcommands, with the nearest one.
+/// Error message for an unknown subcommand, with the most similar one.
 [[nodiscard]] std::string unknown_command(const CLI::App& program, const std::string& word);
 
 }  // namespace kedge::tools

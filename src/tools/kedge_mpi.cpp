@@ -1,4 +1,4 @@
-// kedge-mpi: what `kedge drain` has a launcher start on the nodes of a job.
+// kedge-mpi: the program that `kedge drain` launches on a job's nodes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
@@ -20,7 +20,7 @@
 namespace kedge::tools {
 namespace {
 
-/// Options of a process, the same on every process: the vote on options tells what is wrong with one of them.
+/// This process's options; the vote on options reports errors in them on all processes.
 Options options_of(const std::vector<std::string>& settings) {
   Options options;
   try {
@@ -40,7 +40,7 @@ struct Asked {
   bool all_runs = false;
 };
 
-/// COLLECTIVE. Runs that process 0 finds: those of the job that `options` name, or all.
+/// COLLECTIVE. Process 0's list of runs: those of the job in `options`, or all.
 std::vector<std::string> runs_to_drain(const comm::Group& processes, const Options& options) {
   comm::throw_if(processes.vote(options.load_failure));
   std::vector<std::string> runs;
@@ -58,8 +58,7 @@ std::vector<std::string> runs_to_drain(const comm::Group& processes, const Optio
   return runs;
 }
 
-/// COLLECTIVE. One after the other; a failure with one run does not keep the others from being drained. Of a run that
-/// ended in order no store may be left.
+/// COLLECTIVE. Drains one run after the other, whatever fails. Runs that ended normally may have no store.
 Outcome drain_each(const comm::Group& processes, Options options, bool overtakes) {
   Outcome outcome = Outcome::ok;
   bool any_seen = false;

@@ -1,4 +1,4 @@
-// kedge-scavenge: what `kedge scavenge` starts. It can flush, so it needs the HDF5 library, as the command does not.
+// kedge-scavenge: the program behind `kedge scavenge`. It flushes and therefore needs HDF5, which the command does not.
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <string>
@@ -17,7 +17,7 @@
 namespace kedge::tools {
 namespace {
 
-/// Scavenges each store; a failure of one keeps none of the others from it.
+/// Scavenges each store, whatever fails.
 Outcome scavenge(const ScavengeArguments& arguments) {
   Options options = load_options(process_environment(), ".").options;
   if (options.load_failure) return explain(*options.load_failure);

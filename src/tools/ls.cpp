@@ -1,4 +1,4 @@
-// kedge ls [PREFIX|STORE]: which checkpoints there are.
+// kedge ls [PREFIX|STORE]: lists checkpoints.
 #include "tools/ls.hpp"
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ struct LsArguments {
   bool tags = false;
 };
 
-/// Tags for completion. A tag that was committed again is there once.
+/// Tags for completion, each once.
 std::string tags_of(fs::FileSystem& file_system, const std::string& path) {
   std::set<std::string> seen;
   std::string text;
@@ -35,8 +35,8 @@ Listing look(fs::FileSystem& file_system, const std::string& path, bool configur
   const auto status = status_of(file_system, path);
   if (!status) {
     refuse(ErrorCode::not_found,
-           configured ? "there is no such directory, which is the one in persistent.path; name "
-                        "another directory, or see kedge config for where the option was set"
+           configured ? "there is no such directory (it is the one in persistent.path); name another directory, or see "
+                        "kedge config for where the option was set"
                       : "there is no such directory; check the path",
            path);
   }

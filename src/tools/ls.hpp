@@ -1,4 +1,4 @@
-// Output of kedge ls: the checkpoints of a prefix, or one node's store.
+// Output of kedge ls for a prefix or a store.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct Listing {
   Outcome outcome = Outcome::ok;
 };
 
-/// Words, or JSON for programs. `directory` is canonical, `shown` as the user wrote it. What is wrong with single
-/// entries is in the listing; throws what the directory itself throws.
+/// Text, or JSON for programs. `directory` is canonical, `shown` the user's spelling. Problems of single entries are in
+/// the listing; throws those of the directory itself.
 [[nodiscard]] Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, const std::string& shown,
                                   bool json);
 [[nodiscard]] Listing list_store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown,

@@ -1,4 +1,4 @@
-// The checkpoints of a prefix, newest first, by run.
+// Lists a prefix's checkpoints by run, newest first.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -25,7 +25,7 @@ namespace {
 
 using persist::TagEntry;
 
-// Two runs of one name that know nothing of each other are two runs.
+// Two runs may have the same name, without a common history.
 struct RunGroup {
   std::string run;
   Id128 run_id;
@@ -46,13 +46,13 @@ std::vector<RunGroup> by_run(const std::vector<TagEntry>& entries) {
   return sorted;
 }
 
-// Tags by commit id: a parent may be another run's.
+// Tags by commit id, because a parent may be another run's.
 class Tags {
  public:
   explicit Tags(const std::vector<TagEntry>& entries) {
     for (const TagEntry& entry : entries) tags_.emplace(to_string(entry.commit.id), &entry.commit.tag);
   }
-  // Null: not in the list.
+  // Null if not listed.
   [[nodiscard]] const std::string* find(const Id128& commit_id) const {
     const auto found = tags_.find(to_string(commit_id));
     return found == tags_.end() ? nullptr : found->second;
@@ -68,7 +68,7 @@ std::string parent_cell(const TagEntry& entry, const Tags& tags) {
   return tag == nullptr ? short_id(entry.commit.parent_id) : printable(*tag);
 }
 
-/// Marks commits that are not removed as old checkpoints are.
+/// Marks commits that retention does not remove.
 std::string note_cell(const TagEntry& entry) {
   if (entry.commit.is_output) return entry.pinned ? "output, pinned" : "output";
   return entry.pinned ? "pinned" : "-";
@@ -99,7 +99,7 @@ std::string unusable_text(const std::vector<persist::UnusableTag>& all) {
   return table.text();
 }
 
-/// Where it is not clear without it: of several runs, and of one that no start goes on with.
+/// Printed if needed: for several runs, or for a run that no start continues.
 std::string heading_of(const RunGroup& group, RunState state) {
   const std::string_view words = state_text(state);
   return fold(
@@ -162,14 +162,14 @@ Json json_of(const persist::TagList& list, const std::string& shown, const RunSt
   return json;
 }
 
-/// Stores of this node that flush to the prefix.
+/// This node's stores that flush to the prefix.
 std::vector<Store> stores_of(fs::FileSystem& file_system, const std::string& prefix) {
   std::vector<Store> stores = find_stores(file_system);
   std::erase_if(stores, [&](const Store& one) { return one.content.record.prefix != prefix; });
   return stores;
 }
 
-/// Where the checkpoints are that were not flushed yet.
+/// Tells where unflushed checkpoints are.
 std::string stores_text(const std::vector<Store>& stores) {
   std::string text;
   for (const Store& one : stores) {
@@ -179,7 +179,7 @@ std::string stores_text(const std::vector<Store>& stores) {
   return text;
 }
 
-/// Failed flushes that this node knows of, unless the commit has come to the prefix by another way.
+/// Failed flushes recorded on this node, unless the commit has reached the prefix since.
 std::vector<store::FailedFlush> failed_flushes(fs::FileSystem& file_system, const std::vector<Store>& stores,
                                                const persist::TagList& list) {
   std::vector<store::FailedFlush> found;

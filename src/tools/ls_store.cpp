@@ -1,4 +1,4 @@
-// Listing of one node's store: a line per commit, as far as this node tells.
+// Lists a node's store: one line per commit, as far as this node knows it.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -22,14 +22,14 @@ namespace kedge::tools {
 namespace {
 
 struct Commit {
-  CommitHead head;  // whole if a container is here; a set's files tell less
+  CommitHead head;  // complete if a container is here, otherwise without the tag
   std::uint64_t bytes = 0;
   std::set<std::uint32_t> containers;  // logical ranks
-  std::set<std::uint32_t> described;   // ranks whose set says that they are protected
+  std::set<std::uint32_t> described;   // that a set here protects
   std::uint64_t parity_files = 0;
   std::uint64_t parity_bytes = 0;
 
-  // Parity of a container that lies elsewhere may be all that this node has.
+  // The node may only have parity of other nodes' containers.
   [[nodiscard]] Level level() const {
     const bool all = std::includes(described.begin(), described.end(), containers.begin(), containers.end());
     return all && !described.empty() ? Level::protected_ : Level::local;
@@ -83,7 +83,7 @@ class StoreListing {
   std::uint64_t unsealed_ = 0;
   std::uint64_t routed_files_ = 0;
   std::uint64_t routed_bytes_ = 0;
-  std::uint64_t storage_bytes_ = 0;  // behind all files of the store, whatever is in them
+  std::uint64_t storage_bytes_ = 0;  // allocated by all files of the store
   Outcome outcome_ = Outcome::ok;
 };
 
@@ -93,7 +93,7 @@ void StoreListing::add(fs::FileSystem& file_system, const std::string& path, con
     ++unsealed_;
     return;
   }
-  if (is_manifest(opened, name)) return;  // a manifest adds nothing to what the containers say
+  if (is_manifest(opened, name)) return;  // containers tell the same
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   const store::VerifiedFile found =
       store::verify_file(*opened.file, opened.size_bytes, path, expected_from_name(name), Verify::headers);
@@ -123,7 +123,7 @@ void StoreListing::add_set_file(const format::SetDescriptor& set, std::uint64_t 
   commit.parity_bytes += file_bytes;
 }
 
-/// Files come and go while a store is looked at.
+/// Files may vanish while the store is read.
 void StoreListing::add_routed(fs::FileSystem& file_system, const std::string& directory) {
   (void)attempt([&] {
     for (const fs::TreeFile& file : fs::files_below(file_system, directory)) {
@@ -147,10 +147,10 @@ void StoreListing::note(const std::string& path, const Failure& failure) {
                      describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno})});
 }
 
-// The tag stands in containers alone.
+// Only containers have the tag.
 std::string tag_cell(const Commit& commit) { return commit.containers.empty() ? "?" : printable(commit.head.tag); }
 
-/// With what its owner plans a node's memory: how many checkpoints it amounts to.
+/// The store's size in checkpoints, for planning a node's memory.
 std::string StoreListing::storage_text() const {
   const auto newest = std::ranges::find_if(commits_, [](const auto& one) { return one.second.bytes > 0; });
   if (newest == commits_.end()) return {};
@@ -158,7 +158,7 @@ std::string StoreListing::storage_text() const {
   return compose("\nstorage taken: {}, {:.1f} times the newest checkpoint here\n", human_bytes(storage_bytes_), times);
 }
 
-/// Text for the failed flush of a commit that is here: another one's does not matter any more.
+/// Text about a failed flush, if its commit is still here.
 std::string StoreListing::flush_text() const {
   if (!failed_flush_ || !commits_.contains({failed_flush_->generation, failed_flush_->commit_id})) return {};
   return "\n" + failed_flush_text(*failed_flush_);

@@ -16,12 +16,12 @@
 namespace kedge::tools {
 namespace {
 
-/// A command that was called without what it is about.
+/// Whether a command was called without its operand.
 bool lacks_checkpoint(const CLI::ParseError& error) {
   return error.get_name() == "RequiredError" && std::string_view(error.what()).starts_with(kCheckpointOperand);
 }
 
-// To scripts, wrong usage is "not checked": 1 is reserved for damage.
+// Wrong usage is "not checked" for scripts: 1 means damage.
 Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int count, char** words) {
   if (error.get_exit_code() == 0) {  // --help, --version
     program.exit(error);
@@ -32,10 +32,10 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
   if (!word.empty() && word.front() != '-' && !is_known) {
     print_error(unknown_command(program, word));
   } else if (is_known && lacks_checkpoint(error)) {
-    print_error(compose(
-        "name a checkpoint: kedge {0} latest takes the newest, kedge ls lists the tags; a directory or a file of "
-        "a store or prefix will do, too; see kedge {0} --help",
-        word));
+    print_error(
+        compose("name a checkpoint: latest is the newest, kedge ls lists the tags; a directory or a file of a store or "
+                "prefix works, too; see kedge {0} --help",
+                word));
   } else {
     print_error(compose("{}; see kedge {}--help", printable(error.what()), is_known ? word + " " : ""));
   }
@@ -80,7 +80,7 @@ int main(int count, char** words) {
   } catch (const std::exception& error) {
     kedge::tools::print_error(kedge::compose("unexpected: {}", error.what()));
   }
-  // A result that did not reach a full disk was not reported.
+  // Output that did not reach a full disk must not count as success.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     kedge::tools::print_error("the output could not be written; check the disk or pipe it goes to");
     if (outcome == Outcome::ok) outcome = Outcome::not_checked;

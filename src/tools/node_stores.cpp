@@ -22,7 +22,7 @@ Store open_store(fs::FileSystem& file_system, const std::string& path) {
            path);
   }
   found.content = store::content_of_store(file_system, found.directory);
-  // A directory that a killed removal left has no record and no containers.
+  // A directory left by an interrupted removal has neither record nor containers.
   const bool has_name =
       found.directory.substr(found.directory.rfind('/') + 1).starts_with(compose("kedge-{}-", file_system.user()));
   const bool is_rest = has_name && std::ranges::none_of(found.content.files, [](const std::string& name) {

@@ -1,4 +1,4 @@
-// The node-local stores of this user on this node.
+// This user's node-local stores on this node.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace kedge::tools {
 
-/// A run's directory on this node, and what is in it.
+/// A run's directory on this node, and its content.
 struct Store {
   std::string directory;
   store::StoreContent content;
 };
 
-/// Throws Error{not_found | mismatch} that says what to do if it is no store of this user.
+/// Throws Error{not_found | mismatch} with the remedy if it is not this user's store.
 [[nodiscard]] Store open_store(fs::FileSystem& file_system, const std::string& path);
 
-/// In the default places.
+/// Searches the default locations.
 [[nodiscard]] std::vector<Store> find_stores(fs::FileSystem& file_system);
 
 }  // namespace kedge::tools

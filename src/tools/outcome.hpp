@@ -1,4 +1,4 @@
-// Common parts of all subcommands of `kedge`: their place on the command line, exit status, output.
+// Shared by all subcommands: parsing, exit status, output.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ class App;
 
 namespace kedge::tools {
 
-/// Exit status of the program. Scripts depend on the numbers: do not change them.
+/// Exit status. Scripts depend on the numbers: do not change them.
 enum class Outcome : std::uint8_t {
-  ok = 0,           ///< everything asked for is as it was written
-  damaged = 1,      ///< something is not what was written
-  not_checked = 2,  ///< something could not be checked (missing, unreadable, not a container), or wrong usage
-  try_again = 75,   ///< of commands that copy or free something: it failed, and another attempt may succeed
+  ok = 0,           ///< everything is intact
+  damaged = 1,      ///< something is damaged
+  not_checked = 2,  ///< something is missing, unreadable or not a container; or wrong usage
+  try_again = 75,   ///< copying or removing failed, and another attempt may succeed
 };
 
-/// A subcommand: its parser, and what to do if the command line named it. `run` may throw Error.
+/// A subcommand: its parser, and its action if it was selected. `run` may throw Error.
 struct Command {
   CLI::App* parser = nullptr;
   std::function<Outcome()> run;
 };
 
-/// Each adds its subcommand to the program.
+/// Each function adds its subcommand to the program.
 [[nodiscard]] Command add_completion(CLI::App& program);
 [[nodiscard]] Command add_config(CLI::App& program);
 [[nodiscard]] Command add_drain(CLI::App& program);
@@ -40,18 +40,18 @@ struct Command {
 [[nodiscard]] Command add_show(CLI::App& program);
 [[nodiscard]] Command add_verify(CLI::App& program);
 
-/// Complains, in words for people; what a program that met this failure exits with.
+/// Prints the failure and returns the exit status for it.
 [[nodiscard]] Outcome explain(const Failure& failure);
 
-/// Complains for a command that copies or frees something, and may be called again (kedge/exit_status.hpp).
+/// Prints the failure of a command that can be retried (kedge/exit_status.hpp) and returns the exit status.
 [[nodiscard]] Outcome report_failed_attempt(const Failure& failure);
 
-/// To standard output, in order with everything else written there.
+/// Prints to standard output, in order with other output.
 void print(std::string_view text);
-/// To standard error: "kedge: <text>" and a newline, folded.
+/// Prints "kedge: <text>" and a newline to standard error, folded.
 void print_error(std::string_view text);
 
-/// The failure in words for people: "<path>: <message> (<errno's words>)".
+/// The failure as text: "<path>: <message> (<errno's text>)".
 [[nodiscard]] std::string describe(const Failure& failure);
 
 }  // namespace kedge::tools

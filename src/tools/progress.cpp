@@ -30,7 +30,7 @@ bool Progress::standard_error_is_terminal() noexcept { return ::isatty(STDERR_FI
 Progress::~Progress() { clear(); }
 
 void Progress::advance(std::uint64_t bytes) {
-  // More than expected: a file grew while it was read.
+  // A file may grow while it is read.
   done_bytes_ = std::min(done_bytes_ + bytes, total_bytes_);
   if (!on_terminal_) return;
   const double now_s = clock_->seconds();

@@ -1,4 +1,4 @@
-// A bar for long operations, on a terminal only.
+// A progress bar for terminals.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace kedge::tools {
 
-/// Draws on standard error if that is a terminal and the operation takes longer than a second: share done, bytes,
-/// time left. Gone from the screen when destroyed or cleared.
+/// Draws on standard error if it is a terminal and the operation takes longer than a second: share done, bytes,
+/// remaining time. Removed when cleared or destroyed.
 class Progress {
  public:
   Progress(std::uint64_t total_bytes, std::shared_ptr<Clock> clock, bool on_terminal = standard_error_is_terminal());
@@ -18,7 +18,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void advance(std::uint64_t bytes);
-  /// Takes the bar off the screen, so that something else can be printed; the next advance() brings it back.
+  /// Removes the bar so that something else can be printed; advance() draws it again.
   void clear();
 
  private:

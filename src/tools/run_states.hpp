@@ -1,4 +1,4 @@
-// Which of the runs of one name on a prefix a start would go on with.
+// Finds which of a prefix's runs with the same name a start would continue.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@ namespace kedge::tools {
 
 enum class RunState { unknown, present, given_up };
 
-/// By what the records of the prefix say.
+/// As far as the records on the prefix tell.
 class RunStates {
  public:
-  /// Reads them. Records that cannot be read say nothing.
+  /// Reads the records; ignores unreadable ones.
   RunStates(fs::FileSystem& file_system, const std::string& prefix);
 
   [[nodiscard]] RunState of(const Id128& run_id) const;
@@ -23,7 +23,7 @@ class RunStates {
   std::map<Id128, RunState> states_;
 };
 
-/// For the heading of a run's table; empty if nothing is known.
+/// For the heading of a run's table; empty if unknown.
 [[nodiscard]] std::string_view state_text(RunState state);
 /// For programs: "present", "given_up" or "unknown".
 [[nodiscard]] std::string_view to_string(RunState state);

@@ -1,4 +1,4 @@
-// kedge scavenge [STORE...]: copies to the prefix what a job left in this node's stores.
+// kedge scavenge [STORE...]: copies a job's checkpoints from this node's stores to the prefix.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
@@ -15,10 +15,10 @@ Command add_scavenge(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("scavenge", "Copy what a job left in this node's stores to its prefix");
   arguments->add_to(*parser);
   parser->footer(
-      "For a prolog or epilog, which calls it on each node of a job that has ended; needs no launcher. What is newer "
-      "than the checkpoints on the prefix is copied below PREFIX/.kedge. The call that brings the last container "
-      "flushes the checkpoint; if a node is lost, --finish does, and rebuilds what it had. The stores stay as they "
-      "are.\nExit status: 0, 1 if nothing can be recovered, 75 if another attempt may succeed (a store is in use, the "
+      "For a prolog or epilog that runs on each node after a job has ended; needs no launcher. Copies commits that are "
+      "newer than the prefix's to PREFIX/.kedge. The call that copies the last container flushes the checkpoint; if a "
+      "node is lost, --finish flushes it and rebuilds that node's containers. The stores are not changed.\nExit "
+      "status: 0, 1 if nothing can be recovered, 75 if another attempt may succeed (a store is in use, the "
       "prefix is full), else 2.");
   return {parser, [arguments]() -> Outcome {
             std::vector<std::string> words = {path_of_program("kedge-scavenge", "install Kedge again")};

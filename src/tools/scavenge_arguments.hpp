@@ -1,4 +1,4 @@
-// Arguments of kedge scavenge, and of the program that it starts: the same words.
+// Arguments of kedge scavenge and kedge-scavenge.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ScavengeArguments {
   std::string job;
   bool overtakes = false;
 
-  /// The parser is to read them into this object, which must outlive it.
+  /// Makes the parser read into this object, which must outlive it.
   void add_to(CLI::App& parser);
   [[nodiscard]] std::vector<std::string> words() const;
 };

@@ -19,7 +19,7 @@ std::string_view noun(format::SetFileKind kind) {
   return kind == format::SetFileKind::parity ? "parity" : "set descriptor";
 }
 
-/// "xor", "rs 2".
+/// A scheme's name such as "xor" or "rs 2".
 std::string name_of(const format::SetDescriptor& set) {
   if (set.scheme == Scheme::rs) return compose("rs {}", set.parities);
   return std::string(to_string(set.scheme));

@@ -1,4 +1,4 @@
-// Parity files and set descriptors: their check, and what they say in words and in JSON.
+// Describes parity files and set descriptors as text and JSON.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace kedge::tools {
   return set.members.at(set.position);
 }
 
-/// "parity of set 3 (xor), generation 7, rank 2".
+/// A line such as "parity of set 3 (xor), generation 7, rank 2".
 [[nodiscard]] std::string set_line(const format::SetDescriptor& set);
-/// All that the beginning says, for people; `path` as the user gave it.
+/// The whole head for people; `path` as the user gave it.
 [[nodiscard]] std::string set_text(const format::SetDescriptor& set, const std::string& path);
 [[nodiscard]] Json set_json(const format::SetDescriptor& set, const std::string& path);
 

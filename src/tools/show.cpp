@@ -1,4 +1,4 @@
-// kedge show FILE|TAG: one container, the set of a parity file or set descriptor, or a whole checkpoint.
+// kedge show FILE|TAG: describes a container, a set file or a whole checkpoint.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -25,14 +25,14 @@ struct ShowArguments {
   TagViewOptions view;
 };
 
-// A container or set file, as far as its first bytes go.
+// A container or set file, judging by its first bytes.
 struct Marked {
   OpenedFile opened;
   store::VerifiedFile found;
 };
 
 Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
-  const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
+  const std::string real_path = file_system.canonical(path);  // users may name links
   const auto status = file_system.status(real_path);
   if (status && status->kind == fs::FileStatus::Kind::directory) {
     throw Error(
@@ -57,7 +57,7 @@ Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
   return {std::move(opened), std::move(found)};
 }
 
-// The rest may be lost: what the beginning says is shown all the same.
+// Shows the head even if the rest is lost.
 Outcome show_set(const ShowArguments& arguments, const store::VerifiedFile& found) {
   const format::SetDescriptor& set = found.set.value();
   std::optional<Failure> damage;

@@ -1,4 +1,4 @@
-// Programs that the command has do its work.
+// Starts other programs in the command's place.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace kedge::tools {
 
-/// The path of a program that is installed beside this one. Throws Error{not_found}: `why` says what it needs.
+/// The path of a program installed beside this one. Throws Error{not_found}, in which `why` says what needs it.
 [[nodiscard]] std::string path_of_program(const std::string& name, const std::string& why);
 
-/// Becomes the program of the first word; does not return. Throws Error{io | not_found}: `advice` says what to do.
+/// Replaces this process by the program of the first word. Throws Error{io | not_found} with `advice`.
 [[noreturn]] void become(std::vector<std::string> words, const std::string& advice);
 
 }  // namespace kedge::tools

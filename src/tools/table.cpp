@@ -12,11 +12,11 @@ constexpr std::size_t kColumnGap = 2;
 
 bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
-// `front` is what it begins with and is not broken.
+// `front` begins the text and is not broken.
 std::string folded_line(std::string front, std::string_view text, std::size_t indent) {
   std::string out = std::move(front);
   std::size_t used = width(out);
-  bool begun = !out.empty();  // this line has a word, so that it may end here
+  bool begun = !out.empty();  // the line has a word, so it may end
   while (!text.empty()) {
     const std::size_t gap = std::min(text.find_first_not_of(' '), text.size());
     const std::size_t end = std::min(text.find(' ', gap), text.size());

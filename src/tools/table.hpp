@@ -1,4 +1,4 @@
-// Text in columns, and text from files made fit for a terminal.
+// Text in columns, and printable versions of text from files.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,28 @@
 
 namespace kedge::tools {
 
-/// Width of the output in columns; a path, a name or a value may be longer.
+/// Width of the output; paths, names and values may be longer.
 inline constexpr std::size_t kColumns = 80;
-/// Where lines that were folded go on.
+/// Indentation of folded lines.
 inline constexpr std::size_t kFoldIndent = 9;
 
-/// Characters of a UTF-8 text; close enough to columns for names of arrays.
+/// Number of characters in UTF-8 text; close enough to columns for names of arrays.
 [[nodiscard]] std::size_t width(std::string_view text);
 
-/// Each line of `text` folded at spaces, which it keeps elsewhere; what follows is indented by `indent`.
+/// Folds each line at spaces, which are kept elsewhere; continuation lines are indented by `indent`.
 [[nodiscard]] std::string fold(std::string_view text, std::size_t indent = kFoldIndent);
 
-/// Rows of cells; a column is as wide as its widest cell, in characters. What of its last cell makes a row longer than
-/// kColumns goes on in further lines.
+/// Rows of cells; a column is as wide as its widest cell, in characters. A last cell that exceeds kColumns continues on
+/// further lines.
 class Table {
  public:
-  /// `alignment` has one letter per column: 'l' or 'r', or for a last one 'p' (of paths, which are not broken at
-  /// spaces) or 'n' (of names, which stay in their row).
+  /// `alignment` has a letter per column: 'l' or 'r'; for the last also 'p' (paths, not broken at spaces) or 'n'
+  /// (names, never folded).
   explicit Table(std::string alignment) : alignment_(std::move(alignment)) {}
 
-  /// Adds a row: as many cells as there are columns.
+  /// Adds a row with a cell for each column.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  /// One line per row, without spaces at the ends of lines.
+  /// One line per row, without trailing spaces.
   [[nodiscard]] std::string text() const;
 
  private:

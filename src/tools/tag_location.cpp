@@ -38,19 +38,20 @@ struct Candidate {
   auto operator<=>(const Candidate&) const = default;
 };
 
-// `latest` holds the name of a tag directory beside it.
+// `latest` contains the name of a tag directory beside it.
 std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const std::string& path) {
   std::string text = fs::read_text(file_system, path, 256);
   text.resize(std::min(text.find('\n'), text.size()));
   return persist::parse_directory_name(text) ? std::optional(text) : std::nullopt;
 }
 
+/// The word "latest" means checkpoints only; outputs are named by their tags.
 bool is_named(const persist::TagEntry& entry, const std::string& word) {
   return entry.directory == word || commits::is_named(word, entry.commit.tag, entry.commit.is_output);
 }
 
-/// Generations of different runs cannot be compared: of several runs that have the tag, the one is meant that made it
-/// last. Null if it is one run.
+/// Generations of different runs are not comparable: of several runs with the tag, takes the one that made it last.
+/// Null if only one run has it.
 const persist::TagEntry* last_of_several_runs(const std::vector<persist::TagEntry>& entries, const std::string& word) {
   const persist::TagEntry* last = nullptr;
   bool several = false;
@@ -70,7 +71,7 @@ std::string what_there_is(const persist::TagList& list, const std::string& word)
   if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists all checkpoints", *meant);
   const auto is_checkpoint = [](const persist::TagEntry& entry) { return !entry.commit.is_output; };
   const auto newest = std::ranges::find_if(list.entries, is_checkpoint);
-  if (newest == list.entries.end()) return "there are outputs alone; kedge ls lists them";
+  if (newest == list.entries.end()) return "there are only outputs; kedge ls lists them";
   return compose("the newest is {}; kedge ls lists all checkpoints", newest->commit.tag);
 }
 
@@ -79,7 +80,7 @@ std::size_t of_run(const persist::TagList& list, const std::string& run) {
   return static_cast<std::size_t>(std::ranges::count_if(list.entries, is_of_run));
 }
 
-/// The file `latest` names the newest checkpoint of the run that flushed last.
+/// `latest` names the newest checkpoint of the run that flushed last.
 void name_run(fs::FileSystem& file_system, TagLocation& place) {
   const persist::TagList list = persist::list_tags(file_system, place.prefix);
   const auto is_it = [&](const persist::TagEntry& entry) { return entry.directory == place.directory; };
@@ -101,7 +102,7 @@ std::optional<TagLocation> look_for(fs::FileSystem& file_system, const TagQuery&
   const auto status = status_of(file_system, word);
   if (!status) return find_tag(file_system, {word, configured_prefix(), run});
   if (status->kind != Kind::directory) return std::nullopt;
-  // A directory that is no checkpoint may only happen to be called like one.
+  // A directory that is not a checkpoint may have a tag's name by chance.
   std::optional<TagLocation> place;
   static_cast<void>(attempt([&] { place = find_tag(file_system, {word, configured_prefix(), run}); }));
   return place;
@@ -110,10 +111,9 @@ std::optional<TagLocation> look_for(fs::FileSystem& file_system, const TagQuery&
 }  // namespace
 
 std::string no_such_prefix(bool is_configured) {
-  return is_configured
-             ? "there is no such prefix, which is the one in persistent.path; name the job's prefix, run this "
-               "where the job ran, or see kedge config for where the option was set"
-             : "there is no such prefix; check the path";
+  return is_configured ? "there is no such prefix (it is the one in persistent.path); name the job's prefix, run this "
+                         "where the job ran, or see kedge config for where the option was set"
+                       : "there is no such prefix; check the path";
 }
 
 std::string configured_prefix() {
@@ -159,10 +159,10 @@ TagLocation find_tag(fs::FileSystem& file_system, const TagQuery& meant) {
   }
   const std::string real_prefix = file_system.canonical(prefix);
   persist::TagList list = persist::list_tags(file_system, real_prefix);
-  // Nobody knows of which run what cannot be read is: where there are several, it is not the one that was asked for.
+  // The run of unreadable directories is unknown: with several runs, they are not the requested one's.
   if (!run.empty() && of_run(list, run) != list.entries.size()) list.unusable.clear();
   if (!run.empty()) std::erase_if(list.entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
-  // A damaged one that is newer is the one that is meant; what was never committed only if nothing else is there.
+  // A newer damaged commit counts as the requested one; an uncommitted directory only if there is nothing else.
   std::optional<Candidate> newest;
   const auto consider = [&](const std::string& directory, bool committed) {
     const auto name = persist::parse_directory_name(directory);

@@ -31,7 +31,7 @@ std::string words_on_identity(const format::Superblock& found, const format::Man
   return compose("swapped: it is the container {}", whose);
 }
 
-/// Nothing: what was said is good enough.
+/// Nothing if the original message is good enough.
 std::optional<std::string> words_on(const persist::ContainerProblem& problem, const format::ManifestHead& head,
                                     const format::ShardRow& row, LogicalRank rank) {
   switch (problem.kind) {
@@ -50,7 +50,7 @@ std::optional<std::string> words_on(const persist::ContainerProblem& problem, co
   return std::nullopt;
 }
 
-/// For people, what is not there is damage of the checkpoint; a link is somebody's doing, behind which it may be.
+/// A missing container is damage of the checkpoint; a link is not, since the container may be behind it.
 ErrorCode code_of(const persist::ContainerProblem& problem) {
   return problem.kind == Problem::link ? ErrorCode::io : ErrorCode::corrupt;
 }

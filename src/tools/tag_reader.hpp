@@ -1,4 +1,4 @@
-// Opens the files of a committed tag: its manifest, and the containers that the manifest tells of.
+// Opens the manifest of a committed tag, and its containers.
 #pragma once
 
 #include <memory>
@@ -19,12 +19,12 @@ struct OpenedManifest {
   std::unique_ptr<format::ManifestReader> reader;
 };
 
-/// Head and file size are checked. Throws Error{not_found} (no manifest: not committed), corrupt, mismatch (newer
-/// format), io.
+/// Checks head and file size. Throws Error{not_found} (no manifest: not committed), corrupt, mismatch (newer format),
+/// io.
 [[nodiscard]] OpenedManifest open_manifest(fs::FileSystem& file_system, const TagLocation& place);
 
-/// Opens a container as persist::open_container does, which judges it. Throws Error{corrupt} that says missing,
-/// truncated, or whose it is instead; mismatch (newer format); io.
+/// Opens and checks a container with persist::open_container. Throws Error{corrupt} if it is missing, truncated, or
+/// another rank's or commit's; mismatch (newer format); io.
 [[nodiscard]] persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagLocation& place,
                                                       const format::ManifestHead& head, const format::ShardRow& row,
                                                       LogicalRank rank);

@@ -36,7 +36,7 @@ Finding check_rank(fs::FileSystem& file_system, const TagLocation& place, const 
   std::optional<format::ShardRow> row;
   if (const auto failure = attempt([&] { row = manifest.reader->row(rank); })) {
     finding.reason = "the manifest's row for it is damaged, so its size and checksum are unknown";
-    return finding;  // the damage is the manifest's
+    return finding;  // the manifest is damaged
   }
   const auto failure = attempt([&] {
     const auto opened = open_container(file_system, place, manifest.reader->head(), *row, rank);

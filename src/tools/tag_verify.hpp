@@ -1,4 +1,4 @@
-// Every byte of a committed checkpoint: its manifest and the containers of all ranks.
+// Verifies every byte of a committed checkpoint: the manifest and all containers.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,13 @@
 
 namespace kedge::tools {
 
-/// Calls `report` with a finding for the manifest and then one per rank; only the first if the manifest cannot tell of
-/// the others. Never throws Error. A checkpoint that is removed meanwhile, or has no manifest, is uncommitted, not
-/// damaged.
+/// Calls `report` with a finding for the manifest and for each rank; only with the first if the manifest is unreadable.
+/// Never throws Error. A checkpoint that is removed meanwhile or has no manifest is uncommitted, not damaged.
 void check_tag(fs::FileSystem& file_system, const TagLocation& place,
                const std::function<void(std::uint64_t)>& on_progress,
                const std::function<void(const Finding&)>& report);
 
-/// How much check_tag will read, for its progress; 0 if that cannot be told.
+/// The number of bytes check_tag will read; 0 if unknown.
 [[nodiscard]] std::uint64_t bytes_of_tag(fs::FileSystem& file_system, const TagLocation& place);
 
 }  // namespace kedge::tools

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kProblemsShown = 10;
 
-// A global array, as the shards in all indexes describe it.
+// A global array, from the shards in all indexes.
 struct ArraySummary {
   DataType dtype = DataType::opaque;
   std::string members;
@@ -32,7 +32,7 @@ struct ArraySummary {
   std::uint64_t bytes = 0;
 };
 
-// Regions of one name and kind that ranks have of their own.
+// Regions of one name and kind that are no shards.
 struct RegionSummary {
   Shape shape;
   std::string members;
@@ -41,7 +41,7 @@ struct RegionSummary {
   std::uint64_t bytes = 0;
 };
 
-// Name, type, and "own", "replicated" or "routed file": ranks that differ in these have different regions.
+// Name, type, and "own", "replicated" or "routed file": regions that differ in these are listed separately.
 using RegionKey = std::tuple<std::string, DataType, std::string>;
 
 struct Held {
@@ -54,7 +54,7 @@ struct Held {
 struct TagContent {
   TagLocation place;
   persist::TagEntry entry;
-  std::optional<std::string> parent_tag;  // if it lies beside this one
+  std::optional<std::string> parent_tag;  // if it is in the same prefix
   bool has_view = false;
   std::uint64_t manifest_bytes = 0;
   Attributes attributes;
@@ -71,7 +71,7 @@ std::string kind_of(const format::RegionSpec& spec) {
 
 void add_region(TagContent& content, const format::StoredRegion& region) {
   const format::RegionSpec& spec = region.spec;
-  if (spec.name == format::kAttributesName) return;  // Kedge's own; told as what they are
+  if (spec.name == format::kAttributesName) return;  // Kedge's own, shown as attributes
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     ArraySummary& array = content.arrays[{spec.name, spec.dtype}];
     array.dtype = spec.dtype;
@@ -89,7 +89,7 @@ void add_region(TagContent& content, const format::StoredRegion& region) {
   ++summary.ranks;
 }
 
-// By the names of the directories alone: their manifests need not be opened.
+// Judges by directory names, without opening manifests.
 std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagLocation& place,
                                        const persist::TagEntry& entry) {
   std::optional<std::string> tag;

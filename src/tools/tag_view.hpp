@@ -1,4 +1,4 @@
-// A committed checkpoint in words and in JSON: its manifest, and what the indexes of its containers tell.
+// Describes a committed checkpoint as text and JSON, from its manifest and its containers' indexes.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@ namespace kedge::tools {
 
 struct TagViewOptions {
   bool json = false;
-  bool containers = false;            ///< name each of them
-  std::optional<std::uint32_t> rank;  ///< this rank's container alone
+  bool containers = false;            ///< list each container
+  std::optional<std::uint32_t> rank;  ///< show only this rank's container
 };
 
-/// Prints it, and complains of what is missing or damaged. Throws what open_manifest throws, and invalid_argument for a
-/// rank that the checkpoint does not have.
+/// Prints the description and reports missing or damaged files. Throws what open_manifest throws, and invalid_argument
+/// for a rank that the checkpoint does not have.
 [[nodiscard]] Outcome show_tag(fs::FileSystem& file_system, const TagLocation& place, const TagViewOptions& options);
 
 }  // namespace kedge::tools

@@ -9,7 +9,7 @@
 namespace kedge::tools {
 namespace {
 
-// `between` stands between day and time.
+// `between` separates date and time.
 std::string utc_with(std::int64_t time_ns, char between) {
   using namespace std::chrono;
   const sys_time<nanoseconds> time{nanoseconds(time_ns)};

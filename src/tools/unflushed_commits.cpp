@@ -15,7 +15,7 @@
 namespace kedge::tools {
 namespace {
 
-/// Newest generation of a run's checkpoints on the prefix; 0: it has none.
+/// The newest generation among a run's checkpoints on the prefix; 0 if there is none.
 std::uint64_t newest_generation(const persist::TagList& list, const Id128& run_id) {
   std::uint64_t newest = 0;
   for (const persist::TagEntry& entry : list.entries) {

@@ -1,4 +1,4 @@
-// Commits in stores of this node that the prefix has not.
+// Commits in this node's stores that the prefix lacks.
 #pragma once
 
 #include <string>
@@ -16,16 +16,15 @@ namespace kedge::tools {
 struct UnflushedCommits {
   std::string directory;
   Id128 run_id;
-  std::vector<CommitHead> commits;  ///< newest first: the newest checkpoint, if it is newer, and outputs; may be empty
+  std::vector<CommitHead> commits;  ///< newest first: outputs, and the newest checkpoint if the prefix's is older
 };
 
-/// Local. News of these stores, which flush to the prefix that has `list`; those of a run that was given up have
-/// nothing that anybody waits for.
+/// Local. Unflushed commits in stores that flush to the prefix with this `list`; none of runs that were given up.
 [[nodiscard]] std::vector<UnflushedCommits> find_unflushed(fs::FileSystem& file_system,
                                                            const std::vector<Store>& stores,
                                                            const persist::TagList& list, const RunStates& states);
 
-/// A line for each store that has something, folded; empty if none has.
+/// A folded line for each store with unflushed commits; empty if there are none.
 [[nodiscard]] std::string words_for(const std::vector<UnflushedCommits>& news);
 [[nodiscard]] Json to_json(const std::vector<UnflushedCommits>& news);
 

@@ -1,4 +1,4 @@
-// kedge verify TAG|DIRECTORY|FILE...: every checksum of checkpoints, containers, parity files and set descriptors.
+// kedge verify TAG|DIRECTORY|FILE...: verifies every checksum of checkpoints and files.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -36,10 +36,10 @@ struct VerifyArguments {
   bool quiet = false;
 };
 
-// One file, or one checkpoint, to check. `name` is set for what was found in a store's directory.
+// A file or checkpoint to check. `name` is set for files of a store's directory.
 struct Task {
   std::string path;   // to open
-  std::string shown;  // as the user named it
+  std::string shown;  // in the user's spelling
   std::optional<store::FileName> name;
   std::optional<TagLocation> tag;
 };
@@ -66,7 +66,7 @@ Finding unreadable(const std::string& path, const Failure& failure) {
 
 Task checkpoint(TagLocation place) { return {{}, place.shown, std::nullopt, std::move(place)}; }
 
-/// Directories of other runs; what cannot be read may be this one's.
+/// Directories of other runs; unreadable ones may be this run's.
 std::set<std::string> of_other_runs(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
   std::set<std::string> others;
   if (run.empty()) return others;
@@ -75,7 +75,7 @@ std::set<std::string> of_other_runs(fs::FileSystem& file_system, const std::stri
   return others;
 }
 
-// All checkpoints of a prefix but `others`, newest first.
+// All checkpoints of a prefix except `others`, newest first.
 std::vector<Task> tags_of(const std::vector<std::string>& names, const std::string& directory, const std::string& shown,
                           const std::set<std::string>& others) {
   std::vector<std::pair<std::uint64_t, std::string>> tags;
@@ -92,8 +92,7 @@ std::vector<Task> tags_of(const std::vector<std::string>& names, const std::stri
   return tasks;
 }
 
-// The files of a run's directory, by rank within each kind. Links in it are not followed: nobody but its owner should
-// put any there.
+// The files of a run's directory, by kind and rank. Links are not followed, since only the owner should create any.
 std::vector<Task> files_of(const std::vector<std::string>& names, const std::string& directory,
                            const std::string& shown) {
   std::vector<Task> tasks;
@@ -109,7 +108,7 @@ std::vector<Task> files_of(const std::vector<std::string>& names, const std::str
 std::vector<Task> tasks_of(fs::FileSystem& file_system, const TagQuery& meant) {
   const std::string& word = meant.word;
   if (auto place = resolve_tag(file_system, meant)) return {checkpoint(*std::move(place))};
-  const std::string real_path = file_system.canonical(word);  // a link that the user names himself is followed
+  const std::string real_path = file_system.canonical(word);  // users may name links
   const auto status = file_system.status(real_path);
   if (!status || status->kind != fs::FileStatus::Kind::directory)
     return {{real_path, word, std::nullopt, std::nullopt}};
@@ -210,7 +209,7 @@ Json finding_json(const Finding& finding) {
   return json;
 }
 
-// Findings so far, and what they mean for the exit status.
+// Findings so far and the resulting exit status.
 struct Tally {
   std::uint64_t ok = 0;
   std::uint64_t damaged = 0;
@@ -240,7 +239,7 @@ struct Tally {
     checked_bytes += finding.size_bytes;
   }
 
-  // Nothing sealed is nothing checked, and that must not look like "ok" to a script.
+  // If nothing was sealed, nothing was checked, which scripts must not take for "ok".
   [[nodiscard]] Outcome outcome() const {
     if (damaged > 0) return Outcome::damaged;
     return not_checked > 0 || ok == 0 ? Outcome::not_checked : Outcome::ok;
@@ -257,7 +256,7 @@ struct Tally {
   }
 
  private:
-  // Kinds of the good files, if not plain.
+  // The kinds of the intact files, unless they are the usual ones.
   [[nodiscard]] std::string kinds_text() const {
     const std::uint64_t containers = ok_of(store::FileKind::container);
     if (ok == containers) return {};
@@ -305,7 +304,7 @@ class Verification {
     report(finding);
   }
 
-  // Thousands of ranks that are well make one line.
+  // Summarizes intact ranks in one line.
   void check_checkpoint(const TagLocation& place, const std::function<void(std::uint64_t)>& on_progress) {
     std::uint64_t containers = 0;
     std::uint64_t bytes = 0;

@@ -1,4 +1,5 @@
-// A job of several ranks in one process, which can be killed and started again: the library kedge::testing, for tests.
+// Runs a job of several ranks in one process, with simulated deaths and restarts: the library kedge::testing, for
+// tests.
 #pragma once
 
 #include <cstdint>
@@ -30,26 +31,28 @@ namespace kedge::testing {
 /// thread.
 class InProcessJob {
  public:
-  /// Body of one rank: its engine, and a connected communicator for messages of its own. Both are valid until it
+  /// Body of one rank, with its engine and a connected communicator for its own messages. Both are valid until it
   /// returns.
   using Body = std::function<void(Engine& engine, Communicator& communicator)>;
 
   /// Local. A job with the same options on every rank. Throws Error{invalid_argument} if `ranks` is below 1.
   InProcessJob(int ranks, Options options);
-  /// Local. Options by rank, of which `store.path` and `log` may differ: a `store.path` for each node is another way to
-  /// tell stores apart. Called in each start, from all ranks' threads at once.
+  /// Local. Options by rank, of which `store.path` and `log` may differ: a `store.path` per node is another way to
+  /// simulate nodes. The function is called in each start, by all ranks' threads at once.
   InProcessJob(int ranks, std::function<Options(int rank)> options);
 
-  /// Local. Plans a fault for the next start, as InProcessWorld::stop_at. Engines draw random ids, so events vary: to
-  /// try all, go on until the rank returns. Throws Error{invalid_argument} for a rank that is not in the job.
+  /// Local. Plans a fault for the next start, as InProcessWorld::stop_at does. Engines use random ids, so the number of
+  /// events varies: to try all, increase `event` until the rank returns. Throws Error{invalid_argument} if there is no
+  /// such rank.
   void stop_at(int rank, std::uint64_t event, StopKind kind = StopKind::die);
 
-  /// One start: every rank makes its engine and runs `body`. Returns when all ranks have ended, with how each ended, by
-  /// rank: what the engine's constructor or `body` threw is there. Throws std::system_error if the system refuses a
-  /// thread.
+  /// Starts the job: every rank makes its engine and runs `body`. Returns, when all have ended, how each rank ended,
+  /// including exceptions of the engine's constructor or `body`. Throws std::system_error if a thread cannot be
+  /// created.
   std::vector<RankOutcome> start(const Body& body);
 
-  /// Local: events of each rank in the last start, those of the engine's constructor included; 0 before the first.
+  /// Local. Events of each rank in the last start, including those of the engine's constructor; 0 before the first
+  /// start.
   [[nodiscard]] const std::vector<std::uint64_t>& events() const noexcept { return events_; }
 
  private:

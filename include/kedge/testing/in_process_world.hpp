@@ -33,16 +33,16 @@ struct RankOutcome {
   [[nodiscard]] bool returned() const noexcept { return !died && exception == nullptr; }
 };
 
-/// The ranks of one run. A rank is one thread, and those that Communicator::start_thread adds to it; it is live until
-/// its function returned or threw, or until one of its threads died or stopped.
+/// The ranks of one run. A rank consists of one thread and those that Communicator::start_thread adds. It is live until
+/// its function returns or throws, or one of its threads dies or stops.
 ///
-/// Time is virtual: a wait with a finite deadline never looks at the clock. It times out when it must: when
-/// every thread of the live ranks waits and nothing that is awaited can come. Then the lowest rank whose deadline is
-/// finite gets Error{timeout}, and the others go on waiting. If no deadline is finite, all get Error{bad_state}
-/// "deadlock". A loop over test() is invisible to this; tests of such code must bound it themselves.
+/// Time is virtual: waits never look at the clock. When every thread of the live ranks waits and none of the awaited
+/// messages can come, the lowest rank with a finite deadline gets Error{timeout}, and the others continue to wait. If
+/// no deadline is finite, all get Error{bad_state} "deadlock". Loops over test() are not detected as waits; tests of
+/// such code must limit them.
 ///
-/// A run is deterministic (program and fault plan alone decide it, not the scheduling of threads) as long as ranks are
-/// one thread each and use wait() rather than test().
+/// Runs are deterministic (they depend on program and fault plan, not on thread scheduling) as long as each rank has
+/// one thread and uses wait() rather than test().
 class InProcessWorld {
  public:
   /// Local. Throws Error{invalid_argument} if `ranks` is below 1. `thread_support` is what communicators report.
@@ -53,22 +53,22 @@ class InProcessWorld {
 
   [[nodiscard]] int size() const noexcept;  ///< How many ranks there are.
 
-  /// Local: a communicator of one rank, not yet connected; may outlive the world. A rank may have several: the nth
-  /// that each rank connects belong together and never receive what was sent on others. Throws
-  /// Error{invalid_argument} for a rank that is not in the world.
+  /// Local. A communicator of one rank, not yet connected; it may outlive the world. A rank may have several: the nth
+  /// ones that the ranks connect belong together, with separate messages. Throws Error{invalid_argument} if there is no
+  /// such rank.
   [[nodiscard]] std::unique_ptr<Communicator> communicator(int rank);
 
-  /// Local. Plans a fault, before run: the rank ends at its event number `event` (from 0). An event is a send, or a
-  /// receive that wait() or test() finds complete; collective calls are made of these. One fault per rank; the last
-  /// one planned counts. Throws Error{invalid_argument} for a rank that is not in the world.
+  /// Local. Plans a fault before run: the rank ends at its event number `event` (from 0). An event is a send, or a
+  /// receive that wait() or test() finds complete; collective calls consist of these. Only the last fault planned for a
+  /// rank counts. Throws Error{invalid_argument} if there is no such rank.
   void stop_at(int rank, std::uint64_t event, StopKind kind);
 
-  /// The rank is dead from now on, for a death that happens outside of communication (a file system's).
-  /// Local, from any thread; a wait of that rank ends with SimulatedDeath, and so does its next call.
+  /// Local, from any thread. Kills the rank outside of communication (e.g. in a simulated file system): its current
+  /// wait and its next call end with SimulatedDeath.
   void mark_dead(int rank);
 
-  /// Runs `body(rank)` on one thread per rank and returns when all have ended, with how each ended, by rank. Once per
-  /// world: throws Error{bad_state} if it has run, std::system_error if the system refuses a thread.
+  /// Runs `body(rank)` on one thread per rank and returns, when all have ended, how each ended. Call it once per world:
+  /// throws Error{bad_state} the second time, std::system_error if a thread cannot be created.
   std::vector<RankOutcome> run(const std::function<void(int rank)>& body);
 
   /// Runs the body with a connected communicator for each rank, valid until `body` returns.

@@ -64,9 +64,9 @@ TEST_F(LostSnapshot, FinalizeReportsItIfNobodyHas) {
   EXPECT_EQ(failure->rank, 1);
   EXPECT_THAT(failure->message, StartsWith("the newest checkpoint, 2, is lost: its snapshot could not "
                                            "be written to the node-local stores: "));
-  EXPECT_THAT(failure->message,
-              EndsWith("; 1 is the newest that is left, and the node-local "
-                       "files are kept. To be able to save again, call wait(tag, local) before finalize"));
+  EXPECT_THAT(failure->message, EndsWith("; 1 is the newest that is left, and the node-local "
+                                         "files are kept. Call wait(tag, local) before finalize: if it throws, the "
+                                         "program can still write another checkpoint"));
   expect_found(job, 1);
 }
 

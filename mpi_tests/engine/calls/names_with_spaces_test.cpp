@@ -111,7 +111,7 @@ TEST_P(NamesWithSpaces, TheLogQuotesPathsInCommands) {
   }));
   ASSERT_TRUE(met.same());
   EXPECT_EQ(met.same()->code, ErrorCode::not_found);
-  EXPECT_THAT(met.same()->message, HasSubstr("kedge ls '/prefix/my check points' lists what there is"));
+  EXPECT_THAT(met.same()->message, HasSubstr("kedge ls '/prefix/my check points' lists the checkpoints"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Storage, NamesWithSpaces, testing::Bool(),

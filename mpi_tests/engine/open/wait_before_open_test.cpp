@@ -52,7 +52,7 @@ TEST_F(WaitBeforeOpen, WhatIsNotThereIsSaidAsItIs) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     const auto early = failure_of([&] { engine.on_complete("b", Level::persistent, [](const auto&) {}); });
-    EXPECT_TRUE(early && says(early->message, {"has not looked at the stores yet", "call open"}))
+    EXPECT_TRUE(early && says(early->message, {"has not surveyed the stores yet", "call open"}))
         << faults::text_of(early);
     const auto failure = failure_of([&] { engine.wait("c", Level::protected_); });
     ASSERT_TRUE(failure);

@@ -265,7 +265,7 @@ TEST_F(Background, WithoutThreadsBesideThatOfMessagesItIsInlineAndSaysSo) {
     EXPECT_EQ(engine.level("a"), Level::persistent);
   }));
   EXPECT_TRUE(
-      job.logged("inside the engine's calls; to do that in the background, initialize MPI by MPI_Init_thread with "
+      job.logged("inside the engine's calls; for background work, initialize MPI by MPI_Init_thread with "
                  "MPI_THREAD_FUNNELED or more"));
 }
 
@@ -312,7 +312,7 @@ TEST_F(Background, WithoutAThreadItIsInlineUnlessItWasAskedForByName) {
     commit_step(engine, scope.rank, "a", 1);
     EXPECT_EQ(engine.level("a"), Level::persistent);
   }));
-  EXPECT_TRUE(job.logged("inside the engine's calls: the system gives no thread"));
+  EXPECT_TRUE(job.logged("inside the engine's calls: cannot create a thread"));
 }
 
 TEST_F(Background, WithoutThreadsInMessagesItIsInlineIfOnlyTheyMayBeUsed) {

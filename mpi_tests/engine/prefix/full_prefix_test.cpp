@@ -115,7 +115,7 @@ TEST_F(FullPrefix, TheLastWholeOneStays) {
   leave(one_bytes / 2);
   EXPECT_FALSE(flushes({{"b", 4}}));
   EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
-  EXPECT_TRUE(job.logged("with persistent.keep = 1 no more can be removed before this one is there"));
+  EXPECT_TRUE(job.logged("with persistent.keep = 1 nothing more can be removed before this flush succeeds"));
   lose_stores(job, {0, 1});
   EXPECT_EQ(reopen(job).step, 3);
 }

@@ -375,10 +375,10 @@ TEST_F(AfterFewerRanks, ScavengeKeepsTheCopiesOfOutputsThatAreNotWhole) {
   leave_output_and_go_on_with_one_rank(true);
   const std::string first = scavenge_store(store(0), options, world);
   EXPECT_NE(first.find("flushed c (generation "), std::string::npos) << first;
-  EXPECT_NE(first.find("; the copies stay, as they have parts of outputs that are not whole"), std::string::npos);
+  EXPECT_NE(first.find("; the copies are kept, because they have parts of incomplete outputs"), std::string::npos);
   const std::string second = scavenge_store(store(1), options, world);
   expect_flushed(second, {"c (generation ", "is already on the prefix; and 1 output"});
-  EXPECT_EQ(second.find("; the copies stay"), std::string::npos) << second;
+  EXPECT_EQ(second.find("; the copies are kept"), std::string::npos) << second;
 }
 
 TEST_F(DrainAlone, WhoHoldsALockIsNamed) {

@@ -1,4 +1,4 @@
-// C calls that wait for the level of a commit, or are called back when it is reached.
+// C calls that wait for a commit's level, or register a callback for it.
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace kedge::bindings {
 namespace {
 
-/// Throws Error{invalid_argument} if there is no such tag or level to wait for.
+/// Throws Error{invalid_argument} for an invalid tag or level.
 void check(const char* call, const char* tag, kedge_level level) {
   if (tag == nullptr) throw_argument(compose("{}: tag must not be NULL", call));
   if (level < KEDGE_LEVEL_SNAPSHOT || level > KEDGE_LEVEL_PERSISTENT) {

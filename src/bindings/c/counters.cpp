@@ -6,7 +6,7 @@
 
 namespace {
 
-// Compiled into programs: grow into `reserved`, never beyond.
+// Compiled into programs: add fields in `reserved`, never beyond.
 static_assert(sizeof(kedge_counters) == 256);
 
 kedge_counters to_c(const kedge::Counters& counters) {

@@ -1,4 +1,4 @@
-// Which stream GPU memory is read and written after.
+// C calls that select the stream for GPU memory.
 #include "kedge/kedge_device.h"
 
 #include "bindings/c/failure.hpp"

@@ -23,20 +23,20 @@ static_assert(KEDGE_TIMEOUT == static_cast<int>(ErrorCode::timeout));
 static_assert(KEDGE_BUSY == static_cast<int>(ErrorCode::busy));
 static_assert(KEDGE_RANK_FAILED == static_cast<int>(ErrorCode::rank_failed));
 
-/// One thread's last failure, in memory reserved for it, so that it works when memory runs out.
+/// A thread's last failure, in reserved memory: works even when memory runs out.
 struct LastFailure {
   std::array<char, 4096> text{};
   std::array<char, 4096> path{};
   kedge_failure shown{KEDGE_OK, -1, 0, "", ""};
 };
 
-// Not global state of the engine: what errno is to the system, and a binding's private matter (decision 007).
+// Per thread, like errno, and private to the binding (decision 007).
 LastFailure& last() noexcept {
   thread_local LastFailure failure;
   return failure;
 }
 
-/// Cut where the place ends, between two UTF-8 characters.
+/// Truncates between two UTF-8 characters.
 template <std::size_t size>
 const char* put(std::array<char, size>& place, std::string_view text) noexcept {
   std::size_t length = std::min(text.size(), size - 1);
@@ -98,7 +98,7 @@ extern "C" {
 
 const char* kedge_error_name(kedge_error code) {
   if (code == KEDGE_OK) return "ok";
-  // The names are literals, so they end in a zero. A number that is no code fits no case there.
+  // The names are literals with a final zero. Numbers that are no codes never reach to_string.
   return code >= KEDGE_INVALID_ARGUMENT && code <= KEDGE_DEVICE_FAILED ? to_string(static_cast<ErrorCode>(code)).data()
                                                                        : "unknown";
 }

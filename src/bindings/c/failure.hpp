@@ -1,4 +1,4 @@
-// Failures for C callers: a code as the result, the rest per thread until they ask.
+// Failures in the C API: calls return the code; each thread keeps the details of its last failure.
 #pragma once
 
 #include <exception>
@@ -11,25 +11,25 @@
 
 namespace kedge::bindings {
 
-/// Local. Makes it this thread's last failure and gives its code. Needs no memory.
+/// Local. Makes it this thread's last failure and returns its code. Needs no memory.
 kedge_error remember(const Failure& failure) noexcept;
 kedge_error remember(const std::exception& error) noexcept;
 
-/// Local. A call was given what it cannot use; `message` says what.
+/// Local. Refuses a call's arguments; `message` gives the reason.
 kedge_error refuse(std::string message) noexcept;
 
-/// Refuses an argument inside of guarded().
+/// Refuses an argument within guarded().
 [[noreturn]] inline void throw_argument(std::string message) {
   throw Error(ErrorCode::invalid_argument, std::move(message));
 }
 
-/// Inside of guarded(): what the engine made of a refusal.
+/// Within guarded(): throws the failure that the engine returned for a refusal.
 [[noreturn]] inline void throw_refused(const Status& status) { throw Error(status.failure()); }
 
-/// Local. The result of a call that has no engine to work with.
+/// Local. Result of a call without an engine.
 kedge_error null_engine_error(const char* call) noexcept;
 
-/// Runs the body of a call: no exception crosses into C. Only std::exception is caught, see attempt().
+/// Runs a call's body and keeps exceptions out of C. Catches only std::exception, see attempt().
 template <class Body>
 kedge_error guarded(Body&& body) {
   try {
@@ -40,12 +40,12 @@ kedge_error guarded(Body&& body) {
   }
 }
 
-/// A collective call whose arguments cannot be used on this rank. To return would leave the other ranks waiting:
-/// `call` takes part with an argument that the engine refuses on all of them; here the true reason is told.
+/// For a collective call with invalid arguments on this rank, where returning would leave the other ranks waiting:
+/// `call` takes part with an argument that the engine refuses on all ranks; this rank then reports the real reason.
 template <class Call>
 kedge_error refuse_on_all_ranks(const Failure& reason, Call&& call) {
   const kedge_error code = guarded(std::forward<Call>(call));
-  if (code != KEDGE_OK && code != KEDGE_INVALID_ARGUMENT) return code;  // e.g. nothing fits an engine that is dead
+  if (code != KEDGE_OK && code != KEDGE_INVALID_ARGUMENT) return code;  // e.g. the engine is dead
   return refuse(reason.message);
 }
 

@@ -1,4 +1,4 @@
-// The opaque types of kedge.h, and conversions of C's arguments to the engine's.
+// The opaque types of kedge.h, and conversions of C arguments.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +25,9 @@ struct kedge_engine {
   explicit kedge_engine(kedge::Engine made) : engine(std::move(made)) {}
 
   kedge::Engine engine;
-  std::optional<kedge::DeviceStream> stream;  ///< of kedge_set_stream
+  std::optional<kedge::DeviceStream> stream;  ///< given to kedge_set_stream
 
-  /// Regions of the open checkpoint, asked for once: their names are lent to the caller until close.
+  /// The open checkpoint's regions, queried once, because callers hold pointers to their names until close.
   mutable std::mutex mutex;
   mutable std::vector<kedge::RegionInfo> regions;
   mutable bool regions_known = false;
@@ -42,16 +42,16 @@ struct kedge_engine {
 
 namespace kedge::bindings {
 
-/// Not a valid tag, so the engine refuses it on all ranks. Short enough that a string of it allocates nothing.
+/// An invalid tag that the engine refuses on all ranks, short enough for strings to store it without allocation.
 inline constexpr std::string_view kUnusableTag = "(unusable)";
 
-/// The element type of this number; none, which the engine refuses, if there is no such type.
+/// The element type; an invalid one, which the engine refuses, if the number is not a type.
 inline DataType data_type_of(kedge_dtype dtype) noexcept {
   const bool known = dtype >= KEDGE_INT8 && static_cast<int>(dtype) <= static_cast<int>(kLastDataType);
   return static_cast<DataType>(known ? dtype : 0);
 }
 
-/// Text into a caller's buffer, cut to its size, closed by a zero; the whole length to `length` if it is not null.
+/// Copies text to a caller's buffer, truncated with a final zero, and its full length to `length` unless it is null.
 inline void copy_text(std::string_view text, char* buffer, std::size_t size, std::size_t* length) noexcept {
   if (length != nullptr) *length = text.size();
   if (size == 0) return;

@@ -1,4 +1,4 @@
-// C calls for the open checkpoint: facts, attributes, regions.
+// C calls that describe the open checkpoint: facts, attributes, regions.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -14,7 +14,7 @@
 namespace kedge::bindings {
 namespace {
 
-// Compiled into programs: grow into `reserved`, never beyond.
+// Compiled into programs: add fields in `reserved`, never beyond.
 static_assert(sizeof(kedge_info) == 312 || sizeof(void*) != 8);
 static_assert(sizeof(kedge_region) == 288 || sizeof(void*) != 8);
 static_assert(KEDGE_MAX_DIMENSIONS == Shape::kMaxDimensions);
@@ -62,7 +62,7 @@ kedge_region region_of(const RegionInfo& info) {
   return region;
 }
 
-/// Under the engine's lock, so that names are lent from one list only.
+/// Holds the engine's lock, so that all names come from one list.
 template <class Use>
 kedge_error with_regions(const kedge_engine* engine, const char* call, const void* given, Use&& use) {
   if (engine == nullptr) return null_engine_error(call);

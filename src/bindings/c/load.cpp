@@ -1,4 +1,4 @@
-// Reading a checkpoint: open, load, close.
+// C calls that read a checkpoint: open, load, close.
 #include <optional>
 #include <span>
 #include <string>
@@ -11,7 +11,7 @@
 namespace kedge::bindings {
 namespace {
 
-/// Opens what `selected` makes; `selected` throws if the arguments cannot be used.
+/// Opens the selection that `selected` returns; it throws if the arguments are invalid.
 template <class Selected>
 kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int* found, Selected&& selected) {
   if (engine == nullptr) return null_engine_error(call);
@@ -32,7 +32,7 @@ kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int*
 }
 
 Selection selection_of(const char* tag) {
-  return tag == nullptr ? Selection(latest) : Selection(Tag(tag));  // the engine knows the word "latest"
+  return tag == nullptr ? Selection(latest) : Selection(Tag(tag));  // the engine handles the word "latest"
 }
 
 }  // namespace

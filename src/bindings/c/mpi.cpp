@@ -16,7 +16,7 @@ extern "C" {
 kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_engine** engine) {
   return bindings::guarded([&] {
     Options given = options == nullptr ? Options::load() : options->options;
-    if (engine == nullptr && !given.load_failure) {  // brought along: the other ranks wait in the constructor
+    if (engine == nullptr && !given.load_failure) {  // passed to the constructor, where the other ranks wait
       given.load_failure = Failure{ErrorCode::invalid_argument, "kedge_engine_new: engine must not be NULL", -1, {}, 0};
     }
     auto made = std::make_unique<kedge_engine>(Engine(mpi(comm), std::move(given)));
@@ -25,7 +25,7 @@ kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_
 }
 
 kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedge_engine** engine) {
-  // Before any call to MPI: with two of them, nobody knows which one answers.
+  // Checked before any MPI call, because with two MPI libraries either one may answer.
   if (const auto words = two_mpi_warning(loaded_libraries(), KEDGE_MPI_FAMILY_TEXT)) {
     return bindings::guarded([&] { throw Error(ErrorCode::bad_state, *words); });
   }
@@ -33,7 +33,7 @@ kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedg
   int finalized = 0;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
-  // To translate the communicator, MPI must run; without one it is refused with the reason.
+  // Translating the communicator needs a running MPI; without one the engine refuses it with the reason.
   const bool runs = initialized != 0 && finalized == 0;
   return kedge_engine_new(runs ? MPI_Comm_f2c(comm) : MPI_COMM_NULL, options, engine);
 }

@@ -32,7 +32,7 @@ kedge_error kedge_options_set(kedge_options* options, const char* name, const ch
     try {
       bindings::set(options->options, name, value);
     } catch (const std::exception& error) {
-      // Returned on this rank alone; kedge_engine_new tells all.
+      // Only this rank returns it here; kedge_engine_new reports it on all.
       if (!options->options.load_failure) options->options.load_failure = to_failure(error);
       throw;
     }

@@ -1,4 +1,4 @@
-// Files of the application's own: where to write them, and where they are again.
+// C calls for files of the application.
 #include <string>
 
 #include "base/text.hpp"
@@ -8,15 +8,15 @@
 namespace kedge::bindings {
 namespace {
 
-/// A buffer of the caller's for a path, which must never be cut: the file would be written somewhere else.
+/// A caller's buffer for a path, which must not be truncated: the application would write another file.
 struct Place {
   char* buffer;
   std::size_t size;
   std::size_t* length;
 };
 
-/// `route` makes the engine's call for a name. After a problem here it is called with a name that the engine refuses,
-/// so that commit or close fails on all ranks.
+/// `route` calls the engine with a name. If the arguments are invalid, it is called with a name that the engine
+/// refuses: commit or close then fails on all ranks.
 template <class Route>
 void give_route(const char* call, const char* name, const Place& place, Route&& route) {
   if (name == nullptr || place.buffer == nullptr) {

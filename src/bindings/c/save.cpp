@@ -1,4 +1,4 @@
-// The engine's life, and writing a checkpoint: create, save, commit.
+// C calls for an engine's lifetime and for writing a checkpoint.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -21,7 +21,7 @@ static_assert(KEDGE_LEVEL_LOCAL == static_cast<int>(Level::local));
 static_assert(KEDGE_LEVEL_PROTECTED == static_cast<int>(Level::protected_));
 static_assert(KEDGE_LEVEL_PERSISTENT == static_cast<int>(Level::persistent));
 
-/// A place in a global array, as C gives it.
+/// A block of a global array as C passes it.
 struct Block {
   const std::uint64_t* global_shape;
   const std::uint64_t* offset;
@@ -35,7 +35,7 @@ struct Array {
   const std::uint64_t* shape;
 };
 
-/// Why the arguments cannot even be passed to the engine, if so.
+/// Why the arguments cannot be passed to the engine; null if they can.
 const char* problem_of(const char* name, const Array& array, const Block* block) {
   if (name == nullptr) return "the name of a region must not be NULL";
   if (array.dimensions < 0) return "the number of dimensions must not be negative";
@@ -82,7 +82,7 @@ kedge_error kedge_finalize_for(kedge_engine* engine, double seconds, int* done) 
   if (engine == nullptr) return bindings::null_engine_error("kedge_finalize_for");
   engine->forget_regions();
   return bindings::guarded([&] {
-    // The engine ends in any case: the other ranks are in it. What is not a number has no limit.
+    // The engine ends in any case, because the other ranks take part. NaN means no limit.
     const bool answer = engine->engine.finalize_for(std::chrono::duration<double>(seconds));
     if (done == nullptr) bindings::throw_argument("kedge_finalize_for: done must not be NULL");
     *done = answer ? 1 : 0;
@@ -94,7 +94,7 @@ void kedge_engine_free(kedge_engine* engine) { const std::unique_ptr<kedge_engin
 kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_need_checkpoint");
   return bindings::guarded([&] {
-    const bool answer = engine->engine.need_checkpoint();  // first: the other ranks are in it
+    const bool answer = engine->engine.need_checkpoint();  // before checking arguments: the other ranks take part
     if (needed == nullptr) bindings::throw_argument("kedge_need_checkpoint: needed must not be NULL");
     *needed = answer ? 1 : 0;
   });
@@ -103,7 +103,7 @@ kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
 kedge_error kedge_should_exit(kedge_engine* engine, int* ending) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_should_exit");
   return bindings::guarded([&] {
-    const bool answer = engine->engine.should_exit();  // first, likewise
+    const bool answer = engine->engine.should_exit();  // before checking arguments: the other ranks take part
     if (ending == nullptr) bindings::throw_argument("kedge_should_exit: ending must not be NULL");
     *ending = answer ? 1 : 0;
   });

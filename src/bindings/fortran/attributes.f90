@@ -8,23 +8,23 @@ module kedge_m_attributes
   private
   public :: kedge_set_attribute, attributes_for_c
 
-  ! One attribute; two of the three values are empty.
+  ! An attribute; two of the three values are empty.
   type :: attribute
     integer :: type = 0
-    character(kind=c_char), allocatable :: key(:)  ! closed by a NUL, as are `letters`
+    character(kind=c_char), allocatable :: key(:)  ! ends with a NUL, like `letters`
     integer(int64), allocatable :: integers(:)
     real(real64), allocatable :: reals(:)
     character(kind=c_char), allocatable :: letters(:)
   end type attribute
 
-  ! Small facts for kedge_create, e.g. the number of the step. Its components are Kedge's own.
+  ! Small facts for kedge_create, e.g. the step's number. Its components are private to Kedge.
   type, public :: kedge_attributes
     integer :: count = 0
     type(attribute), allocatable :: items(:)
   end type kedge_attributes
 
-  ! Sets an attribute, in place of one that has this key: a number, an array of numbers, or a string, whose trailing
-  ! blanks are not stored. Local; kedge_create says what is wrong with a key or a value.
+  ! Local. Sets an attribute, or replaces the one with this key: a number, an array of numbers, or a string without its
+  ! trailing blanks. kedge_create reports invalid keys and values.
   interface kedge_set_attribute
     module procedure set_int32, set_int64, set_real32, set_real64, set_string
     module procedure set_int32_array, set_int64_array, set_real32_array, set_real64_array
@@ -109,7 +109,7 @@ contains
     attributes%items(place)%letters = letters_of(value)
   end subroutine set_string
 
-  ! The place of the attribute of this key, emptied; a new one behind the others if there is none.
+  ! Returns the attribute with this key, emptied, or a new one at the end.
   subroutine make_place(attributes, key, type, place)
     type(kedge_attributes), intent(inout) :: attributes
     character(len=*), intent(in) :: key
@@ -145,7 +145,7 @@ contains
     letters(size(letters)) = c_null_char
   end function letters_of
 
-  ! The attributes in C's form; they refer to `attributes`.
+  ! Converts attributes to C's form, which points into `attributes`.
   function attributes_for_c(attributes) result(given)
     type(kedge_attributes), intent(in), target :: attributes
     type(c_attribute), allocatable :: given(:)

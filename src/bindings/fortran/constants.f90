@@ -1,9 +1,9 @@
-! The numbers of kedge.h under the same names. A test holds the two to each other.
+! The constants of kedge.h under the same names; a test compares the two.
 module kedge_m_constants
   implicit none
   private
 
-  ! Errors: what `stat` is set to.
+  ! Errors, as returned in `stat`.
   integer, parameter, public :: &
     KEDGE_OK = 0, &
     KEDGE_INVALID_ARGUMENT = 1, &
@@ -25,7 +25,7 @@ module kedge_m_constants
     KEDGE_PATH_SIZE = 4096, &
     KEDGE_MAX_DIMENSIONS = 8
 
-  ! Element types, of regions that kedge_get_region describes.
+  ! Element types of regions, as kedge_get_region returns them.
   integer, parameter, public :: &
     KEDGE_INT8 = 1, &
     KEDGE_INT16 = 2, &

@@ -15,27 +15,27 @@ module kedge_m_contents
   type, public :: kedge_info
     character(len=KEDGE_TAG_SIZE - 1) :: tag = ""
     character(len=KEDGE_ID_SIZE - 1) :: commit_id = ""
-    character(len=KEDGE_ID_SIZE - 1) :: parent_commit_id = ""  ! zeros for the first of its lineage
+    character(len=KEDGE_ID_SIZE - 1) :: parent_commit_id = ""  ! zeros if there is none
     integer :: source = KEDGE_SOURCE_IN_PLACE  ! the costliest that any rank needed
     integer :: world_size = 0     ! ranks that saved it
-    integer :: logical_rank = 0   ! the one whose container this process loads; 0 is the first
+    integer :: logical_rank = 0   ! of the container that this process loads, from 0
     integer(int64) :: generation = 0
     integer(int64) :: incarnation = 0
-    integer(int64) :: total_bytes = 0  ! container bytes of all ranks
+    integer(int64) :: total_bytes = 0  ! of all ranks' containers
     integer(int64) :: time_ns = 0      ! creation time, since 1970-01-01 UTC
     integer :: attribute_count = 0
-    logical :: is_output = .false.           ! kedge_create_output began it
+    logical :: is_output = .false.           ! made by kedge_create_output
   end type kedge_info
 
-  ! One region of this rank's part of the open checkpoint. Dimensions are in Fortran's order, of other languages' arrays
-  ! too; a string's length is the first of its region.
+  ! One region of this rank in the open checkpoint. Dimensions are in Fortran's order, also for arrays of other
+  ! languages; the first one of a string's region is its length.
   type, public :: kedge_region
     character(len=:), allocatable :: name
     integer(int64) :: size_bytes = 0
     integer :: dtype = 0
     integer :: placement = KEDGE_PLACEMENT_OWN
     integer :: dimensions = 0
-    logical :: routed = .false.  ! a file: kedge_route_in, not kedge_load
+    logical :: routed = .false.  ! a file, for kedge_route_in
     integer(int64) :: shape(KEDGE_MAX_DIMENSIONS) = 0
     integer(int64) :: global_shape(KEDGE_MAX_DIMENSIONS) = 0  ! of a shard, else zero
     integer(int64) :: start(KEDGE_MAX_DIMENSIONS) = 0         ! of a shard: the index of its first element; else zero
@@ -43,7 +43,7 @@ module kedge_m_contents
 
 contains
 
-  ! Local. The checkpoint that is open, or was opened last. KEDGE_BAD_STATE if there was none.
+  ! Local. Describes the checkpoint that is open, or was opened last. KEDGE_BAD_STATE if there was none.
   subroutine kedge_get_info(engine, info, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     type(kedge_info), intent(inout) :: info
@@ -70,7 +70,7 @@ contains
     call settle(code, on_this_rank, stat, errmsg)
   end subroutine kedge_get_info
 
-  ! Local. How many regions the open checkpoint has on this rank.
+  ! Local. The number of this rank's regions in the open checkpoint.
   subroutine kedge_region_count(engine, count, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(out) :: count
@@ -85,7 +85,7 @@ contains
     call settle(code, on_this_rank, stat, errmsg)
   end subroutine kedge_region_count
 
-  ! Local. The region of this index, from 1 to the number of them. KEDGE_NOT_FOUND: no such index.
+  ! Local. Describes a region by its index, from 1. KEDGE_NOT_FOUND: no such index.
   subroutine kedge_get_region(engine, index, region, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(in) :: index
@@ -97,7 +97,7 @@ contains
     integer(c_size_t) :: number
     character(len=100) :: text
 
-    code = c_get_region(engine%handle, int(index, c_size_t) - 1, known)  ! 0 is beyond all indexes
+    code = c_get_region(engine%handle, int(index, c_size_t) - 1, known)  ! index 0 is beyond all in C
     if (code == KEDGE_OK) call take_region(known, region)
     if (code /= KEDGE_NOT_FOUND) then
       call settle(code, on_this_rank, stat, errmsg)
@@ -109,7 +109,7 @@ contains
     call settle(code, on_this_rank, stat, errmsg, trim(text))
   end subroutine kedge_get_region
 
-  ! Local. The region of this name, e.g. to allocate memory before kedge_load. KEDGE_NOT_FOUND: no such name.
+  ! Local. Describes a region by its name, e.g. to allocate memory before kedge_load. KEDGE_NOT_FOUND: no such name.
   subroutine kedge_find_region(engine, name, region, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: name

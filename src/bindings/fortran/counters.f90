@@ -10,36 +10,36 @@ module kedge_m_counters
   private
   public :: kedge_get_counters
 
-  ! Since kedge_init, on this rank. Bytes are those of this rank's own containers. Times are seconds: `blocked` is how
-  ! long the program waited in the calls from kedge_create to kedge_commit, the others how long after its commit a
-  ! checkpoint reached the level, if it was due then.
+  ! What an engine has done since kedge_init, on this rank. Bytes are of this rank's own containers. Times are in
+  ! seconds: `blocked` is the program's waiting time in kedge_create to kedge_commit, the others are times from a commit
+  ! until it reached the level, for commits that were due there.
   type, public :: kedge_counters
-    integer(int64) :: commits = 0             ! checkpoints that were committed
-    integer(int64) :: commits_failed = 0      ! checkpoints that kedge_create or kedge_commit gave up
+    integer(int64) :: commits = 0             ! committed checkpoints
+    integer(int64) :: commits_failed = 0      ! checkpoints that failed in kedge_create or kedge_commit
     integer(int64) :: protections = 0         ! commits that became protected
     integer(int64) :: protections_failed = 0  ! attempts that failed
     integer(int64) :: flushes = 0             ! commits that became persistent
-    integer(int64) :: flushes_failed = 0      ! commits of which the flush failed, after the last retry
-    integer(int64) :: flush_retries = 0       ! flushes that were tried again (persistent.retries)
-    integer(int64) :: flushes_skipped = 0     ! flushes that were left out (pipeline.when_full)
+    integer(int64) :: flushes_failed = 0      ! commits whose flush failed, after the last retry
+    integer(int64) :: flush_retries = 0       ! retries of failed flushes (persistent.retries)
+    integer(int64) :: flushes_skipped = 0     ! flushes that were skipped (pipeline.when_full)
     integer(int64) :: retired = 0             ! commits that left the node-local stores
-    integer(int64) :: opens = 0               ! checkpoints that were opened
-    integer(int64) :: pending = 0             ! commits under way behind the program now
+    integer(int64) :: opens = 0               ! opened checkpoints
+    integer(int64) :: pending = 0             ! commits now pending in the background
     integer(int64) :: saved_bytes = 0         ! committed
     integer(int64) :: protected_bytes = 0     ! of commits that became protected
     integer(int64) :: flushed_bytes = 0       ! of commits that became persistent
-    integer(int64) :: fetched_bytes = 0       ! read back from the prefix by kedge_open
+    integer(int64) :: fetched_bytes = 0       ! fetched from the prefix by kedge_open
     double precision :: blocked_s = 0         ! by all commits together
     double precision :: blocked_last_s = 0    ! by the last commit
-    double precision :: protected_last_s = 0  ! until the last one that became protected was
-    double precision :: protected_max_s = 0   ! the longest of these
-    double precision :: persistent_last_s = 0 ! until the last one that became persistent was
-    double precision :: persistent_max_s = 0  ! the longest of these
+    double precision :: protected_last_s = 0  ! of the last commit that became protected
+    double precision :: protected_max_s = 0   ! the longest so far
+    double precision :: persistent_last_s = 0 ! of the last commit that became persistent
+    double precision :: persistent_max_s = 0  ! the longest so far
   end type kedge_counters
 
 contains
 
-  ! Local. Counters of the engine so far, as this rank knows them.
+  ! Local. Copies this rank's counters of the engine.
   subroutine kedge_get_counters(engine, counters, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     type(kedge_counters), intent(inout) :: counters

@@ -15,16 +15,17 @@ module kedge_m_engine
   public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_wait_for, kedge_pin, kedge_unpin
   public :: kedge_pause, kedge_resume
 
-  ! One run's checkpoint engine, made by kedge_init. A copy refers to the same engine. Its component is Kedge's own.
+  ! One run's checkpoint engine, made by kedge_init. A copy refers to the same engine. Its component is private to
+  ! Kedge.
   type, public :: kedge_engine
     type(c_ptr) :: handle = c_null_ptr
   end type kedge_engine
 
 contains
 
-  ! COLLECTIVE over all ranks of `comm`, an intra-communicator as `use mpi` and mpif.h have it. Starts the run's next
-  ! incarnation and takes over its node-local store. `comm` is duplicated and may be freed afterwards. Without options
-  ! those of kedge_options_load are taken. Errors: as for kedge_engine_new in kedge_mpi.h.
+  ! COLLECTIVE over all ranks of `comm`, an intra-communicator of `use mpi` or mpif.h. Starts the run's next incarnation
+  ! and takes over its node-local store. `comm` is duplicated and may be freed afterwards. Without options, uses those
+  ! of kedge_options_load. Errors: as for kedge_engine_new in kedge_mpi.h.
   subroutine kedge_init_integer(engine, comm, options, stat, errmsg)
     type(kedge_engine), intent(inout) :: engine
     integer, intent(in) :: comm
@@ -48,7 +49,7 @@ contains
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_init_integer
 
-  ! Local. Whether there is an engine: after kedge_init, until kedge_free.
+  ! Local. Whether there is an engine, from kedge_init until kedge_free.
   function kedge_is_initialized(engine) result(initialized)
     type(kedge_engine), intent(in) :: engine
     logical :: initialized
@@ -82,8 +83,8 @@ contains
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_finalize_for
 
-  ! Local. Frees the engine; nothing if there is none. Never communicates, safe after MPI_Finalize; call kedge_finalize
-  ! first to shut down in order.
+  ! Local. Frees the engine, if there is one. Never communicates, safe after MPI_Finalize; call kedge_finalize first to
+  ! shut down normally.
   subroutine kedge_free(engine)
     type(kedge_engine), intent(inout) :: engine
 
@@ -91,8 +92,8 @@ contains
     engine%handle = c_null_ptr
   end subroutine kedge_free
 
-  ! COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not
-  ! committed yet; the same on every rank.
+  ! COLLECTIVE. Whether a checkpoint is due, or the job must end and its last checkpoint was not committed yet; the same
+  ! on every rank.
   subroutine kedge_need_checkpoint(engine, needed, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     logical, intent(out) :: needed
@@ -106,8 +107,8 @@ contains
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_need_checkpoint
 
-  ! COLLECTIVE. Whether the job is to end: one of the signals in exit.signals came to any rank, or the deadline nears; the
-  ! same on every rank. Call it after kedge_need_checkpoint, which says yes for a last checkpoint then, and after that
+  ! COLLECTIVE. Whether the job must end because any rank got a signal of exit.signals or the deadline is near; the same
+  ! on every rank. Call it after kedge_need_checkpoint, which then asks for a last checkpoint, and after that
   ! checkpoint.
   subroutine kedge_should_exit(engine, is_ending, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
@@ -134,8 +135,8 @@ contains
     call begin_commit(c_create, engine, tag, attributes, stat, errmsg)
   end subroutine kedge_create
 
-  ! COLLECTIVE. Begins an output: data for people and other programs, such as a plot, which no restart finds, and which
-  ! counts as no checkpoint. Every output is flushed to the parallel filesystem. Otherwise as kedge_create.
+  ! COLLECTIVE. Begins an output: data for people and other programs, such as a plot, which no restart opens and which
+  ! does not count as a checkpoint. Every output is flushed to the prefix. Otherwise as kedge_create.
   subroutine kedge_create_output(engine, tag, attributes, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: tag
@@ -146,7 +147,7 @@ contains
     call begin_commit(c_create_output, engine, tag, attributes, stat, errmsg)
   end subroutine kedge_create_output
 
-  ! Either of them, by the function of C that does it.
+  ! Begins a checkpoint or output with the given C function.
   subroutine begin_commit(begin, engine, tag, attributes, stat, errmsg)
     procedure(c_create) :: begin
     type(kedge_engine), intent(in) :: engine
@@ -192,8 +193,8 @@ contains
     name = from_c(c_level_name(int(level, c_int)))
   end function kedge_level_name
 
-  ! Local. The level that the newest commit of this tag has reached, to this engine's knowledge; KEDGE_LEVEL_NONE if it
-  ! knows of no such commit.
+  ! Local. The level that the newest commit of this tag has reached, as far as this rank knows; KEDGE_LEVEL_NONE if it
+  ! knows no such commit.
   subroutine kedge_get_level(engine, tag, level, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: tag
@@ -220,7 +221,7 @@ contains
   end subroutine kedge_wait
 
   ! COLLECTIVE. Waits as kedge_wait does, but for a commit that is pending in the background `seconds` at most:
-  ! `reached` is false on all ranks if any timed out, and the commit goes on.
+  ! `reached` is false on all ranks if any timed out; the work then continues.
   subroutine kedge_wait_for(engine, tag, level, seconds, reached, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: tag
@@ -257,9 +258,9 @@ contains
     call settle(c_unpin(engine%handle, to_c(tag)), on_all_ranks, stat, errmsg)
   end subroutine kedge_unpin
 
-  ! Suspends this rank's background work until kedge_resume, so that the program has network and memory bandwidth to
-  ! itself. The work resumes by itself when a call waits for it, and after at most a quarter of comm.timeout_s per commit.
-  ! While paused, do not wait for a rank that may be in kedge_create.
+  ! Suspends this rank's background work until kedge_resume, to leave network and memory bandwidth to the program. The
+  ! work resumes by itself when a call waits for it, and after at most a quarter of comm.timeout_s per commit. While
+  ! paused, do not wait for a rank that may be in kedge_create.
   subroutine kedge_pause(engine, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(out), optional :: stat
@@ -268,7 +269,7 @@ contains
     call settle(c_pause(engine%handle), on_this_rank, stat, errmsg)
   end subroutine kedge_pause
 
-  ! Ends a pause.
+  ! Resumes this rank's background work.
   subroutine kedge_resume(engine, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(out), optional :: stat

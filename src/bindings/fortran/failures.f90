@@ -1,4 +1,4 @@
-! Reports a failure: by `stat` and `errmsg`, or by ending the program.
+! Reports failures through `stat` and `errmsg`, or by ending the program.
 module kedge_m_failures
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_null_char, c_ptr, c_size_t
   use kedge_m_c_api, only: c_error_name, c_failure, c_last_error, c_last_failure
@@ -11,21 +11,21 @@ module kedge_m_failures
   ! The last failure in the calling thread.
   type, public :: kedge_failure
     integer :: code = KEDGE_OK           ! KEDGE_OK if nothing has failed yet
-    integer :: rank = -1                 ! rank on which it happened, -1 if not a single rank's
+    integer :: rank = -1                 ! rank on which it happened, or -1
     integer :: system_errno = 0          ! errno of the system call, or 0
     character(len=:), allocatable :: text  ! one line for people: code, rank, path and what to do
     character(len=:), allocatable :: path  ! the file concerned, or empty
   end type kedge_failure
 
-  ! Who learns of a failure, which decides what happens to a program that does not ask for `stat`.
+  ! Which ranks learn of a failure; decides how a program ends that does not pass `stat`.
   integer, parameter, public :: &
-    on_all_ranks = 0, &  ! the call is collective and returns the same on all: all end
-    on_this_rank = 1, &  ! nobody else knows: all end because this one does
-    reported_later = 2   ! a collective call that follows reports it on all ranks: the program goes on to that
+    on_all_ranks = 0, &  ! a collective call with one result on all ranks: all end
+    on_this_rank = 1, &  ! no other rank knows: this rank ends all
+    reported_later = 2   ! a later collective call reports it on all ranks: the program continues until then
 
 contains
 
-  ! A string for C: without trailing blanks, closed by a NUL.
+  ! Converts a string to C: without trailing blanks, with a final NUL.
   pure function to_c(text) result(closed)
     character(len=*), intent(in) :: text
     character(len=:), allocatable :: closed
@@ -33,7 +33,7 @@ contains
     closed = trim(text) // c_null_char
   end function to_c
 
-  ! A string of C's; empty if it is NULL.
+  ! Converts a string from C; empty if it is NULL.
   function from_c(text) result(copy)
     type(c_ptr), intent(in) :: text
     character(len=:), allocatable :: copy
@@ -50,7 +50,7 @@ contains
     end do
   end function from_c
 
-  ! How every call ends that can fail. `text` says why if it was refused before C was asked.
+  ! The end of every call that can fail. `text` is the reason if C was not called.
   subroutine settle(code, reach, stat, errmsg, text)
     integer(c_int), intent(in) :: code
     integer, intent(in) :: reach
@@ -63,11 +63,11 @@ contains
     if (code == KEDGE_OK) return
     if (present(errmsg)) errmsg = reason()
     if (present(stat)) return
-    ! Outside of a checkpoint no collective call follows that would report it.
+    ! When no checkpoint is being written or read, no later collective call would report it.
     if (reach == reported_later .and. code /= KEDGE_BAD_STATE) return
     alike = reach == on_all_ranks .and. code /= KEDGE_TIMEOUT .and. code /= KEDGE_RANK_FAILED
     call c_end_program(to_c(reason()), merge(1_c_int, 0_c_int, alike))
-    error stop 1  ! MPI is not there to end the program
+    error stop 1  ! without MPI
 
   contains
 

@@ -1,4 +1,4 @@
-! Parts of saving and loading that all types and ranks share: dimensions in C's order, and where a block lies.
+! Shared parts of saving and loading all types and ranks: dimensions in C's order, and placements.
 module kedge_m_memory
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_ptr
   use, intrinsic :: iso_fortran_env, only: int64
@@ -13,8 +13,8 @@ module kedge_m_memory
 
 contains
 
-  ! Saves contiguous elements. `extents` are Fortran's, the fastest first; the first `inner` of them are not the
-  ! program's (the length of strings), so a placement does not name them.
+  ! Saves contiguous elements. `extents` are in Fortran's order; the first `inner` ones (the length of strings) do not
+  ! belong to the program's array, and placements omit them.
   subroutine save_memory(engine, name, memory, dtype, extents, inner, placement, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: name
@@ -55,7 +55,7 @@ contains
     call settle(code, reported_later, stat, errmsg)
   end subroutine save_memory
 
-  ! Loads memory; `code` is the outcome, with which the caller calls settle.
+  ! Loads memory; the caller passes `code` to settle.
   subroutine load_memory(engine, name, memory, dtype, extents, code)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: name
@@ -68,7 +68,7 @@ contains
       reversed(extents))
   end subroutine load_memory
 
-  ! A save that cannot be passed to C: kedge_commit fails on all ranks, with this text.
+  ! A save that cannot be passed to C: kedge_commit fails on all ranks with this text.
   subroutine refuse_save(engine, name, text, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: name, text

@@ -1,4 +1,4 @@
-// Calls of the module that need MPI: the engine over a communicator, and ending a program that did not ask for `stat`.
+// The module's calls that need MPI: making an engine, and ending a program that does not pass `stat`.
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -7,22 +7,22 @@
 
 namespace {
 
-/// Rank 0 prints messages that all ranks have; the others wait so long for it to end the job.
+/// If all ranks have the same message, only rank 0 prints it; the others wait this long for it to end the job.
 constexpr std::chrono::seconds kOthersWait{3};
 
-/// MPICH's launcher drops what it has not forwarded yet when it is told to abort (seen: no message at all).
+/// MPICH's launcher drops output that it has not forwarded when the job aborts: messages were lost entirely.
 constexpr std::chrono::milliseconds kForwarded{500};
 
 }  // namespace
 
 extern "C" {
 
-/// kedge_engine_new_f under a name that is the same with every MPI.
+/// kedge_engine_new_f under a name that does not depend on the MPI.
 kedge_error kedge_fortran_engine_new(MPI_Fint comm, const kedge_options* options, kedge_engine** engine) {
   return kedge_engine_new_f(comm, options, engine);
 }
 
-/// Local. Prints the message and ends all ranks by MPI_Abort; returns only if MPI is not there to do that.
+/// Local. Prints the message and ends all ranks with MPI_Abort; returns only if MPI cannot do that.
 void kedge_fortran_end_program(const char* text, int on_all_ranks) {
   int initialized = 0;
   int finalized = 0;
@@ -36,7 +36,7 @@ void kedge_fortran_end_program(const char* text, int on_all_ranks) {
   std::fflush(stderr);
   if (!with_mpi) return;
   std::this_thread::sleep_for(kForwarded);
-  // A failure that is not Kedge's own leaves none behind.
+  // A failure outside of Kedge leaves no code.
   const int status = kedge_exit_status(kedge_last_failure()->code);
   MPI_Abort(MPI_COMM_WORLD, status != 0 ? status : 1);
 }

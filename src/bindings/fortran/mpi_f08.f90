@@ -1,4 +1,4 @@
-! kedge_init for communicators of `use mpi_f08`; built where the MPI library has that module for this compiler.
+! kedge_init for communicators of `use mpi_f08`; built if the MPI library has that module for this compiler.
 module kedge_m_mpi_f08
   use kedge_m_engine, only: kedge_engine, kedge_init_integer
   use kedge_m_options, only: kedge_options

@@ -11,10 +11,10 @@ module kedge_m_opening
 
 contains
 
-  ! COLLECTIVE. Opens the newest commit of this tag that can be recovered on all ranks; without a tag, or with
-  ! "latest", the newest of all. `found` is false if the run has no commit yet or none of this tag; kedge_get_info says
-  ! which one was opened. `newer`: what becomes of commits newer than that, KEDGE_KEEP_NEWER (the default) or
-  ! KEDGE_DISCARD_NEWER. KEDGE_UNRECOVERABLE if commits that match exist and none of them can be recovered.
+  ! COLLECTIVE. Opens the newest commit of this tag that all ranks can recover; without a tag, or with "latest", the
+  ! newest of all. `found` is false if the run has no commit yet or none of this tag; kedge_get_info describes the
+  ! opened one. `newer` says how to treat newer commits: KEDGE_KEEP_NEWER (the default) or KEDGE_DISCARD_NEWER.
+  ! KEDGE_UNRECOVERABLE if commits match but none can be recovered.
   subroutine kedge_open(engine, found, tag, newer, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     logical, intent(out) :: found
@@ -50,10 +50,9 @@ contains
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_open_before
 
-  ! COLLECTIVE. Opens another run's checkpoint, or a copied tag directory, as the starting point of a new run: it is
-  ! read in place. `prefix` is the directory that holds the tag directories; `run` the run whose tags to consider, any
-  ! if it is absent or empty; `tag` as for kedge_open. KEDGE_NOT_FOUND if there is none; KEDGE_IO if its files are not
-  ! trusted (persistent.trust).
+  ! COLLECTIVE. Opens another run's checkpoint, or a copied tag directory, in place as the origin of a new run. `prefix`
+  ! is the directory of the tag directories; `run` the run whose tags to consider, any if it is absent or empty; `tag`
+  ! as for kedge_open. KEDGE_NOT_FOUND if there is none; KEDGE_IO if its files are not trusted (persistent.trust).
   subroutine kedge_open_source(engine, prefix, run, tag, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: prefix
@@ -69,8 +68,8 @@ contains
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_open_source
 
-  ! COLLECTIVE. Releases what was opened and reports the first failure since then: use the loaded data only if it
-  ! succeeds. After KEDGE_CORRUPT, the next kedge_open rebuilds it or takes the one before.
+  ! COLLECTIVE. Closes the checkpoint and reports the first failure since kedge_open: use the loaded data only if it
+  ! succeeds. After KEDGE_CORRUPT, the next kedge_open rebuilds the checkpoint or opens an older one.
   subroutine kedge_close(engine, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(out), optional :: stat
@@ -79,7 +78,7 @@ contains
     call settle(c_close(engine%handle), on_all_ranks, stat, errmsg)
   end subroutine kedge_close
 
-  ! C's number for newer; an unknown one is passed on, for C to refuse on all ranks.
+  ! C's number for `newer`; C refuses unknown ones on all ranks.
   pure function c_newer(newer) result(number)
     integer, intent(in), optional :: newer
     integer(c_int) :: number
@@ -88,7 +87,7 @@ contains
     if (present(newer)) number = int(newer, c_int)
   end function c_newer
 
-  ! A string that may be absent, then `letters` is not allocated.
+  ! Converts a string that may be absent; `letters` is then not allocated.
   subroutine to_letters(text, letters)
     character(len=*), intent(in), optional :: text
     character(kind=c_char), allocatable, intent(out) :: letters(:)

@@ -8,16 +8,16 @@ module kedge_m_options
   private
   public :: kedge_options_load, kedge_options_set, kedge_options_get, kedge_options_free
 
-  ! Made by kedge_options_load, freed by kedge_options_free. A copy refers to the same options. Its component is
-  ! Kedge's own.
+  ! Made by kedge_options_load, freed by kedge_options_free. A copy refers to the same options. Its component is private
+  ! to Kedge.
   type, public :: kedge_options
     type(c_ptr) :: handle = c_null_ptr
   end type kedge_options
 
 contains
 
-  ! Local. Defaults, then the configuration file, then environment variables; kedge_init reports the first error in
-  ! them, on all ranks.
+  ! Local. Loads defaults, then the configuration file, then environment variables; kedge_init reports the first error
+  ! in them, on all ranks.
   subroutine kedge_options_load(options, stat, errmsg)
     type(kedge_options), intent(inout) :: options
     integer, intent(out), optional :: stat
@@ -34,8 +34,8 @@ contains
   end subroutine kedge_options_load
 
   ! Local. Sets one option, e.g. ("redundancy.every", "2"): names as in the configuration file, values as in the
-  ! environment. kedge_init also reports a failure, on all ranks, so the program goes on without `stat`; but options that
-  ! were not loaded keep nothing for it, so the program ends.
+  ! environment. kedge_init also reports a failure, on all ranks, so a program without `stat` continues; but if the
+  ! options were not loaded, nothing can report it later, so the program ends.
   subroutine kedge_options_set(options, name, value, stat, errmsg)
     type(kedge_options), intent(in) :: options
     character(len=*), intent(in) :: name, value
@@ -67,7 +67,7 @@ contains
     call settle(code, on_this_rank, stat, errmsg)
   end subroutine kedge_options_get
 
-  ! Local. Frees the options; nothing if there are none.
+  ! Local. Frees the options, if there are any.
   subroutine kedge_options_free(options)
     type(kedge_options), intent(inout) :: options
 

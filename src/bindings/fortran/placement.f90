@@ -1,4 +1,4 @@
-! Where a region belongs among those of the other ranks.
+! The placement of a region among those of the other ranks.
 module kedge_m_placement
   use, intrinsic :: iso_fortran_env, only: int32, int64
   use kedge_m_constants, only: KEDGE_MAX_DIMENSIONS, KEDGE_PLACEMENT_OWN, KEDGE_PLACEMENT_REPLICATED, &
@@ -7,7 +7,7 @@ module kedge_m_placement
   private
   public :: kedge_shard
 
-  ! Made by kedge_shard, or kedge_replicated. Its components are Kedge's own.
+  ! Made by kedge_shard, or kedge_replicated. Its components are private to Kedge.
   type, public :: kedge_placement
     integer :: kind = KEDGE_PLACEMENT_OWN
     integer :: dimensions = 0
@@ -20,9 +20,9 @@ module kedge_m_placement
   ! A region that every rank saves with the same bytes.
   type(kedge_placement), parameter, public :: kedge_replicated = kedge_placement(kind=KEDGE_PLACEMENT_REPLICATED)
 
-  ! A region that is a block of a global array: the extents of the whole array, and the index of the block's first
-  ! element in it, where 1 is the first of each dimension. The blocks of all ranks must cover the array exactly once,
-  ! unless `holes_allowed`: then elements may be saved by no rank.
+  ! A region that is a block of a global array, given the whole array's extents and the index of the block's first
+  ! element, from 1. The blocks of all ranks must cover the array exactly once, unless `holes_allowed`: then elements
+  ! may be saved by no rank.
   interface kedge_shard
     module procedure shard_int32, shard_int64, shard_int32_int64, shard_int64_int32
   end interface kedge_shard

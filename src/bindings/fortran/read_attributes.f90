@@ -10,8 +10,8 @@ module kedge_m_read_attributes
   private
   public :: kedge_get_attribute
 
-  ! Local. A number, an array of numbers or a string, which is allocated as long as it is. KEDGE_NOT_FOUND: no such key;
-  ! KEDGE_MISMATCH: it is of another type, or not a single number that fits.
+  ! Local. Returns a number, an array of numbers or a string, which is allocated to its length. KEDGE_NOT_FOUND: no such
+  ! key; KEDGE_MISMATCH: it has another type, or is not a single number that fits.
   interface kedge_get_attribute
     module procedure get_int32, get_int64, get_real64, get_string, get_int64_array, get_real64_array
   end interface kedge_get_attribute

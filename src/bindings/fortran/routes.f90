@@ -1,4 +1,4 @@
-! Files of the application's own on their way through a checkpoint.
+! Stores the application's own files in a checkpoint.
 module kedge_m_routes
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_null_char, c_size_t
   use, intrinsic :: iso_fortran_env, only: int64
@@ -12,11 +12,11 @@ module kedge_m_routes
 
 contains
 
-  ! Local. Gives a path on the node-local store to write a file of the application's own to; kedge_commit stores the
-  ! file, as a region of this name. The path ends with `name`; all files that a rank routes in one checkpoint lie in one
-  ! directory, which is this rank's alone. A name that ends with "/" is a directory: everything written below it is
-  ! stored. Close the file before kedge_commit. `max_bytes` is a bound that the application sets itself; 0, the
-  ! default, is none. kedge_commit also reports a failure, on all ranks; do not use the path then.
+  ! Local. For applications that write files instead of memory: returns a path on the node-local store, and kedge_commit
+  ! stores the file written there as a region of this name. The path ends with `name`; all files that a rank routes in
+  ! one checkpoint are in one private directory. A name that ends with "/" is a directory: everything written below it
+  ! is stored. Close the file before kedge_commit, which fails if the file exceeds `max_bytes`; 0, the default, is no
+  ! limit. kedge_commit also reports a failure, on all ranks; do not use the path then.
   subroutine kedge_route_out(engine, name, path, max_bytes, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: name
@@ -31,7 +31,7 @@ contains
 
     bound = 0
     if (present(max_bytes)) bound = max_bytes
-    if (bound < 0) then  ! no route has an empty name: kedge_commit fails on all ranks
+    if (bound < 0) then  ! no route has an empty name, so kedge_commit fails on all ranks
       code = c_route_out(engine%handle, to_c(""), 0_c_int64_t, buffer, int(KEDGE_PATH_SIZE, c_size_t), length)
       path = ""
       call settle(code, on_this_rank, stat, errmsg, trim(name) // ": max_bytes must not be negative")
@@ -42,9 +42,9 @@ contains
     call settle(code, on_this_rank, stat, errmsg)
   end subroutine kedge_route_out
 
-  ! Local. Extracts a routed file and gives its path, which ends with `name` and is valid until kedge_close; with a name
-  ! that ends with "/", all that this rank routed in that directory. Every byte is checked. kedge_close also reports a
-  ! failure, on all ranks.
+  ! Local. Extracts a routed file, verifies every byte, and returns its path, which ends with `name` and is valid until
+  ! kedge_close. If the name ends with "/", extracts all files that this rank routed in that directory. kedge_close also
+  ! reports a failure, on all ranks.
   subroutine kedge_route_in(engine, name, path, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: name

@@ -1,4 +1,4 @@
-! Which stream GPU memory is read and written after.
+! Selects the stream for GPU memory.
 module kedge_m_streams
   use, intrinsic :: iso_c_binding, only: c_intptr_t
   use kedge_m_c_api, only: c_set_stream, c_unset_stream
@@ -11,8 +11,8 @@ module kedge_m_streams
 contains
 
   ! Local. From now on this engine's kedge_save and kedge_load read and write memory after all work already enqueued on
-  ! `stream`, whose number CUDA Fortran and acc_get_cuda_stream give; 0 is the legacy default stream. It must be valid
-  ! in each of these calls. Without this call they wait for all work of the memory's context.
+  ! `stream`, a number from CUDA Fortran or acc_get_cuda_stream; 0 is the legacy default stream. It must be valid in
+  ! each of these calls. Without a stream they wait for all work of the memory's context.
   subroutine kedge_set_stream(engine, stream, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer(c_intptr_t), intent(in) :: stream

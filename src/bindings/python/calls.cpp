@@ -14,7 +14,8 @@
 namespace kedge::python {
 namespace {
 
-/// Calls of the process, as there is one interpreter. Never destroyed: threads may rest in it while the process ends.
+/// Calls of all engines, as there is one interpreter. Never destroyed: threads may still sleep in it when the process
+/// ends.
 struct Calls {
   pid_t process = ::getpid();
   std::mutex mutex;
@@ -30,8 +31,7 @@ Calls& calls() {
   return *all;
 }
 
-/// In the child of a fork the lock may be held for ever by a thread that is not there, and the engines are the
-/// parent's.
+/// In a forked child, a thread that does not exist there may hold the lock, and the engines belong to the parent.
 bool is_child() { return calls().process != ::getpid(); }
 
 }  // namespace
@@ -83,7 +83,7 @@ Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<CallTurns> tur
     return;
   }
   all.mutex.unlock();
-  if (turns_ != nullptr) (void)turns_->end();  // the thread that ends the interpreter may call
+  if (turns_ != nullptr) (void)turns_->end();  // the thread that ends the interpreter may call this
   sleep_forever();
 }
 
@@ -119,9 +119,9 @@ void end_engines() noexcept {
   std::set<Engine*> left;
   {
     const std::lock_guard guard(all.mutex);
-    if (all.under_way == 0) left.swap(all.engines);  // else a thread is still in one
+    if (all.under_way == 0) left.swap(all.engines);  // otherwise a thread is still in a call of one
   }
-  // Threads that rest have a part in them, and never come back to it.
+  // Sleeping threads hold references, which they never release.
   for (Engine* engine : left) const kedge::Engine ends(std::move(*engine->engine_));
 }
 

@@ -1,5 +1,4 @@
-// Calls that leave the interpreter: its lock is released in them, and taken again however the interpreter ends
-// meanwhile.
+// Calls that release the interpreter's lock and take it again, whatever the interpreter does meanwhile.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,11 +14,11 @@
 
 namespace kedge::python {
 
-/// Never returns: for a thread that must not touch an interpreter that ends. The process ends with its main thread.
+/// Never returns: for threads that must not touch an interpreter that is ending. They end with the process.
 [[noreturn]] void sleep_forever() noexcept;
 
-/// Without the interpreter's lock. A thread that wants it back when the interpreter ends is ended by Python, and that
-/// must not go through C++ which does not expect it: it rests instead.
+/// Releases the interpreter's lock. Python ends a thread that takes the lock while the interpreter ends, which must not
+/// unwind through C++ code: such a thread sleeps instead.
 class GilRelease {
  public:
   GilRelease() : state_(PyEval_SaveThread()) {}
@@ -37,7 +36,7 @@ class GilRelease {
   PyThreadState* state_;
 };
 
-/// With the lock, in a thread that may have it already.
+/// Takes the lock, in a thread that may already have it.
 class GilAcquire {
  public:
   GilAcquire() noexcept : state_(taken()) {}
@@ -57,7 +56,7 @@ class GilAcquire {
   PyGILState_STATE state_;
 };
 
-/// Runs what calls Python, with the lock. Python may end the thread meanwhile.
+/// Runs code that calls Python, with the lock. Python may end the thread meanwhile.
 template <class Body>
 auto in_interpreter(Body&& body) {
   const GilAcquire locked;
@@ -70,7 +69,7 @@ auto in_interpreter(Body&& body) {
   }
 }
 
-/// One engine, which Python may let go of while the objects of a traceback still refer to it.
+/// An engine that Python may release while objects of a traceback still refer to it.
 class Engine {
  public:
   explicit Engine(std::unique_ptr<kedge::Engine> engine);
@@ -78,13 +77,12 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   ~Engine() { let_go(); }
 
-  /// Local. Destroys the engine, whose end may wait for a thread that logs by calling into Python: without the lock.
+  /// Local. Destroys the engine, without the lock: its end may wait for a thread that logs by calling Python.
   void let_go();
-  /// Local. An error, or an exit, of the application ends it: its lock is released, whatever still refers to it, at
-  /// once or with the call that another thread is in. Calls throw bad_state from then on.
-  /// `why` is for the other ranks, if there is something to tell.
+  /// Local. Ends the engine because of an error or exit of the application: now, or with another thread's current call,
+  /// whatever still refers to it. Later calls throw bad_state. `why` is sent to the other ranks, if not empty.
   void leave(const std::string& why);
-  /// With the lock held. Throws bad_state if it was left.
+  /// Requires the lock. Throws bad_state if the engine was left.
   [[nodiscard]] std::shared_ptr<kedge::Engine> held() const;
   [[nodiscard]] const std::shared_ptr<CallTurns>& turns() const noexcept { return turns_; }
 
@@ -94,11 +92,11 @@ class Engine {
   std::shared_ptr<CallTurns> turns_ = std::make_shared<CallTurns>();
 };
 
-/// While it lives, a call of an engine is under way, without the lock. Once the interpreter ends, only the thread that
-/// ends it begins calls.
+/// A call of an engine in progress, without the lock. Once the interpreter ends, only the thread that ends it may begin
+/// calls.
 class Call {
  public:
-  /// Throws bad_state if it is another thread's turn. Without an engine: it is being made.
+  /// Throws bad_state if another thread has its turn. The engine is null while it is being made.
   Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<CallTurns> turns, CallKind use);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -111,7 +109,7 @@ class Call {
   std::shared_ptr<CallTurns> turns_;
 };
 
-/// Runs the body with the engine, without the lock.
+/// Runs the body with the engine and without the lock.
 template <class Body>
 auto call(const Engine& engine, CallKind use, Body&& body) {
   const Call under_way(engine.held(), engine.turns(), use);
@@ -122,11 +120,11 @@ auto call(const Engine& engine, Body&& body) {
   return call(engine, CallKind::alone, std::forward<Body>(body));
 }
 
-/// The interpreter ends, in this thread. Waits for calls of other threads that are under way, and lets them begin no
-/// others. Whether they have ended.
+/// Called by the thread that ends the interpreter: waits for other threads' calls and lets none begin. Returns whether
+/// they have ended.
 [[nodiscard]] bool end_calls(std::chrono::duration<double> at_most);
 
-/// Local. The interpreter has ended: engines that something still refers to end now, before the process does.
+/// Local. After the interpreter has ended: ends the engines that something still refers to.
 void end_engines() noexcept;
 
 }  // namespace kedge::python

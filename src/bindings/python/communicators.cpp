@@ -36,7 +36,7 @@ bool mpi_is_running() {
   return initialized != 0 && finalized == 0;
 }
 
-/// The library's own words, in one line.
+/// The library's version text, in one line.
 std::string mpi_library() {
   std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
   int length = 0;
@@ -52,11 +52,10 @@ void initialize_mpi() {
   }
 }
 
-/// COLLECTIVE, if all ranks come; false, and nothing is finalized, if they do not within that time: they may be
-/// anywhere.
+/// COLLECTIVE if all ranks call it. Returns false, without finalizing, if they do not within that time.
 bool finalize_if_all_come(double seconds) {
-  // The barrier's messages are the library's own, and never matched by a receive of the application. Made when first
-  // needed: the launch may have other programs, which never come.
+  // The application's receives cannot match a barrier's messages. The communicator is made on first use, because other
+  // programs of the launch never join.
   MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;

@@ -37,11 +37,11 @@ AttributeValue attribute_of(const std::string& key, nb::handle value) {
                       key));
 }
 
-/// Called by the engine without the interpreter's lock, possibly from several threads, until the engine is gone.
+/// The engine calls it without the interpreter's lock, perhaps from several threads, as long as it exists.
 std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
   const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(log));
   return [callable](LogLevel level, std::string_view line) {
-    if (!keep_thread_state()) return;  // nobody reads it any more
+    if (!keep_thread_state()) return;  // nobody reads the log any more
     in_interpreter([&] {
       try {
         (*callable)(static_cast<int>(level), text_object(std::string(line)));
@@ -56,7 +56,7 @@ std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
 
 std::shared_ptr<nb::object> kept_by_engine(nb::object object) {
   const auto release = [](nb::object* held) {
-    if (is_interpreter_ending()) return;  // the interpreter took the object with it
+    if (is_interpreter_ending()) return;  // the interpreter has freed the object
     in_interpreter([&] { delete held; });
   };
   return {new nb::object(std::move(object)), release};

@@ -1,4 +1,4 @@
-// Arrays that other libraries export by DLPack: its header dlpack.h, and array.__dlpack__ of the array API standard.
+// Imports arrays by DLPack: dlpack.h, and array.__dlpack__ of the array API standard.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -17,8 +17,8 @@ namespace nb = nanobind;
 namespace kedge::python {
 namespace {
 
-// DLPack's binary interface: must not change. nanobind's import of arrays shows neither the version nor all flags, and
-// before nanobind 2.10 it refuses tensors with a version.
+// DLPack's binary interface: do not change. nanobind's own import does not show the version and all flags, and before
+// 2.10 refuses versioned tensors.
 struct Unversioned {
   static constexpr const char* kName = "dltensor";
   static constexpr const char* kUsed = "used_dltensor";
@@ -51,7 +51,7 @@ struct Release {
 template <class Managed>
 using Held = std::unique_ptr<Managed, Release>;
 
-/// Takes over a tensor. The new name says so to the capsule's destructor, which releases only what nobody took.
+/// Takes over a tensor. Renaming the capsule tells its destructor, which releases only tensors not taken over.
 template <class Managed>
 Held<Managed> take(PyObject* capsule, Managed* managed) {
   if (PyCapsule_SetName(capsule, Managed::kUsed) != 0) throw nb::python_error();
@@ -64,13 +64,13 @@ Managed* managed_in(PyObject* capsule) {
   return static_cast<Managed*>(PyCapsule_GetPointer(capsule, Managed::kName));
 }
 
-/// A tensor of another library, taken from its capsule and released when this ends, with the interpreter's lock held.
+/// Another library's tensor from a capsule, released by the destructor, which needs the interpreter's lock.
 class DlpackTensor {
  public:
-  /// `what`: its name in errors. Throws Error{invalid_argument}, and leaves the capsule to itself then.
+  /// `what` names it in errors. Throws Error{invalid_argument} and leaves the capsule unchanged then.
   DlpackTensor(const Text& what, nb::handle capsule) {
     if (auto* versioned = managed_in<Versioned>(capsule.ptr())) {
-      // With another major version, only the version itself may be read.
+      // Of another major version, only the version field may be read.
       if (versioned->major != Versioned::kMajor) {
         throw Error(
             ErrorCode::invalid_argument,
@@ -93,18 +93,18 @@ class DlpackTensor {
   [[nodiscard]] std::uintptr_t address() const {
     return reinterpret_cast<std::uintptr_t>(tensor().data) + tensor().byte_offset;
   }
-  /// Code, bits and lanes.
+  /// (code, bits, lanes).
   [[nodiscard]] nb::tuple dtype() const {
     const auto& type = tensor().dtype;
     return nb::make_tuple(type.code, type.bits, type.lanes);
   }
   [[nodiscard]] nb::tuple shape() const { return extents_of(tensor().shape); }
-  /// In elements. None: C-contiguous.
+  /// In elements; None for C-contiguous.
   [[nodiscard]] nb::object strides() const {
     return tensor().strides == nullptr ? nb::object(nb::none()) : nb::object(extents_of(tensor().strides));
   }
   [[nodiscard]] int device_type() const { return tensor().device.device_type; }
-  /// None: of a library that has none.
+  /// None if the library's DLPack version has no flags.
   [[nodiscard]] nb::object flags() const {
     const auto* versioned = std::get_if<Held<Versioned>>(&held_);
     return versioned == nullptr ? nb::object(nb::none()) : nb::object(nb::int_((*versioned)->flags));

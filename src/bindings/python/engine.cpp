@@ -49,8 +49,8 @@ void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object
   new (where) Engine(std::move(engine));
 }
 
-/// Attributes that cannot be used on this rank: to throw at once would leave the other ranks waiting, so it takes part
-/// with a tag that the engine refuses on all of them.
+/// If the attributes are invalid on this rank, takes part with a tag that the engine refuses on all ranks, instead of
+/// leaving the others waiting.
 void create(const Engine& engine, const Text& tag, const nb::dict& values, bool is_output) {
   Attributes attributes;
   const auto refused = attempt([&] { attributes = attributes_of(values); });
@@ -152,7 +152,7 @@ nb::dict counters(const Engine& engine) {
   return numbers;
 }
 
-/// The engine calls it without the interpreter's lock, within a call of the application's thread.
+/// The engine calls it without the interpreter's lock, within a call by the application's thread.
 void on_complete(const Engine& engine, const Text& tag, int level, nb::object callback) {
   const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(callback));
   const auto tell = [callable](const std::optional<Failure>& failure) {
@@ -170,10 +170,10 @@ void on_complete(const Engine& engine, const Text& tag, int level, nb::object ca
 /// The option's value from kedge.toml and the environment.
 Text loaded_option(const Text& name) { return {get_option(Options::load(), name.bytes)}; }
 
-/// Whether that is another value than the built-in default. Throws invalid_argument if there is no such option.
+/// Whether the configured value differs from the built-in default. Throws invalid_argument if there is no such option.
 bool differs_from_default(const Text& name) { return loaded_option(name).bytes != get_option(Options{}, name.bytes); }
 
-/// A call after which no checkpoint is open, however it ends, unless it came at a wrong time.
+/// Binds a method that closes the checkpoint, however it ends, unless it was called out of order.
 auto closing(void (kedge::Engine::*method)()) {
   return [method](const Engine& engine) {
     call(engine, CallKind::ends, [&](kedge::Engine& it) {
@@ -188,7 +188,7 @@ auto closing(void (kedge::Engine::*method)()) {
   };
 }
 
-/// A method that takes nothing.
+/// Binds a method without arguments.
 template <class Result>
 auto plain(Result (kedge::Engine::*method)()) {
   return [method](const Engine& engine) { return call(engine, [&](kedge::Engine& it) { return (it.*method)(); }); };
@@ -244,7 +244,7 @@ void bind_levels(nb::class_<Engine>& bound) {
   bound
       .def("level",
            [](const Engine& engine, const Text& tag) {
-             const Call under_way(engine.held(), nullptr, CallKind::beside);  // whoever's turn it is
+             const Call under_way(engine.held(), nullptr, CallKind::beside);  // does not wait for its turn
              return static_cast<int>(under_way.engine().level(tag.bytes));
            })
       .def("wait",

@@ -10,7 +10,7 @@
 
 namespace kedge::python {
 
-/// A communicator on its way into an engine, which takes it.
+/// A communicator, until an engine takes it.
 struct Ranks {
   std::unique_ptr<Communicator> communicator;
   int rank = 0;

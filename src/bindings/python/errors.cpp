@@ -18,7 +18,7 @@ nb::object exception_of(const Failure& failure) {
                             failure.system_errno, text_object(to_string(failure)));
 }
 
-/// By the code's name; 1 for any other.
+/// The exit status for a code's name; 1 for an unknown name.
 int exit_status_of(const Text& name) {
   for (int code = 0; code <= static_cast<int>(ErrorCode::device_failed); ++code) {
     if (name.bytes == to_string(static_cast<ErrorCode>(code))) return exit_status(static_cast<ErrorCode>(code));
@@ -26,7 +26,7 @@ int exit_status_of(const Text& name) {
   return 1;
 }
 
-/// kedge::Error becomes what kedge._errors.from_failure returns.
+/// Makes Python raise kedge._errors.from_failure for kedge::Error.
 void bind_errors(nb::module_& module) {
   module.def("exit_status", &exit_status_of);
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {

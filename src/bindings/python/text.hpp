@@ -1,5 +1,5 @@
-// Texts between Python and the engine, which takes bytes: a name or path that is not UTF-8 is not refused here, but by
-// the engine, with a message, or it comes back as it was.
+// Converts texts between Python and the engine, which takes bytes: a name or path that is not UTF-8 is passed on, so
+// that the engine reports it, or returned unchanged.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,7 +8,7 @@
 
 namespace kedge::python {
 
-/// A str of Python's. What os.fsdecode has made of bytes becomes these bytes again.
+/// A Python str. Bytes that os.fsdecode converted become bytes again.
 struct Text {
   std::string bytes;
 
@@ -34,7 +34,7 @@ struct Text {
   return false;
 }
 
-/// The reverse.
+/// Converts back.
 [[nodiscard]] inline nanobind::object text_object(const std::string& bytes) {
   const auto size = static_cast<Py_ssize_t>(bytes.size());
   auto text = nanobind::steal(PyUnicode_DecodeUTF8(bytes.data(), size, "surrogateescape"));

@@ -16,8 +16,8 @@ bool is_interpreter_ending() {
 
 namespace {
 
-/// Thread state of a thread of the engine's; a thread of Python's has none here, as it may be the one that ends the
-/// interpreter.
+/// The state of a thread of the engine; Python's own threads need none here, since one of them may be the one that ends
+/// the interpreter.
 class ThreadState {
  public:
   ThreadState() {
@@ -28,7 +28,7 @@ class ThreadState {
   ThreadState(const ThreadState&) = delete;
   ThreadState& operator=(const ThreadState&) = delete;
   ~ThreadState() {
-    if (state_ == nullptr || is_interpreter_ending()) return;  // the state went with the interpreter
+    if (state_ == nullptr || is_interpreter_ending()) return;  // the interpreter has freed the state
     PyEval_RestoreThread(state_);
     PyThreadState_Clear(state_);
     PyThreadState_DeleteCurrent();

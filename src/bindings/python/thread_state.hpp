@@ -1,15 +1,15 @@
-// The interpreter's state of a thread that it did not start.
+// The interpreter's state for threads that it did not start.
 #pragma once
 
 namespace kedge::python {
 
-/// The calling thread keeps what the interpreter knows of it until it ends, instead of entering and leaving the
-/// interpreter's list of threads with each call into Python. That list has a lock, and in CPython 3.11 a child that the
-/// application forks while another thread holds it waits for it for ever. A thread that the interpreter knows already
-/// stays as it is. False if the interpreter exits meanwhile: do not call into Python then, it would end this thread.
+/// Keeps the interpreter's state of the calling thread until the thread ends, instead of entering and leaving the
+/// interpreter's list of threads with each call. In CPython 3.11, a forked child would wait forever for that list's
+/// lock if another thread held it. Does nothing for threads that the interpreter knows. False if the interpreter is
+/// exiting: calling Python would then end this thread.
 [[nodiscard]] bool keep_thread_state();
 
-/// Whether the interpreter ends, or is gone: what belongs to it goes with it.
+/// Whether the interpreter is ending or has ended, and its objects with it.
 [[nodiscard]] bool is_interpreter_ending();
 
 }  // namespace kedge::python

@@ -17,14 +17,14 @@ namespace nb = nanobind;
 namespace kedge::python {
 namespace {
 
-/// An object of Python that a C++ one owns, which may be destroyed anywhere and at any time.
+/// A Python object owned by a C++ one, which may be destroyed in any thread and at any time.
 class Held {
  public:
   explicit Held(nb::object object) : object_(new nb::object(std::move(object))) {}
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    if (is_interpreter_ending()) return;  // the interpreter took the object with it
+    if (is_interpreter_ending()) return;  // the interpreter has freed the object
     in_interpreter([&] { delete object_; });
   }
   [[nodiscard]] nb::object& operator*() const noexcept { return *object_; }
@@ -33,7 +33,7 @@ class Held {
   nb::object* object_;
 };
 
-/// Runs a call into Python; what it raises is a failure of communication.
+/// Runs a call into Python; an exception becomes a failure of communication.
 template <class Body>
 auto in_python(const std::string& what, Body&& body) {
   return in_interpreter([&] {

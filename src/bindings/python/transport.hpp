@@ -1,4 +1,4 @@
-// A transport that is written in Python: over torch.distributed, in kedge/_transport.py.
+// A transport written in Python: over torch.distributed, in kedge/_transport.py.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,8 +9,8 @@
 
 namespace kedge::python {
 
-/// `transport` is a Python object with the methods of kedge._transport.Transport. Its calls are made with the
-/// interpreter's lock, which the engine does not hold; what they raise is communication that failed.
+/// `transport` is a Python object with the methods of kedge._transport.Transport. Its calls take the interpreter's
+/// lock, which the engine does not hold; exceptions become failures of communication.
 [[nodiscard]] std::unique_ptr<Transport> python_transport(nanobind::object transport);
 
 }  // namespace kedge::python

@@ -41,7 +41,7 @@ void CallTurns::begin(CallKind use) {
     beside_.insert(self);
     return;
   }
-  alone_ = self;  // before the wait: none begins any more
+  alone_ = self;  // before the wait, to keep others from beginning
   depth_ = 1;
   ended_.wait(lock, [&] { return beside_.empty(); });
 }

@@ -1,4 +1,4 @@
-// Which thread's turn an engine has: one at a time may call it, in a language where any thread can reach it.
+// Serializes an engine's calls: in Python any thread can reach it.
 #pragma once
 
 #include <condition_variable>
@@ -10,25 +10,24 @@
 
 namespace kedge::python {
 
-/// Which calls of other threads a call may run beside.
+/// Which calls of other threads a call may overlap.
 enum class CallKind : std::uint8_t {
-  alone,   ///< no call, and no checkpoint that another thread has open
-  ends,    ///< no call: the thread that ends a checkpoint may be another one than began it
-  beside,  ///< calls of its kind: save, load, routed files, and what only looks at the open checkpoint
+  alone,   ///< none, and no checkpoint opened by another thread
+  ends,    ///< none; the checkpoint may have been begun by another thread
+  beside,  ///< others of its kind: save, load, routed files, queries
 };
 
-/// The calls of one engine that are under way. From any thread; an engine that is called out of turn would be
-/// destroyed, which a mistake in a Python program must not cause.
+/// The current calls of one engine. Thread-safe. Without it, a mistake in a Python program could corrupt the engine.
 class CallTurns {
  public:
-  /// Throws bad_state if it is another thread's turn, whose call goes on. Waits for calls that run beside each other:
-  /// they are local. A thread may call within its own call, from a callback.
+  /// Throws bad_state if another thread has its turn. Waits for calls that may overlap, since they are local. A thread
+  /// may call within its own call, from a callback.
   void begin(CallKind use);
-  /// True if the engine was left meanwhile, and no call is under way any more.
+  /// True if the engine was left meanwhile and no call is in progress.
   [[nodiscard]] bool end() noexcept;
-  /// This thread has a checkpoint open from now on; or nobody has.
+  /// Whether this thread has a checkpoint open from now on.
   void note_open(bool is_open) noexcept;
-  /// The engine is left. True if no call is under way; else the last one's end says so.
+  /// The engine is left. True if no call is in progress; otherwise the last one's end returns true.
   [[nodiscard]] bool leave(const std::string& why);
   [[nodiscard]] std::string why_left() const;
 
@@ -38,11 +37,11 @@ class CallTurns {
   [[nodiscard]] bool is_idle() const noexcept { return depth_ == 0 && beside_.empty(); }
 
   mutable std::mutex mutex_;
-  Thread alone_;                   ///< whose call runs alone; none: Thread{}
-  Thread opened_;                  ///< who has a checkpoint open
-  unsigned depth_ = 0;             ///< calls of the thread that runs alone
-  std::multiset<Thread> beside_;   ///< whose calls run beside each other
-  std::condition_variable ended_;  ///< one of these
+  Thread alone_;                   ///< of the exclusive call, if any
+  Thread opened_;                  ///< with the open checkpoint, if any
+  unsigned depth_ = 0;             ///< of nested calls in the exclusive one
+  std::multiset<Thread> beside_;   ///< of overlapping calls
+  std::condition_variable ended_;  ///< of overlapping calls
   bool is_left_ = false;
   std::string why_left_;
 };

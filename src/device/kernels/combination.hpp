@@ -1,4 +1,4 @@
-// Sums over GF(2^8) as a device makes them: what the kernels are given.
+// Arguments of the kernels that compute sums over GF(2^8).
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 namespace kedge::device {
 
 inline constexpr unsigned kInputsMax = 32;
-inline constexpr unsigned kOutputsMax = 4;  // redundancy.parity is at most that
+inline constexpr unsigned kOutputsMax = 4;  // the maximum of redundancy.parity
 
-/// Products of a number and one coefficient, by three of its eight bits, three more and the last two: 8 bytes each, the
-/// first in the lowest bits.
+/// Products of one coefficient with a number's lowest three bits, next three and highest two: 8 bytes each, the first
+/// product in the lowest bits.
 struct Products {
   std::uint64_t of_bits[3] = {};
 };
@@ -19,9 +19,9 @@ struct Input {
   std::uint64_t words = 0;  ///< of 16 bytes
 };
 
-/// By value: less than 4 KiB.
+/// Passed by value, so limited to 4 KiB.
 struct Combination {
-  std::uint64_t words = 0;  ///< of 16 bytes, of each output
+  std::uint64_t words = 0;  ///< of 16 bytes, in each output
   std::uint32_t inputs = 0;
   Input input[kInputsMax];
   Products products[kInputsMax][kOutputsMax];
@@ -29,7 +29,7 @@ struct Combination {
 };
 static_assert(sizeof(Combination) <= 4096);
 
-/// In GF(2^8), polynomial 0x11d.
+/// Product in GF(2^8) with polynomial 0x11d.
 constexpr std::uint8_t product(std::uint32_t a, std::uint32_t b) {
   std::uint32_t sum = 0;
   for (; b != 0; b >>= 1U) {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-// Embedded with .incbin, so that no compiler has to parse a large array.
+// Embedded with .incbin: compilers are slow with large arrays.
 asm(".section .rodata\n"
     ".balign 64\n"
     ".hidden kedge_kernel_image\n"
@@ -23,7 +23,7 @@ extern "C" __attribute__((visibility("hidden"))) const unsigned char kedge_kerne
 
 extern "C" __attribute__((visibility("hidden"))) const std::uint64_t kedge_kernel_image_bytes;
 
-/// Empty if nvcc could not compile them.
+/// Null if nvcc could not compile the kernels.
 const void* kedge::device::kernel_image() noexcept {
   return kedge_kernel_image_bytes == 0 ? nullptr : kedge_kernel_image;
 }

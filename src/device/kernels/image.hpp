@@ -1,9 +1,9 @@
-// The kernels as this library carries them.
+// The compiled kernels in this library.
 #pragma once
 
 namespace kedge::device {
 
-/// For all architectures that were built for, as the driver loads it; null if this library was built without.
+/// The image for the driver to load, with all architectures it was built for; null if built without kernels.
 [[nodiscard]] const void* kernel_image() noexcept;
 
 }  // namespace kedge::device

@@ -24,7 +24,7 @@ _VERSION = 1
 
 
 class Written:
-    """The files of this rank in the checkpoint that is being written."""
+    """This rank's files in the checkpoint that is being written."""
 
     def __init__(self, engine: _kedge.Engine, mark: str) -> None:
         self._engine = engine
@@ -39,27 +39,27 @@ class Written:
         return list(self._storages)
 
     def add(self, name: str, taken: SplitState) -> None:
-        """Copies the state. ``name``: of the file, below the tag's directory."""
+        """Copies the state. ``name``: of its file, below the tag's directory."""
         if name in self._storages:
             raise InvalidArgument(f"{name} is saved twice in one checkpoint")
         self._storages[name] = save_state(self._engine, name, taken)
 
     def end(self) -> None:
-        """All files are there."""
+        """Saves the list of files, once all are added."""
         listed = {"version": _VERSION, "mark": self._mark, "files": self.names()}
         save_bytes(self._engine, _LIST, padded(json.dumps(listed).encode(), b" "))
 
     def is_in_memory(self) -> bool:
-        """After the commit: whether its bytes lie in memory, so that parts() gives them."""
+        """After the commit: whether the store is in memory, so that parts() works."""
         return self._engine.committed(_LIST)[1] > 0
 
     def parts(self, name: str) -> list[Part]:
-        """A file's storages where they lie in the store, after the commit and until the engine's next collective call."""
+        """A file's storages in the store's memory, after the commit and until the engine's next collective call."""
         return committed_parts(self._engine, self._storages[name])
 
 
 class Opened:
-    """The files of this rank in the checkpoint that is open."""
+    """This rank's files in the open checkpoint."""
 
     def __init__(self, engine: _kedge.Engine) -> None:
         self._engine = engine
@@ -83,11 +83,11 @@ class Opened:
         return self._names
 
     def load(self, name: str, map_location: Any, allow_pickle: bool, what: str = "") -> Any:
-        """The state of a file, every byte checked. ``what`` it is called in errors, instead of its name."""
+        """The state of a file, with every byte verified. ``what`` replaces its name in errors."""
         return self._state(name).load(map_location, allow_pickle, what)
 
     def write(self, name: str, path: str) -> None:
-        """The file itself, as torch.load reads it."""
+        """The whole file, as torch.load reads it."""
         state = self._state(name)
         write(path, state.pickled, state.parts(), self.mark)
 

@@ -8,9 +8,9 @@ from . import _kedge
 
 
 class Counters(NamedTuple):
-    """Since the engine was made, on this rank. Bytes are those of this rank's own containers. Times are seconds: ``blocked``
-    is how long the program waited for checkpoints to be saved and committed, the others how long after its commit a
-    checkpoint reached the level, if it was due then."""
+    """What the engine has done since it was made, on this rank. Bytes are of this rank's own containers. Times are in
+    seconds: ``blocked`` is the program's waiting time for saving and committing, the others are times from a commit
+    until it reached the level, for commits that were due there."""
 
     commits: int  #: checkpoints that were committed
     commits_failed: int  #: checkpoints that the engine gave up
@@ -36,10 +36,10 @@ class Counters(NamedTuple):
 
 
 class Counted:
-    """An engine that counts."""
+    """Base of the engine, with its counters."""
 
     _engine: _kedge.Engine
 
     def counters(self) -> Counters:
-        """Counters of this engine so far, as this rank knows them."""
+        """This rank's counters of the engine."""
         return Counters(**self._engine.counters())

@@ -1,4 +1,4 @@
-"""Arrays that other libraries export by DLPack, as ``array.__dlpack__`` of the array API standard says."""
+"""Arrays that other libraries export by DLPack (``array.__dlpack__`` of the array API standard)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STREAM = 1
 
 
 class Exported(NamedTuple):
-    """Memory that another library lends until ``owner`` is gone."""
+    """Memory that another library lends while ``owner`` exists."""
 
     address: int
     dtype: str  #: as NumPy or PyTorch names it
@@ -50,11 +50,11 @@ class Exported(NamedTuple):
 
 
 class _NotExportedError(Exception):
-    """Its cause is what the array's library raised."""
+    """The error to raise, with the library's exception as its cause."""
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> bool:
-    """Whether these strides, in bytes, are those of a C-contiguous array, as None is."""
+    """Whether these strides, in bytes, are a C-contiguous array's; None counts as such."""
     if strides is None or 0 in shape:
         return True
     step = itemsize
@@ -66,13 +66,14 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, items
 
 
 def is_offered(value: Any) -> bool:
-    """Whether it is an array that its library exports by DLPack."""
+    """Whether its library exports it by DLPack."""
     return hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
 
 
 def exported(name: str, value: Any) -> Exported | None:
-    """The memory of a value to save as the region ``name``. None if it is for NumPy: it exports no DLPack, NumPy finds its
-    memory by itself, or converts what Kedge cannot read where it is. Raises InvalidArgument if nobody can."""
+    """The memory of a value to save as the region ``name``. None if NumPy should handle it: it does not export
+    DLPack, NumPy finds its memory itself, or converts memory that Kedge cannot read. Raises InvalidArgument if
+    neither can."""
     is_numpys = isinstance(value, (np.ndarray, np.generic))  # the usual case, and the cheapest question
     if is_numpys or not is_offered(value) or _is_read_by_numpy(value):
         return None
@@ -95,8 +96,8 @@ def exported(name: str, value: Any) -> Exported | None:
 
 
 def exported_to_write(name: str, out: Any) -> Exported:
-    """The memory of an array to load the region ``name`` into. Raises InvalidArgument if that is not certain to change
-    ``out``, or changes what must not change."""
+    """The memory of an array to load the region ``name`` into. Raises InvalidArgument if loading might not change
+    ``out``, or might change more."""
     what = f"out of {name!r}"
     try:
         memory = _export(what, out, _device_of(out), to_write=True)
@@ -108,12 +109,12 @@ def exported_to_write(name: str, out: Any) -> Exported:
 
 
 def on_host(memory: Exported) -> np.ndarray[Any, Any]:
-    """A view of memory of the host, of elements that are so many bytes: NumPy does not have all types."""
+    """A NumPy view of host memory as elements of that many bytes, because NumPy lacks some types."""
     return np.asarray(_Interface(memory))
 
 
 class _Interface:
-    """The interface that NumPy asks for; the view keeps it."""
+    """The array interface that NumPy reads; the view keeps it alive."""
 
     def __init__(self, memory: Exported) -> None:
         self._memory = memory
@@ -189,7 +190,7 @@ def _capsule_of(value: Any, stream: int | None, to_write: bool) -> object:
 
 
 def _type_of(tensor: _kedge.DlpackTensor) -> tuple[str, int]:
-    """The element type as NumPy or PyTorch names it, also if Kedge does not have it, and its size in bytes."""
+    """The element type's name in NumPy or PyTorch, even if Kedge lacks it, and its size in bytes."""
     code, bits, lanes = tensor.dtype
     if code in _KINDS:
         name = f"{_KINDS[code]}{bits}"
@@ -215,7 +216,8 @@ def _check_writable(what: str, tensor: _kedge.DlpackTensor) -> None:
 
 
 def _overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether a step in one dimension may lead to where smaller steps lead, too. Strides are in elements."""
+    """Whether elements may overlap: whether a step in one dimension reaches elements that smaller steps reach, too.
+    Strides are in elements."""
     if 0 in shape:
         return False
     reach = 0

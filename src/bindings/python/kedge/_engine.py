@@ -69,7 +69,7 @@ class Engine(Counted):
             self._engine.leave(communicators.reason_of(kind, error))
 
     def _exit(self) -> None:
-        """The program ends well: in order, if the other ranks do so, too."""
+        """Ends normally if the other ranks do so, too."""
         why = "it exits with status 0"
         try:
             if self._engine.finalize_if_all_come(communicators.EXIT_WAIT_S):
@@ -81,31 +81,31 @@ class Engine(Counted):
             self._engine.leave(why)
 
     def need_checkpoint(self) -> bool:
-        """COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not
-        committed yet."""
+        """COLLECTIVE. Whether a checkpoint is due now, or the job must end and its last checkpoint was not committed
+        yet; the same on every rank."""
         return self._engine.need_checkpoint()
 
     def should_exit(self) -> bool:
-        """COLLECTIVE. Whether the job is to end: one of the signals in ``exit.signals`` came to any rank, or the deadline
-        nears. Ask after need_checkpoint() and the checkpoint that it asks for. ``signal.signal`` replaces the engine's
-        handler: set handlers of your own before the engine is made, which then calls them."""
+        """COLLECTIVE. Whether the job must end: any rank got one of the signals in ``exit.signals``, or the deadline
+        is near. Call it after need_checkpoint() and its checkpoint. ``signal.signal`` replaces the engine's handler:
+        install your own handlers before the engine is made, which then calls them."""
         return self._engine.should_exit()
 
     def checkpoint(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
-        """COLLECTIVE, with the end of the ``with`` statement. A checkpoint to save regions in: committed on all ranks,
-        or on none if the body raises on any; the others then raise Error."""
+        """COLLECTIVE, like the end of the ``with`` statement. A checkpoint to save regions in. It is committed on all
+        ranks, or on none if the body raises on any; the other ranks then raise Error."""
         return Checkpoint(self._engine, tag, dict(attributes or {}), self._refusals, self.size == 1)
 
     def output(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
-        """COLLECTIVE, as ``checkpoint``. Data for people and other programs, such as a plot, not state to restart from:
-        ``restart`` finds it by its tag alone, and it counts in no ``keep`` and no ``every``. Every output is flushed to
-        the parallel filesystem, and never removed from there."""
+        """COLLECTIVE, like ``checkpoint``. Saves data for people and other programs, such as a plot, not state to
+        restart from: ``restart`` finds it only by its tag, and it does not count for any ``keep`` or ``every``. Every
+        output is flushed to the prefix and never removed from there."""
         return Checkpoint(self._engine, tag, dict(attributes or {}), self._refusals, self.size == 1, is_output=True)
 
     def restart(self, tag: str | None = None, *, before: str | None = None, discard_newer: bool = False) -> Restart:
-        """COLLECTIVE, with the end of the ``with`` statement. The newest checkpoint that all ranks can recover, of this
-        tag or of any, or older than all ``before``; false in a condition if there is none. ``discard_newer`` rules out
-        newer ones for good."""
+        """COLLECTIVE, like the end of the ``with`` statement. Opens the newest checkpoint that all ranks can recover:
+        of this tag, of any, or older than all of tag ``before``. False in a condition if there is none.
+        ``discard_newer`` excludes newer ones permanently."""
         if tag is not None and before is not None:
             raise InvalidArgument("restart takes tag or before, not both")
         engine = self._engine
@@ -114,8 +114,8 @@ class Engine(Counted):
         return Restart(engine, lambda: engine.open(tag or "latest", discard_newer), self.size == 1)
 
     def restart_from(self, prefix: str, tag: str = "latest", *, run: str = "") -> Restart:
-        """COLLECTIVE, with the end of the ``with`` statement. Another run's checkpoint, read in place as the start of
-        this run. Raises NotFound if there is none."""
+        """COLLECTIVE, like the end of the ``with`` statement. Opens another run's checkpoint in place, as the origin
+        of this run. Raises NotFound if there is none."""
         engine = self._engine
         return Restart(engine, lambda: engine.open_source(prefix, run, tag), self.size == 1)
 
@@ -124,25 +124,27 @@ class Engine(Counted):
         return Level(self._engine.level(tag))
 
     def wait(self, tag: str, level: Level | str, timeout: float | None = None) -> bool:
-        """COLLECTIVE. Returns when the newest commit of this tag has reached the level ("protected", "persistent"). A
-        commit that is under way in the background is waited for ``timeout`` seconds at most: False, on all ranks, if
-        any gave up; it goes on then. What was not due yet is done now, however long that takes."""
+        """COLLECTIVE. Returns when the newest commit of this tag has reached the level ("protected", "persistent").
+        Waits at most ``timeout`` seconds for a commit that is pending in the background, and returns False on all
+        ranks if any timed out; the work then continues. Stages that were not due run in the call, however long they
+        take."""
         if timeout is None:
             self._engine.wait(tag, _level(level))
             return True
         return self._engine.wait_for(tag, _level(level), timeout)
 
     def on_complete(self, tag: str, level: Level | str, callback: Callable[[Exception | None], object]) -> None:
-        """Calls ``callback`` once, when the newest commit of this tag has reached the level (with None) or cannot (with the
-        Error that says why, or NotFound if a newer commit took its place or the engine was finalized). That is within a
-        later COLLECTIVE call of the engine, by its thread, on each rank for itself; the callback makes no such calls."""
+        """Calls ``callback`` once, when the newest commit of this tag has reached the level (with None) or cannot
+        reach it (with the Error, or NotFound if a newer commit replaced it or the engine was finalized). This happens
+        within a later COLLECTIVE call, in its thread, on each rank independently; the callback must not make such
+        calls."""
         self._engine.on_complete(tag, _level(level), callback)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Suspends this rank's background work in the ``with`` block, so that the program has network and memory bandwidth to
-        itself. The work resumes by itself when a call waits for it, and after at most a quarter of comm.timeout_s per
-        commit. Do not wait in the block for a rank that may be at the beginning of a checkpoint."""
+        """Suspends this rank's background work in the ``with`` block, to leave network and memory bandwidth to the
+        program. The work resumes by itself when a call waits for it, and after at most a quarter of comm.timeout_s
+        per commit. In the block, do not wait for a rank that may be at the beginning of a checkpoint."""
         self._engine.pause()
         try:
             yield
@@ -150,26 +152,27 @@ class Engine(Counted):
             self._engine.resume()
 
     def pin(self, tag: str) -> None:
-        """COLLECTIVE. Keeps the newest commit of this tag on the prefix, regardless of persistent.keep."""
+        """COLLECTIVE. Keeps the newest commit of this tag on the prefix, regardless of persistent.keep, until
+        unpin."""
         self._engine.pin(tag)
 
     def unpin(self, tag: str) -> None:
-        """COLLECTIVE. The reverse of pin."""
+        """COLLECTIVE. Unpins the newest commit of this tag."""
         self._engine.unpin(tag)
 
     def finalize(self, timeout: float | None = None) -> bool:
-        """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState. What is under way in the background is
-        waited for ``timeout`` seconds at most, and 10 s more for a write that has begun: False, on all ranks, if any gave
-        up, or if the newest commit could not be flushed or was a snapshot that is lost: the node-local files are then kept
-        for ``kedge drain`` or the next start. Without ``timeout`` a lost snapshot raises, unless ``wait`` has raised it or
-        ``restart`` discarded what is newer."""
+        """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState. Waits at most ``timeout`` seconds
+        for background work, and 10 s more for a write that has begun. Returns False on all ranks if any timed out, or
+        if the newest commit could not be flushed or was a lost snapshot: the node-local files are then kept for
+        ``kedge drain`` or the next start. Without ``timeout``, raises if the newest commit was a lost snapshot,
+        unless ``wait`` has raised that already or ``restart`` discarded newer commits."""
         done = self._engine.finalize(timeout)
         communicators.unfinished.discard(self._number)
         return done
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=4)  # the line that saves
+    warnings.warn(text, UserWarning, stacklevel=4)  # points to the line that saves
 
 
 def _level(level: Level | str) -> Level:
@@ -208,16 +211,16 @@ class Checkpoint(Scope):
         self._end(self._engine.commit, error)
 
     def save(self, name: str, data: Any, *, shard: Shard | None = None, replicated: bool = False) -> None:
-        """Copies a NumPy array, PyTorch tensor, GPU array, any array that has ``__dlpack__``, number or bytes; it may be
-        changed afterwards. What is not contiguous is first copied into memory that is."""
+        """Saves a NumPy array, PyTorch tensor, GPU array, any array with ``__dlpack__``, number or bytes; it may be
+        changed afterwards. Non-contiguous memory is first copied into a contiguous buffer."""
         self._check_open()
         block = block_of(name, data)
         self._engine.save(name, block.address, block.dtype, block.shape, _placement(shard, replicated), block.stream)
 
     def save_object(self, name: str, value: Any, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> None:
-        """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``. The first time that
-        it holds what load_object refuses by default, a warning names that and its place; ``allow`` and ``allow_pickle`` say
-        that it will be loaded with the same, and there is no warning of what they allow."""
+        """Pickles any object and saves the result. For arrays and tensors use ``save``. Warns the first time that an
+        object contains something that load_object refuses by default; pass the same ``allow`` and ``allow_pickle`` as
+        at the restart to silence the warning."""
         self._check_open()
         data, unusual = dump_object(value, name)
         self.save(name, data)
@@ -227,11 +230,10 @@ class Checkpoint(Scope):
             self._refusals.warn(unusual, lambda: refused_object(value, name, given), words, _warn, given)
 
     def save_state(self, name: str, state: Any, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> None:
-        """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
-        tensors, plain values and any objects. Each storage becomes one region in the group ``name``, so that tensors that
-        share memory are saved once; everything else is pickled, as by torch.save. CUDA tensors are copied
-        directly, those of other devices through host memory. Warns of what load_state refuses by default, as
-        save_object does; ``allow`` and ``allow_pickle`` as there."""
+        """Saves a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers
+        of tensors, plain values and any objects. Each storage becomes a region in the group ``name``, so tensors that
+        share memory are saved once; the rest is pickled, as by torch.save. CUDA tensors are copied directly, those of
+        other devices through host memory. Warns like save_object."""
         from ._state_regions import save_state  # needs PyTorch
         from ._states import refused, split_state
 
@@ -244,14 +246,14 @@ class Checkpoint(Scope):
             self._refusals.warn(taken.unusual, find, REFUSED.format("load_state"), _warn, given)
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
-        """A path to write a file to, or a directory if the name ends with '/', which the checkpoint takes in. Close the
-        file before the with statement ends. ``max_bytes``: a bound that you promise to keep; 0: none."""
+        """Returns a path to write a file to, or a directory if the name ends with '/', which the checkpoint stores.
+        Close the file before the with statement ends. It fails if it exceeds ``max_bytes``; 0 means no limit."""
         self._check_open()
         return self._engine.route_out(name, max_bytes)
 
 
 class Restart(Scope):
-    """A checkpoint that is being read; see Engine.restart. What was loaded counts only if the ``with`` statement ends
+    """A checkpoint that is being read; see Engine.restart. Use loaded data only if the ``with`` statement ends
     without an error."""
 
     def __init__(self, engine: _kedge.Engine, open_it: Callable[[], str | None], is_alone: bool) -> None:
@@ -276,13 +278,13 @@ class Restart(Scope):
 
     @property
     def info(self) -> Info:
-        """The checkpoint that is open."""
+        """Describes the open checkpoint."""
         self._check_open()
         return Info(**self._engine.info())
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Attributes as given to Engine.checkpoint."""
+        """The attributes given to Engine.checkpoint."""
         return self.info.attributes
 
     @property
@@ -294,8 +296,8 @@ class Restart(Scope):
         return self._regions
 
     def load(self, name: str, out: Any = None) -> Any:
-        """A region as a NumPy array, every byte checked; bytes are an array of uint8. ``out``: an array or tensor of the
-        saved type and shape to load into, which is returned."""
+        """Loads a region as a NumPy array and verifies every byte; bytes become an array of uint8. ``out``: an array
+        or tensor of the saved type and shape to load into, which is returned."""
         self._check_open()
         if out is None:
             region = self._find(name)
@@ -312,7 +314,7 @@ class Restart(Scope):
         return out
 
     def load_tensor(self, name: str) -> Any:
-        """A region as a new PyTorch tensor."""
+        """Loads a region as a new PyTorch tensor."""
         self._check_open()
         region = self._find(name)
         tensor = empty_tensor(_number(region), region.shape)
@@ -327,11 +329,10 @@ class Restart(Scope):
         return bytes(self.load(name).tobytes())
 
     def load_object(self, name: str, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> Any:
-        """Loads what save_object saved, if it is plain data: nested containers of numbers, strings, NumPy's arrays
-        and the like,
-        and the program's enumerations and named tuples. ``allow``: classes and functions that may be used as well. Unpickling
-        anything else runs code that the checkpoint names: set ``allow_pickle`` only for checkpoints that nobody else can
-        write."""
+        """Loads an object that save_object saved, if it is plain data: nested containers of numbers, strings, NumPy
+        arrays and the like, and the program's enumerations and named tuples. ``allow``: further permitted classes and
+        functions. Unpickling anything else runs code that the checkpoint names: set ``allow_pickle`` only for
+        checkpoints that nobody else can write."""
         data = self.load_bytes(name)
         if allow_pickle:
             return pickle.loads(data)
@@ -346,10 +347,9 @@ class Restart(Scope):
     def load_state(
         self, name: str, *, map_location: Any = None, allow: Iterable[Any] = (), allow_pickle: bool = False
     ) -> Any:
-        """Loads what save_state saved. ``map_location`` as torch.load takes it. Without ``allow_pickle`` only
-        tensors, plain data
-        as load_object has it, and classes in ``allow`` or given to torch.serialization.add_safe_globals are made, as by
-        torch.load with ``weights_only``."""
+        """Loads a state that save_state saved; ``map_location`` as in torch.load. Without ``allow_pickle``, permits
+        only tensors, plain data as in load_object, and classes in ``allow`` or given to
+        torch.serialization.add_safe_globals, like torch.load with ``weights_only``."""
         from ._state_regions import SavedState, is_state
 
         self._check_open()
@@ -359,14 +359,14 @@ class Restart(Scope):
         return SavedState(self._engine, regions, name).load(map_location, allow_pickle, allow=allow)
 
     def route_in(self, name: str) -> str:
-        """The path of a file, or directory, that was routed out; valid inside the ``with`` statement."""
+        """Extracts a routed file or directory and returns its path, which is valid inside the ``with`` statement."""
         self._check_open()
         return self._engine.route_in(name)
 
     def _find(self, name: str) -> RegionInfo:
         self._check_open()
         if name not in self.regions:
-            # Raised here and not by the engine, whose failures end the restart even if they are caught.
+            # Raised here because failures of the engine end the restart even if they are caught.
             nearest = difflib.get_close_matches(name, self.regions, n=1)
             meant = f"; did you mean {nearest[0]!r}?" if nearest else "; regions lists what it has"
             raise NotFound(f"{self.tag} has no region {name!r} on this rank{meant}")

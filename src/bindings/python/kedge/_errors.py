@@ -6,8 +6,8 @@ from typing import Any
 
 
 class Error(RuntimeError):
-    """A failure. Collective calls raise the same class on every rank, but for Timeout and RankFailed, which end the
-    engine. ``str()`` gives one line: kind, rank, what happened and what to do, path."""
+    """A failure. Collective calls raise the same class on every rank, except for Timeout and RankFailed, which end
+    the engine. ``str()`` gives one line: kind, rank, what happened and what to do, path."""
 
     #: The kind, as in the log and in C++: "no_space", "mismatch", ...
     code: str = "error"
@@ -30,19 +30,19 @@ class Error(RuntimeError):
 
     @property
     def exit_status(self) -> int:
-        """For ``sys.exit``, so that a job script knows: 75 if another attempt may succeed, 78 if it would fail alike
-        until somebody changes something, 1 if that is not known."""
+        """Exit status for ``sys.exit``: 75 if another attempt may succeed, 78 if it would fail until somebody changes
+        something, 1 if that is unknown."""
         from . import _kedge
 
         return _kedge.exit_status(self.code)
 
     def __reduce__(self) -> Any:
-        """Exceptions of worker processes reach their parent pickled."""
+        """Pickles the exception, for parents of worker processes."""
         return from_failure, (self.code, self.message, self.rank, self.path, self.system_errno, str(self))
 
 
 def _printable(text: str) -> str:
-    """A name that is not UTF-8, as os.fsdecode gives it, would raise where the error is printed."""
+    """Makes text printable that os.fsdecode has made of a name that is not UTF-8."""
     for how in ("strict", "surrogateescape", "surrogatepass"):
         try:
             return text.encode("utf-8", how).decode("utf-8", "backslashreplace")
@@ -70,7 +70,7 @@ class NotFound(Error):
 
 
 class Mismatch(Error):
-    """Not what was saved (type, shape, place, input, run), or ranks disagree."""
+    """Not what was saved (type, shape, placement, input, run), or ranks disagree."""
 
     code = "mismatch"
 

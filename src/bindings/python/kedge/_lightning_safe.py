@@ -1,5 +1,4 @@
-"""Classes that Lightning's own checkpoints hold, besides tensors and plain values: those of hyperparameters. Constructing
-them runs no code from the checkpoint."""
+"""Classes of hyperparameters in Lightning's own checkpoints. Constructing them runs no code from the checkpoint."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from ._put_together import allowing, plain_classes
 
 
 def classes() -> Any:
-    """A context in which these may be loaded."""
+    """A context in which Lightning's checkpoints may be loaded."""
     return allowing([*plain_classes(), *(_of_omegaconf() if find_spec("omegaconf") else [])])
 
 
 def _of_omegaconf() -> list[Any]:
-    """Its containers, in which Lightning leaves hyperparameters that were given so, and the types of their elements."""
+    """OmegaConf's containers, in which Lightning keeps such hyperparameters, and their element types."""
     from omegaconf import AnyNode, DictConfig, ListConfig  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from omegaconf.base import ContainerMetadata, Metadata  # type: ignore[import-not-found, import-untyped, unused-ignore]
 

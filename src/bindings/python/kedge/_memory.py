@@ -1,4 +1,4 @@
-"""NumPy arrays, PyTorch tensors, GPU arrays, those of other libraries and plain values as the engine's regions: address,
+"""Converts NumPy arrays, PyTorch tensors, GPU arrays, arrays of other libraries and plain values to regions: address,
 data type, shape."""
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ OPAQUE = 16
 
 
 class Block(NamedTuple):
-    """Memory that holds a region, and what keeps it alive."""
+    """A region's memory, and its owner, which keeps it alive."""
 
     address: int
     dtype: int
     shape: tuple[int, ...]
     owner: Any
-    stream: int | None = None  # of a GPU; None: memory of the host, or whatever the GPU was given before
+    stream: int | None = None  # of a GPU; None for host memory, or to wait for all of the GPU's work
 
 
 def dtype_name(number: int) -> str:
-    """E.g. "float64"; "opaque" for bytes."""
+    """The type's name, e.g. "float64"; "opaque" for bytes."""
     return _NAMES.get(number, "opaque")
 
 
 def dtype_number(name: str) -> int:
-    """The reverse of dtype_name; opaque also for types that Kedge does not have: they are saved as bytes."""
+    """The number of a type's name; opaque for types that Kedge lacks, which are saved as bytes."""
     return _NUMBERS.get(name, OPAQUE)
 
 
@@ -48,13 +48,13 @@ def is_tensor(value: Any) -> bool:
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether it is to be read by its CUDA array interface, which CuPy, Numba and others have. One without a stream does not
-    say what is still to be computed (JAX's is such): DLPack does."""
+    """Whether to use its CUDA array interface, which CuPy, Numba and others have. An interface without a stream does
+    not order pending work (as in JAX), so DLPack is used then."""
     if is_tensor(value):
         return False
     try:
         interface = value.__cuda_array_interface__
-    except Exception:  # some libraries raise what comes to mind where they have none
+    except Exception:  # libraries raise various exceptions for missing interfaces
         return False
     return "stream" in interface or interface.get("mask") is not None or not _dlpack.is_offered(value)
 
@@ -72,7 +72,7 @@ _METADATA = ("mask", "unit", "units", "index", "coords")
 
 
 def _require_plain(name: str, value: Any, *, is_target: bool = False) -> None:
-    """A class of arrays that means more than its values would come back as these alone: without its mask, its unit."""
+    """Refuses array classes with more than values, such as a mask or unit, which would be lost."""
     kind = type(value)
     if isinstance(value, (list, tuple)):
         for one in value:
@@ -94,7 +94,7 @@ def _require_plain(name: str, value: Any, *, is_target: bool = False) -> None:
 
 
 def block_of(name: str, value: Any) -> Block:
-    """The memory of a value to save. What is not contiguous is copied into memory that is."""
+    """The memory of a value to save; non-contiguous memory is copied into a contiguous buffer."""
     if is_tensor(value):
         return _block_of_tensor(name, value)
     if is_on_gpu(value):
@@ -156,14 +156,14 @@ def why_not_saved(tensor: Any) -> str:
 
 
 def is_cuda(memory: Any) -> bool:
-    """Whether a tensor or storage lies on an NVIDIA GPU: PyTorch for ROCm calls its devices cuda, too."""
+    """Whether a tensor or storage is on an NVIDIA GPU. PyTorch for ROCm also calls its devices cuda."""
     import torch
 
     return memory.device.type == "cuda" and torch.version.hip is None
 
 
 def stream_of(memory: Any) -> int | None:
-    """The stream on which PyTorch works with this tensor or storage; None for host memory."""
+    """PyTorch's current stream for this tensor or storage; None for host memory."""
     if not is_cuda(memory):
         return None
     import torch
@@ -173,13 +173,13 @@ def stream_of(memory: Any) -> int | None:
 
 def _block_of_tensor(name: str, tensor: Any) -> Block:
     _check_tensor(name, tensor)
-    # Conjugates and negatives are views that promise to compute: their memory holds other bytes.
+    # Conjugated and negated views compute on access: their memory has other bytes.
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return Block(plain.data_ptr(), _number_of(name, tensor, plain.dtype), tuple(plain.shape), plain, stream_of(plain))
 
 
 def _block_on_gpu(name: str, array: Any) -> Block:
-    """By the CUDA array interface, of any version."""
+    """Memory of a CUDA array interface of any version."""
     interface = array.__cuda_array_interface__
     shape = tuple(int(extent) for extent in interface["shape"])
     dtype = np.dtype(interface["typestr"])
@@ -211,7 +211,7 @@ def _target_exported(name: str, out: Any) -> tuple[Block, Any]:
 
 
 def empty_array(name: str, dtype: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """A new array to load into."""
+    """Makes an array to load into."""
     if dtype == OPAQUE:
         return np.empty(shape, dtype=np.uint8)
     try:
@@ -223,14 +223,14 @@ def empty_array(name: str, dtype: int, shape: tuple[int, ...]) -> np.ndarray[Any
 
 
 def empty_tensor(dtype: int, shape: tuple[int, ...]) -> Any:
-    """A new tensor to load into."""
+    """Makes a tensor to load into."""
     import torch
 
     return torch.empty(shape, dtype=torch.uint8 if dtype == OPAQUE else getattr(torch, dtype_name(dtype)))
 
 
 def target_of(name: str, out: Any) -> tuple[Block, Any]:
-    """Memory to load into, and a function to call afterwards where that is not the memory of ``out`` itself."""
+    """The memory to load into, and a function to call afterwards if that is not ``out`` itself."""
     if is_tensor(out):
         return _target_of_tensor(name, out)
     if is_on_gpu(out):

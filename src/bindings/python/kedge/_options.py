@@ -1,4 +1,4 @@
-"""Options as programs give them, and as the engine takes them."""
+"""Converts a program's options to the engine's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._errors import InvalidArgument
 
 
 def given_options(given: Any) -> dict[str, str]:
-    """The engine's first argument, by dotted name."""
+    """The engine's first argument as options by dotted name."""
     if given is None:
         return {}
     if isinstance(given, Mapping):
@@ -27,7 +27,7 @@ def given_options(given: Any) -> dict[str, str]:
 
 
 def flat_options(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Options by dotted name, as texts."""
+    """Options by dotted name, as text."""
     flat: dict[str, str] = {}
     for key, value in options.items():
         name = f"{prefix}{key}"
@@ -45,6 +45,6 @@ def flat_options(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]
 
 
 def with_defaults(options: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """The options, and of these defaults those that neither the options nor kedge.toml nor the environment set."""
+    """The options, completed by those defaults that neither kedge.toml nor the environment overrides."""
     unset = {name: value for name, value in defaults.items() if not _kedge.differs_from_default(name)}
     return {**unset, **options}

@@ -1,4 +1,4 @@
-"""Where a value lies in a state, as the program would write it: training['model']['fc.weight']."""
+"""Locations of values in a state, as Python expressions such as training['model']['fc.weight']."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN = (str, int, float, bool, bytes, type(None))
 
 
 def walk(state: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """All values of a state with their places, what a container holds before the container itself."""
+    """All values of a state with their locations; elements come before their container."""
     found: list[tuple[str, Any]] = []
     seen: set[int] = set()
     left: list[tuple[str, Any]] = [(name, state)]
@@ -47,7 +47,7 @@ def _held(place: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"an element of {place}", one) for one in value)
     elif isinstance(value, np.ndarray) and value.dtype == object:
         yield from ((f"{place}[{', '.join(map(str, index))}]", one) for index, one in np.ndenumerate(value))
-    # Attributes of a tensor belong to it.
+    # A tensor's attributes belong to it.
     has_none = isinstance(value, _LEAVES) or is_tensor(value)
     attributes = None if has_none else getattr(value, "__dict__", None)
     if isinstance(attributes, dict):
@@ -57,6 +57,6 @@ def _held(place: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _short(key: Any) -> str:
     try:
         text = repr(key)
-    except Exception:  # of a class of the program's
+    except Exception:  # raised by a class of the program
         text = type(key).__name__
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,5 +1,5 @@
-"""Plain data: what a pickle may make without permission, because making it runs no code that the pickle names. Without
-PyTorch."""
+"""Plain data: values that a pickle may contain without permission, because making them runs no code that the pickle
+names. Does not use PyTorch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MOVED = {"pathlib._local": "pathlib"}
 
 @functools.cache
 def plain_globals() -> dict[str, Any]:
-    """By name, as a pickle names them."""
+    """The permitted classes by name, as pickles name them."""
     known: dict[str, Any] = {}
     for module, names in _NAMES.items():
         try:
@@ -71,19 +71,18 @@ def plain_globals() -> dict[str, Any]:
 
 
 def _name_of(thing: Any) -> str:
-    """Name of a class or function in a pickle."""
+    """The name of a class or function in a pickle."""
     return f"{getattr(thing, '__module__', None) or 'builtins'}.{thing.__qualname__}"
 
 
 def _is_global(value: Any) -> bool:
-    """Whether a pickle only names it."""
+    """Whether a pickle only stores its name."""
     return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType))
 
 
 def plain_by_name(name: str) -> Any:
-    """A callable that makes a member of an enumeration, or a named tuple, of the program's class of this name; None
-    if there is
-    none. Nothing is imported, and no code of the class runs."""
+    """Returns a callable that makes a member of the program's enumeration of this name, or a named tuple; None if
+    there is no such class. Imports nothing and runs no code of the class."""
     module, kind = name, None
     while "." in module and kind is None:
         module = module.rpartition(".")[0]
@@ -99,7 +98,7 @@ def plain_by_name(name: str) -> Any:
 
 def _attribute(owner: Any, dotted: str) -> Any:
     for part in dotted.split("."):
-        owner = vars(owner).get(part) if hasattr(owner, "__dict__") else None  # no code runs, as getattr might
+        owner = vars(owner).get(part) if hasattr(owner, "__dict__") else None  # unlike getattr, runs no code
     return owner
 
 
@@ -108,7 +107,7 @@ def _member(kind: Any, value: Any) -> Any:
         if type(member._value_) is type(value) and member._value_ == value:
             return member
     if issubclass(kind, enum.Flag) and isinstance(value, int):
-        return kind(value)  # several at once
+        return kind(value)  # several flags at once
     raise pickle.UnpicklingError(f"{_name_of(kind)} has no member of value {value!r:.60}")
 
 
@@ -119,7 +118,7 @@ def _named_tuple(kind: Any, *values: Any) -> Any:
 
 
 def _member_by_getattr(owner: Any, name: str) -> Any:
-    """getattr, as far as a pickle may use it: some Pythons (3.11.2) pickle members of an enumeration by it."""
+    """A getattr limited to enumerations, which some Pythons (3.11.2) use to pickle their members."""
     kind = owner.args[0] if isinstance(owner, functools.partial) and owner.func is _member else owner
     if isinstance(kind, type) and issubclass(kind, enum.Enum) and name in kind.__members__:
         return kind[name]
@@ -127,7 +126,7 @@ def _member_by_getattr(owner: Any, name: str) -> Any:
 
 
 def is_named_tuple(kind: type) -> bool:
-    """Whether its values are all that its objects are."""
+    """Whether objects of this class consist only of their values."""
     return (
         issubclass(kind, tuple)
         and isinstance(getattr(kind, "_fields", None), tuple)
@@ -138,8 +137,8 @@ def is_named_tuple(kind: type) -> bool:
 
 
 def reduce_plain(value: Any) -> Any:
-    """How a value is pickled that is plain and that Python, or NumPy, pickles in a way that no reader of plain data reads;
-    NotImplemented: as they do it."""
+    """Pickles plain values that Python or NumPy pickle in a way that the reader of plain data does not accept;
+    NotImplemented for others."""
     kind = type(value)
     if isinstance(value, enum.Enum):
         own: Any = kind.__reduce_ex__
@@ -164,7 +163,7 @@ def reduce_plain(value: Any) -> Any:
 
 
 def _dtype_spec(dtype: Any) -> Any:
-    """Plain argument from which np.dtype makes this type; None if there is nothing."""
+    """A plain argument from which np.dtype makes this type; None if there is none."""
     spec = _spec(dtype)
     try:
         return spec if spec is not None and np.dtype(spec) == dtype else None
@@ -190,7 +189,7 @@ def _spec(dtype: Any) -> Any:
 
 
 def global_names(pickled: bytes) -> list[str]:
-    """Classes and functions that a pickle of protocol 2 names, in order, each once."""
+    """The classes and functions that a pickle of protocol 2 names, in order, each once."""
     found: dict[str, None] = {}
     for opcode, argument, _ in pickletools.genops(pickled):
         if opcode.name == "GLOBAL":
@@ -200,13 +199,13 @@ def global_names(pickled: bytes) -> list[str]:
 
 
 def _name_now(module: str, name: str) -> str:
-    """Protocol 2 has Python 2's names."""
+    """Converts Python 2's names, which protocol 2 uses."""
     module, name = _compat_pickle.NAME_MAPPING.get((module, name), (module, name))
     return f"{_compat_pickle.IMPORT_MAPPING.get(module, module)}.{name}"
 
 
 class RestrictedPickler(pickle.Pickler):
-    """Pickles what is plain so that it is loaded as plain data."""
+    """Pickles plain values in a form that is loaded as plain data."""
 
     def __init__(self, file: Any, protocol: int, known: Container[str] | None = None) -> None:
         super().__init__(file, protocol=protocol)
@@ -220,7 +219,7 @@ class RestrictedPickler(pickle.Pickler):
         return reduced
 
     def note(self, value: Any) -> None:
-        """Notes a value that is pickled as its class says."""
+        """Records values that are pickled as their class decides."""
         kind = value if _is_global(value) else type(value)
         if kind not in self.unusual and _name_of(kind) not in self._defaults:
             self.unusual.add(kind)
@@ -231,14 +230,14 @@ _InPython: Any = pickle._Unpickler
 
 
 class _RestrictedUnpickler(_InPython):  # type: ignore[misc]
-    """Makes what is allowed only."""
+    """Makes only permitted objects."""
 
     dispatch = dict(_InPython.dispatch)
 
     def __init__(self, file: Any, allowed: dict[str, Any]) -> None:
         super().__init__(file)
         self._allowed = allowed
-        self._made: list[Any] = []  # lives as long as its number is known
+        self._made: list[Any] = []  # keeps objects alive while their ids are used
         self._numbers = {id(one) for one in allowed.values()}
 
     def find_class(self, module: str, name: str) -> Any:
@@ -256,17 +255,17 @@ class _RestrictedUnpickler(_InPython):  # type: ignore[misc]
         raise pickle.UnpicklingError("it names a class by a number of copyreg")
 
     def refuse(self) -> None:
-        """Operations of the oldest pickles, which nobody needs."""
+        """Refuses operations of the oldest protocols."""
         raise pickle.UnpicklingError("it is of protocol 0 and makes an instance")
 
     def require(self, thing: Any) -> None:
-        """Requires a value that may be called, or changed by its own methods."""
+        """Requires an object that may be called or changed by its own methods."""
         if id(thing) not in self._numbers:
             raise pickle.UnpicklingError(f"it uses {thing!r:.60}, which is not allowed")
 
 
 def _guarded(opcode: bytes, depth: int, exact: type | None) -> None:
-    """Before this, what lies so deep in the stack is looked at: what is called, or else what is changed."""
+    """Checks the object at this depth of the stack, which the next operation calls or changes."""
     original = _InPython.dispatch[opcode[0]]
 
     def load(self: _RestrictedUnpickler) -> None:
@@ -291,16 +290,16 @@ for _opcode in (pickle.INST, pickle.OBJ):
 
 
 def by_name(allow: Iterable[Any]) -> dict[str, Any]:
-    """Classes and functions, as a pickle names them."""
+    """The named classes and functions."""
     return {_name_of(one): one for one in allow}
 
 
 def restricted_loads(data: bytes, allow: Iterable[Any]) -> Any:
-    """Loads a pickle, if it holds only plain data and what is allowed. Raises UnpicklingError."""
+    """Loads a pickle that contains only plain data and allowed classes. Raises UnpicklingError."""
     unpickler = _RestrictedUnpickler(io.BytesIO(data), {**plain_globals(), **by_name(allow)})
     try:
         return unpickler.load()
     except (pickle.UnpicklingError, MemoryError):
         raise
-    except Exception as error:  # what a pickle may raise that was made by hand, or of another version, is not written down
+    except Exception as error:  # hand-made and foreign pickles may raise anything
         raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""States of PyTorch programs, put together again from a pickle and the tensors' bytes: the reverse of _states."""
+"""Restores states of PyTorch programs from a pickle and the tensors' bytes: the inverse of _states."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _unpickler() -> Any:
 
 
 def user_globals() -> dict[str, Any]:
-    """Classes and functions that the program has allowed, by name: torch.serialization.add_safe_globals."""
+    """Names of classes and functions that the program has allowed with torch.serialization.add_safe_globals."""
     allowed: dict[str, Any] = _unpickler()._get_user_allowed_globals()
     return allowed
 
 
 @functools.cache
 def default_globals() -> dict[str, Any]:
-    """Classes and functions that are loaded without permission, by name."""
+    """Names of classes and functions that are loaded without permission."""
     return {**plain_globals(), "torch._C.Generator": torch.Generator, **_unpickler()._get_allowed_globals()}
 
 
@@ -38,13 +38,14 @@ def plain_classes() -> list[Any]:
 
 
 def of_program(names: Iterable[str]) -> list[Any]:
-    """Among the names in a pickle, the program's enumerations and named tuples."""
+    """Those of a pickle's names that are the program's enumerations and named tuples."""
     named = [(plain_by_name(name), name) for name in names if name not in user_globals()]
     return [(one, name) for one, name in named if one is not None]
 
 
 def allowing(classes: list[Any]) -> Any:
-    """A context in which these may be loaded too. PyTorch's own forgets at its end even what the program had allowed."""
+    """A context in which these may be loaded, too. PyTorch's own context would also forget what the program had
+    allowed."""
     known = torch.serialization.get_safe_globals()
     return torch.serialization.safe_globals([one for one in classes if one not in known])
 
@@ -57,9 +58,9 @@ def join_state(
     what: str,
     allow: Iterable[Any] = (),
 ) -> Any:
-    """The reverse of split_state. ``read(key, size)`` gives a storage's bytes; ``map_location`` as torch.load takes it.
-    Without ``allow_pickle`` only tensors, plain data, what is in ``allow``, and what torch.serialization.add_safe_globals
-    was given are made."""
+    """The inverse of split_state. ``read(key, size)`` returns a storage's bytes; ``map_location`` as in torch.load.
+    Without ``allow_pickle``, permits only tensors, plain data, classes in ``allow`` and those given to
+    torch.serialization.add_safe_globals."""
     serialization: Any = torch.serialization  # parts of it are not typed
     restore = serialization._get_restore_location(map_location)
     typed: Any = torch.storage.TypedStorage
@@ -90,8 +91,8 @@ def join_state(
 
 
 def twice(load: Callable[[], Any], names: Callable[[], Iterable[str]]) -> Any:
-    """Loads a state, if need be with the program's enumerations and named tuples among these names, which few states
-    hold."""
+    """Loads a state; tries again with the program's enumerations and named tuples if needed, which few states
+    contain."""
     try:
         return load()
     except pickle.UnpicklingError:
@@ -111,7 +112,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class explained:  # noqa: N801: reads as a word
-    """Says what to do where a state holds what is not allowed."""
+    """Adds a remedy to errors about objects that are not allowed."""
 
     def __init__(self, what: str, allow_pickle: bool, has_allow: bool = False) -> None:
         self._what = what
@@ -141,6 +142,6 @@ class explained:  # noqa: N801: reads as a word
 
 
 def check_size(what: str, size: int, found: int) -> None:
-    """Raises Corrupt if a storage has not as many bytes as the pickle says."""
+    """Raises Corrupt if a storage's size differs from the pickle's."""
     if size != found:
         raise Corrupt(f"{what} has {found} bytes instead of {size}: the checkpoint is inconsistent; load an older one")

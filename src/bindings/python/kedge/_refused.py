@@ -1,5 +1,5 @@
-"""Finds what of a state loading would refuse by default, and says so when it is saved: a job that learns it at its restart
-cannot go on."""
+"""Warns, when a state is saved, of parts that loading would refuse by default: a job that learns it at its restart
+cannot continue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFUSED = (
 
 
 class RefusalWarnings:
-    """The warnings of one engine: each kind once for what a save allows."""
+    """The warnings of one engine, each kind once per permission."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[Any, frozenset[str]]] = set()
@@ -35,7 +35,8 @@ class RefusalWarnings:
         say: Callable[[str], None],
         allow: Iterable[Any] = (),
     ) -> None:
-        """Says the first of each kind that would be refused. ``find``: names, and places; called where a kind is new."""
+        """Warns of the first object of each kind that would be refused. ``find`` returns names and locations; called
+        for new kinds."""
         allowed = frozenset(by_name(allow))
         met = {(kind, allowed) for kind in unusual}
         if met <= self._seen:
@@ -52,8 +53,8 @@ class RefusalWarnings:
 def refused_in(
     state: Any, name: str, pickle_alone: Callable[[Any], bytes], allowed: Container[str]
 ) -> list[tuple[str, str]]:
-    """Classes and functions that a state's pickle names and no default allows, each with its first place.
-    ``pickle_alone``: of one value of the state, of protocol 2."""
+    """Classes and functions that a state's pickle names and no default permits, each with its first location.
+    ``pickle_alone`` pickles one value of the state with protocol 2."""
     missing = {one: "" for one in global_names(pickle_alone(state)) if one not in allowed and plain_by_name(one) is None}
     for place, value in walk(state, name) if missing else ():
         try:
@@ -69,7 +70,7 @@ def refused_in(
 
 
 def raise_with_place(state: Any, name: str, pickle_alone: Callable[[Any], Any], error: Exception) -> None:
-    """A value that cannot be pickled, named by its place."""
+    """A value that cannot be pickled, with its location."""
     for place, value in walk(state, name):
         try:
             pickle_alone(value)
@@ -89,7 +90,8 @@ def _reason(value: Any, error: Exception) -> str:
 
 
 def dump_object(value: Any, name: str) -> tuple[bytes, set[Any]]:
-    """Its pickle, and the kinds in it that may not be plain. Raises InvalidArgument, which names what cannot be pickled."""
+    """The object's pickle, and the kinds in it that may not be plain. Raises InvalidArgument with the value that
+    cannot be pickled."""
     try:
         return _dump(value, 5)
     except Exception as error:
@@ -105,7 +107,7 @@ def _dump(value: Any, protocol: int) -> tuple[bytes, set[Any]]:
 
 
 def refused_object(value: Any, name: str, allow: Iterable[Any]) -> list[tuple[str, str]]:
-    """Parts of an object for save_object that load_object would refuse with this ``allow``."""
+    """The parts of an object for save_object that load_object would refuse with this ``allow``."""
     return refused_in(value, name, lambda one: _dump(one, 2)[0], {**plain_globals(), **by_name(allow)})
 
 

@@ -1,4 +1,4 @@
-"""States of PyTorch programs as regions: a group of one region per storage, and one that says how to put them together."""
+"""States of PyTorch programs as regions: one per storage in a group, and one that describes the whole."""
 
 from __future__ import annotations
 
@@ -25,26 +25,25 @@ Regions = Mapping[str, tuple[str, int, tuple[int, ...], Any, int, bool]]
 
 
 def padded(data: bytes, filler: bytes) -> bytes:
-    """To a size that does not change with every step: what keeps its structure is saved faster."""
+    """Pads to a size that rarely changes, because checkpoints of unchanged structure are saved faster."""
     room = max(_ROOM, 1 << (len(data) - 1).bit_length())
     return data + filler * (room - len(data))
 
 
 def save_bytes(engine: _kedge.Engine, name: str, data: bytes) -> None:
-    """A region of bytes."""
+    """Saves bytes as a region."""
     memory = torch.frombuffer(bytearray(data), dtype=torch.uint8)
     engine.save(name, memory.data_ptr(), OPAQUE, (len(data),), None)
 
 
 def load_bytes(engine: _kedge.Engine, regions: Regions, name: str) -> bytes:
-    """The reverse of save_bytes."""
+    """Loads bytes that save_bytes saved."""
     memory = _load(engine, regions, name, regions[name][4])
     return torch.empty(0, dtype=torch.uint8).set_(memory).numpy().tobytes()
 
 
 def save_state(engine: _kedge.Engine, group: str, taken: SplitState) -> list[tuple[str, int]]:
-    """Saves all that was taken apart below ``group``. Returns the names of the storages' regions, with their sizes, in the
-    order of their keys."""
+    """Saves a split state below ``group``. Returns names and sizes of the storages' regions, in the order of keys."""
     storages: list[tuple[str, int]] = []
     for storage in taken.storages:
         memory = storage.needed() if _kedge.HAS_CUDA and is_cuda(storage.memory) else storage.on_host()
@@ -58,7 +57,7 @@ def save_state(engine: _kedge.Engine, group: str, taken: SplitState) -> list[tup
 
 
 def committed_parts(engine: _kedge.Engine, storages: list[tuple[str, int]]) -> list[Part]:
-    """Storages where they lie in a store in memory, after the commit and until the engine's next collective call."""
+    """The storages in the store's memory, after the commit and until the engine's next collective call."""
     parts: list[Part] = []
     for key, (region, size) in enumerate(storages):
         address, found = engine.committed(region)
@@ -74,7 +73,7 @@ def is_state(regions: Regions, group: str) -> bool:
 
 
 class SavedState:
-    """A state in the checkpoint that is open."""
+    """A state in the open checkpoint."""
 
     def __init__(self, engine: _kedge.Engine, regions: Regions, group: str) -> None:
         self._engine = engine
@@ -91,11 +90,11 @@ class SavedState:
         self._storages: list[tuple[str, int]] = header["storages"]
 
     def load(self, map_location: Any, allow_pickle: bool, what: str = "", allow: Iterable[Any] = ()) -> Any:
-        """The state, every byte checked. ``what`` it is called in errors, instead of its group."""
+        """Loads the state and verifies every byte. ``what`` replaces its group in errors."""
         return join_state(self.pickled, self._storage, map_location, allow_pickle, what or self._group, allow)
 
     def parts(self) -> list[Part]:
-        """The storages, every byte checked."""
+        """Loads the storages and verifies every byte."""
         return [Part(str(key), self._storage(str(key), size)) for key, (_, size) in enumerate(self._storages)]
 
     def _storage(self, key: str, size: int) -> torch.UntypedStorage:

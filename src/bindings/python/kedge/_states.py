@@ -1,5 +1,5 @@
-"""State of PyTorch programs (nested containers, tensors, any objects) taken apart into a pickle and the tensors' bytes, as
-torch.save does it."""
+"""Splits states of PyTorch programs (nested containers, tensors, any objects) into a pickle and the tensors' bytes,
+like torch.save."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAIN = frozenset((str, int, float, bool, type(None), dict, list, tuple, Ordere
 
 
 class Storage:
-    """One storage among those of a state: the part of it, in elements, that the state's tensors need."""
+    """A storage of a state, and the range of its elements that the state's tensors need."""
 
     __slots__ = ("dtype", "elements", "first", "high", "is_whole", "key", "location", "low", "memory", "name")
 
@@ -47,7 +47,7 @@ class Storage:
         self.first: tuple[int, ...] | None = None  #: shape of the first tensor, if it is contiguous
 
     def need(self, tensor: torch.Tensor) -> None:
-        """This tensor's elements are among those that are needed."""
+        """Adds a tensor's elements to the needed range."""
         if tensor.numel() == 0:
             return
         low = int(tensor.storage_offset())
@@ -59,7 +59,7 @@ class Storage:
         self.high = max(self.high, high)
 
     def end(self) -> None:
-        """All needs are known."""
+        """Fixes the needed range."""
         if self.is_whole:
             self.low, self.high = 0, self.elements
         elif self.high == 0:
@@ -71,7 +71,7 @@ class Storage:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor, if one tensor is all; else one-dimensional."""
+        """The tensor's shape if a single tensor is the whole range; else one-dimensional."""
         count = self.high - self.low
         if self.first is not None:
             elements = 1
@@ -82,7 +82,7 @@ class Storage:
         return (count,)
 
     def needed(self) -> torch.UntypedStorage:
-        """The part that is needed, where it lies."""
+        """The needed range, in place."""
         if not self.is_trimmed:
             return self.memory
         size = self.dtype.itemsize
@@ -90,13 +90,13 @@ class Storage:
         return part
 
     def on_host(self) -> torch.UntypedStorage:
-        """The needed memory as a copy on the host."""
+        """The needed range as a copy on the host."""
         part = self.needed()
         return part if part.device.type == "cpu" else part.cpu()  # type: ignore[no-untyped-call]
 
 
 def _end(tensor: torch.Tensor) -> int:
-    """Behind its last element, in its storage."""
+    """The end of a tensor's elements in its storage."""
     steps = ((int(extent) - 1) * int(stride) for extent, stride in zip(tensor.shape, tensor.stride()))
     return int(tensor.storage_offset()) + 1 + sum(steps)
 
@@ -111,11 +111,11 @@ class SplitState:
 
 
 class _NewStorageError(Exception):
-    """An object of the state makes tensors anew each time it is pickled, so that a second pickle would name others."""
+    """An object of the state makes new tensors each time it is pickled: a second pickle would name others."""
 
 
 class _TwoTypesError(Exception):
-    """Tensors of two types lie on one memory."""
+    """Tensors of different types share memory."""
 
     def __init__(self, memory: torch.UntypedStorage) -> None:
         super().__init__()
@@ -149,8 +149,8 @@ class _Pickler(RestrictedPickler):
         return None
 
     def reducer_override(self, obj: Any) -> Any:
-        """Plain tensors, which are nearly all: as torch.Tensor.__reduce_ex__, faster, and without what no tensor of the
-        state needs of a storage."""
+        """Pickles plain tensors, nearly all of them: as torch.Tensor.__reduce_ex__, but faster, and without unneeded
+        parts of the storage."""
         if type(obj) is not torch.Tensor or not _is_plain(obj):
             if not isinstance(obj, torch.Tensor):
                 return super().reducer_override(obj)
@@ -218,7 +218,7 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 
 
 def split_state(state: Any, name: str = "state") -> SplitState:
-    """Raises InvalidArgument that names what cannot be saved by its place; ``name`` is what the state is called there."""
+    """Raises InvalidArgument with the location of a value that cannot be saved, in the state called ``name``."""
     known: dict[int, Storage] = {}
     try:
         pickled, unusual = _pickle(state, known, is_trimming=False)
@@ -249,8 +249,8 @@ def _pickle(state: Any, known: dict[int, Storage], is_trimming: bool) -> tuple[b
 
 
 def refused(state: Any, name: str, unusual: set[Any], allow: Iterable[Any] = ()) -> list[tuple[str, str]]:
-    """Parts of the state that would not be loaded by default, with ``allow`` and what the program has allowed, with
-    its places."""
+    """The parts of the state that would not be loaded by default, given ``allow`` and the program's permissions, with
+    their locations."""
     # torch loads no subclasses of list and dict, allowed or not.
     never = [kind for kind in unusual if isinstance(kind, type) and issubclass(kind, (list, dict))]
     given = {**user_globals(), **by_name(allow)}
@@ -296,14 +296,14 @@ def _give_names(state: Any, known: dict[int, Storage]) -> None:
 
 
 class _Names:
-    """Names of regions. None is another's group: a region cannot hold regions."""
+    """Makes names of regions, none of which is another one's group."""
 
     def __init__(self) -> None:
         self._regions: set[str] = set()
         self._groups: set[str] = set()
 
     def take(self, wanted: str) -> str:
-        """A name that is free, as much like this one as can be."""
+        """The free name most similar to this one."""
         *groups, last = wanted.encode()[-700:].decode(errors="ignore").strip("/").split("/")  # of 1024 bytes
         before = ""
         for part in groups:

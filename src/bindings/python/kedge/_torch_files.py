@@ -1,4 +1,4 @@
-"""Writes files that torch.load reads, from a state that was taken apart."""
+"""Writes a split state as a file that torch.load reads."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _STAND_IN = b"kedge: "
 
 
 class Part(NamedTuple):
-    """A storage's bytes, in host memory."""
+    """The storages' bytes in host memory."""
 
     key: str
     memory: torch.UntypedStorage
 
 
 def part_at(key: str, address: int, size: int) -> Part:
-    """A part in memory that the caller keeps alive."""
+    """A part of memory that the caller keeps alive."""
     if size == 0:
         return Part(key, torch.empty(0, dtype=torch.uint8).untyped_storage())
     held = (ctypes.c_ubyte * size).from_address(address)
@@ -44,8 +44,8 @@ def part_at(key: str, address: int, size: int) -> Part:
 
 
 class _Sink:
-    """File object for torch's writer. It keeps the first error and raises none: the writer's destructor writes too, and an
-    exception there would end the process."""
+    """File object for torch's writer. Keeps the first error and raises none, because the writer's destructor also
+    writes, and an exception there would end the process."""
 
     def __init__(self, path: str, expected_bytes: int) -> None:
         self.error: OSError | None = None
@@ -58,12 +58,12 @@ class _Sink:
             try:
                 self._direct = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_DIRECT)
             except OSError:
-                return  # not on this file system
+                return  # not supported by this file system
             _take_storage(self._file, expected_bytes)
 
     def write(self, data: Any) -> int:
-        """Writes bytes, large ones by another thread, while torch computes the next checksum: its memory must live until
-        close."""
+        """Writes bytes, large ones in another thread while torch computes the next checksum; their memory must stay
+        valid until close."""
         rest = memoryview(data)
         size = len(rest)
         large = size // _DIRECT_ALIGNMENT * _DIRECT_ALIGNMENT if self._can_be_direct(rest) else 0
@@ -76,7 +76,7 @@ class _Sink:
     def _begin(self, data: memoryview, at: int) -> None:
         try:
             self._begun.append(self._thread.submit(self._put, data, at, self._direct))
-        except RuntimeError:  # the interpreter is ending, or the system gives no thread
+        except RuntimeError:  # the interpreter is ending, or no thread can be created
             self._put(data, at, self._direct)
 
     def _can_be_direct(self, data: memoryview) -> bool:
@@ -92,7 +92,7 @@ class _Sink:
                 except OSError as error:
                     if error.errno != errno.EINVAL or file == self._file:
                         raise
-                    file = self._file  # blocks are larger here
+                    file = self._file  # the file system has larger blocks
                     continue
                 at += written
                 rest = rest[written:]
@@ -100,7 +100,7 @@ class _Sink:
             self.error = self.error or error
 
     def close(self) -> None:
-        """Raises the first error; without one, what was written is durable."""
+        """Raises the first error; without one, the written bytes are durable."""
         self._thread.shutdown()
         for begun in self._begun:
             begun.result()
@@ -117,15 +117,15 @@ class _Sink:
 
 
 def _take_storage(file: int, size: int) -> None:
-    """At once, where the file system can. Not by posix_fallocate, which elsewhere writes zeros instead."""
+    """Allocates space at once if the file system can. posix_fallocate would write zeros if it cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     offset = ctypes.c_int64
-    libc.fallocate(file, 0, offset(0), offset(size))  # where there is too little, writing says so
+    libc.fallocate(file, 0, offset(0), offset(size))  # if there is too little space, writing reports it
 
 
 def write(path: str, pickled: bytes, parts: Sequence[Part], mark: str) -> None:
-    """A durable file as torch.save writes it, of a pickle and its storages, in the order of the keys; ``mark`` names the
-    commit. Raises OSError."""
+    """Writes a durable file in torch.save's format from a pickle and its storages, in the order of keys; ``mark``
+    names the commit. Raises OSError."""
     size = sum(part.memory.nbytes() for part in parts)
     alignment = _DIRECT_ALIGNMENT if size >= _DIRECT_BYTES * max(1, len(parts)) // 4 else _ALIGNMENT
     sink = _Sink(path, size)
@@ -150,13 +150,13 @@ def write_stand_in(path: str, words: str) -> None:
 
 
 def is_stand_in(path: str) -> bool:
-    """Whether a stand-in lies there. Raises OSError if nothing does."""
+    """Whether the file is a stand-in. Raises OSError if there is none."""
     with open(path, "rb") as file:
         return file.read(len(_STAND_IN)) == _STAND_IN
 
 
 def sync_directory(path: str) -> None:
-    """Makes the names in it durable. Raises OSError."""
+    """Makes the directory's names durable. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -165,7 +165,7 @@ def sync_directory(path: str) -> None:
 
 
 def mark_of(path: str) -> str | None:
-    """The commit that a file was written for; None: there is no file, or Kedge did not write it."""
+    """The commit that a file was written for; None if there is no file or Kedge did not write it."""
     try:
         reader: Any = torch._C.PyTorchFileReader(path)
         return bytes(reader.get_record(_MARK)).decode() if reader.has_record(_MARK) else None
@@ -174,8 +174,8 @@ def mark_of(path: str) -> str | None:
 
 
 def check(path: str) -> None:
-    """Raises Corrupt unless the file is whole, and, if Kedge wrote it, has every byte that was written: torch.load
-    itself compares no checksums. Raises OSError."""
+    """Raises Corrupt unless the file is complete and, if Kedge wrote it, all checksums match, which torch.load does
+    not check. Raises OSError."""
     damaged = None
     try:
         with zipfile.ZipFile(path) as file:
@@ -185,7 +185,7 @@ def check(path: str) -> None:
             why = "" if "data.pkl" in records else "it has no data.pkl"
     except OSError:
         raise
-    except Exception as error:  # which ones zipfile raises for what it cannot read is not written down
+    except Exception as error:  # zipfile may raise anything for damaged files
         why = str(error) or type(error).__name__
     if damaged is not None:
         raise Corrupt(f"{path} is damaged: the checksum of {damaged} is wrong", path=path)
@@ -203,19 +203,18 @@ def is_whole(path: str) -> bool:
 
 
 def is_damaged(path: str) -> bool:
-    """Whether torch.load cannot read it: it is cut off, or of another kind."""
+    """Whether torch.load cannot read it because it is truncated or of another kind."""
     try:
         torch._C.PyTorchFileReader(path)
         return False
     except RuntimeError:
         with open(path, "rb") as file:
-            return file.read(1) != b"\x80"  # what torch.save wrote before it made zip files
+            return file.read(1) != b"\x80"  # torch.save's format before zip files
 
 
 def load(path: str, map_location: Any, allow_pickle: bool) -> Any:
-    """Loads a file as torch.load does. Without ``allow_pickle`` only tensors, plain values and what
-    torch.serialization.add_safe_globals
-    was given are made."""
+    """Loads a file like torch.load. Without ``allow_pickle``, permits only tensors, plain values and classes given to
+    torch.serialization.add_safe_globals."""
     with explained(path, allow_pickle):
         if allow_pickle:
             return torch.load(path, map_location=map_location, weights_only=False)

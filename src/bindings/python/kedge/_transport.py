@@ -1,4 +1,4 @@
-"""Messages over torch.distributed: what the engine needs where there is no MPI."""
+"""Messages over torch.distributed, for engines without MPI."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _bytes_at(address: int, size: int) -> Any:
 
 
 def reason_of(error: BaseException) -> str:
-    """gloo's message, without its place in gloo's sources and the advice to those who read them."""
+    """gloo's message, without its source location and advice to developers."""
     lines = str(error).splitlines() or [type(error).__name__]
     return re.sub(r"^\[[^]]*\] ", "", lines[0]).split(". This is typically")[0]
 
@@ -47,8 +47,8 @@ def _explain_errors() -> Iterator[None]:
 
 
 class _Waiter:
-    """A thread that waits for one message after the other, without a limit: a wait of gloo's that gives up closes gloo's
-    connections. Whoever needs the message decides for how long."""
+    """A thread that waits for one message after the other without limit, because a wait that times out closes gloo's
+    connections. Callers have their own time limits."""
 
     def __init__(self) -> None:
         self._transfers: queue.SimpleQueue[Transfer | None] = queue.SimpleQueue()
@@ -64,29 +64,29 @@ class _Waiter:
     def _run(transfers: queue.SimpleQueue[Transfer | None]) -> None:
         while (transfer := transfers.get()) is not None:
             transfer.watch()
-            del transfer  # or its memory stays until the next one
+            del transfer  # otherwise its memory would stay until the next one
 
 
 class Transfer:
-    """A message under way."""
+    """A message in progress."""
 
     def __init__(self, work: Any, memory: Any, waiter: _Waiter) -> None:
         self._work = work
-        self._memory = memory  # gloo does not keep it
+        self._memory = memory  # gloo does not keep it alive
         self._waiter = waiter
         self._is_watched = False
         self._ended = threading.Event()
         self._failure: BaseException | None = None
 
     def wait(self, seconds: float) -> bool:
-        """Whether it was complete in time; it may be asked again."""
+        """Whether it was complete in time; may be called again."""
         if not self._is_watched:
             self._is_watched = True
             self._waiter.wait_for(self)
         return self._ended.wait(seconds) and self.test()
 
     def test(self) -> bool:
-        """Whether it is complete. What is tested needs a thread of its own: others may be complete before it."""
+        """Whether it is complete. Needs a thread of its own, because other messages may be complete earlier."""
         if not self._is_watched:
             self._is_watched = True
             threading.Thread(target=self.watch, daemon=True, name="kedge-message").start()
@@ -97,7 +97,7 @@ class Transfer:
         return True
 
     def watch(self) -> None:
-        """In another thread."""
+        """Waits in the thread."""
         try:
             with _explain_errors():
                 self._work.wait(timedelta(seconds=1e8))
@@ -108,7 +108,7 @@ class Transfer:
 
 
 class Transport:
-    """Sends and receives over a process group whose backend for host memory is gloo."""
+    """Sends and receives over a process group with gloo for host memory."""
 
     def __init__(self, group: Any, first_tag: int = _FIRST_TAG) -> None:
         import torch
@@ -121,7 +121,7 @@ class Transport:
         self._waiter = _Waiter()
 
     def open_channel(self, seconds: float) -> Transport:
-        """Ranks open channels of a group in the same order, so they agree on the tags."""
+        """Opens a channel. Ranks open a group's channels in the same order, so they agree on the tags."""
         number = _channels.get(self._group, 0) + 1
         _channels[self._group] = number
         return Transport(self._group, _FIRST_TAG + number * _TAGS)
@@ -138,8 +138,8 @@ class Transport:
 
 
 def all_arrive(group: Any, seconds: float) -> bool:
-    """COLLECTIVE over a group of gloo, if all ranks come; false if they do not within that time, and the group cannot be used
-    any more."""
+    """COLLECTIVE over a gloo group if all ranks call it; false if they do not within that time, and the group is then
+    unusable."""
     import torch
 
     rank, size = group.rank(), group.size()
@@ -162,7 +162,7 @@ def all_arrive(group: Any, seconds: float) -> bool:
 
 
 def transport_over(group: Any) -> Transport:
-    """Over this process group of torch.distributed; over all ranks if it is None, with a group of its own, which all
+    """A transport over this process group of torch.distributed; if None, over all ranks with a new group, which all
     ranks make together."""
     import torch.distributed as dist
 

@@ -1,4 +1,4 @@
-"""Arguments and results of calls, beside arrays."""
+"""Arguments and results of calls other than arrays."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Level(enum.IntEnum):
 
 
 class Shard(NamedTuple):
-    """A region that is the block at ``offset`` of a global array. The blocks of all ranks cover the array exactly
-    once, unless holes are allowed."""
+    """A block of a global array, starting at ``offset``. The blocks of all ranks must cover the array exactly once,
+    unless holes are allowed."""
 
     global_shape: Sequence[int]
     offset: Sequence[int]
@@ -33,7 +33,7 @@ class Shard(NamedTuple):
 
 
 class RegionInfo(NamedTuple):
-    """One region of this rank in the open checkpoint."""
+    """A region of this rank in the open checkpoint."""
 
     name: str
     dtype: str  #: e.g. "float64"; "opaque" for bytes, pickled objects and files
@@ -45,7 +45,7 @@ class RegionInfo(NamedTuple):
 
 
 class Info(NamedTuple):
-    """The checkpoint that is open."""
+    """Describes the open checkpoint."""
 
     tag: str
     commit_id: str

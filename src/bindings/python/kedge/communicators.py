@@ -1,4 +1,4 @@
-"""Which processes an engine works with. Usually chosen by itself: see ``default``."""
+"""The processes that an engine works with, usually determined by ``default``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "PMIX_RANK")
 
 
 def of(given: Any) -> Ranks:
-    """The engine's communicator from its argument ``communicator``: one of this module's, or one of mpi4py."""
+    """The engine's communicator from the argument ``communicator``: one of this module or of mpi4py."""
     if given is None:
         return default()
     if isinstance(given, Ranks):
@@ -44,13 +44,13 @@ def of(given: Any) -> Ranks:
 
 
 def is_of_mpi4py(given: Any) -> bool:
-    """Whether it is a communicator of mpi4py, which need not be installed."""
+    """Whether it is an mpi4py communicator; mpi4py need not be installed."""
     mpi4py = sys.modules.get("mpi4py.MPI")
     return mpi4py is not None and isinstance(given, mpi4py.Comm)
 
 
 def kind_of(given: Any) -> str:
-    """For messages."""
+    """A communicator's name for messages."""
     return f"{type(given).__module__}.{type(given).__qualname__}".removeprefix("builtins.")
 
 
@@ -80,13 +80,13 @@ def default() -> Ranks:
 
 
 def single_process() -> Ranks:
-    """This process alone."""
+    """A communicator of this process alone."""
     return _kedge.single_process()
 
 
 def mpi(comm: Any = None) -> Ranks:
-    """COLLECTIVE over ``comm``, a communicator of mpi4py; None is MPI_COMM_WORLD. For the latter MPI is initialized, if
-    it is not, and then finalized at exit."""
+    """COLLECTIVE over ``comm``, a communicator of mpi4py; None is MPI_COMM_WORLD, for which MPI is initialized if
+    needed, and then finalized at exit."""
     if not _kedge.has_mpi:
         raise InvalidArgument("this Kedge was built without MPI: build it with -DKEDGE_MPI=ON, or use another communicator")
     check_mpi4py()
@@ -106,8 +106,8 @@ def mpi(comm: Any = None) -> Ranks:
 
 
 def torch_distributed(group: Any = None) -> Ranks:
-    """COLLECTIVE. The ranks of a process group of torch.distributed that uses gloo; None: all ranks, over a group of
-    their own. After a timeout neither Kedge nor the program can use the group again."""
+    """COLLECTIVE. The ranks of a torch.distributed process group that uses gloo; None for all ranks, over a new
+    group. After a timeout neither Kedge nor the program can use the group again."""
     from ._transport import transport_over
 
     if not _torch_is_initialized():
@@ -116,8 +116,8 @@ def torch_distributed(group: Any = None) -> Ranks:
 
 
 def started_by_mpi(environ: Mapping[str, str]) -> bool:
-    """Whether a launcher of MPI started this process. What torchrun starts inherits the variables of the launcher that
-    started torchrun, but does not belong to that MPI."""
+    """Whether an MPI launcher started this process. Processes started by torchrun inherit the launcher's variables,
+    but do not belong to that MPI."""
     if "TORCHELASTIC_RUN_ID" in environ:
         return False
     return any(name in environ for name in _LAUNCHERS)
@@ -137,18 +137,18 @@ def check_mpi4py() -> None:
 
 
 def reason_of(kind: type[BaseException], error: BaseException | None) -> str:
-    """The reason, for the other ranks, why this one leaves."""
+    """Why this rank leaves, for the other ranks."""
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return f"it exits with status {error.code}"
     try:
         text = " ".join(str(error or "").split())[:300]
-    except Exception:  # an exception's own __str__ must not keep the others waiting
+    except Exception:  # whatever __str__ raises, the other ranks must not wait
         text = ""
     return f"{kind.__name__}: {text}" if text else kind.__name__
 
 
 def end_calls() -> bool:
-    """At the end of the interpreter: other threads begin no calls any more. Whether none is under way now."""
+    """At the interpreter's end: keeps other threads from beginning calls. Returns whether no call is in progress."""
     return _kedge.end_calls(_LAST_CALLS_S)
 
 
@@ -162,9 +162,9 @@ def _torch_is_initialized() -> bool:
 
 def _finalize_mpi(process: int) -> None:
     if os.getpid() != process:
-        return  # a child of a fork is no rank
-    # A rank that failed must not wait in MPI_Finalize: when it exits without, the launcher ends the job. So must one that
-    # left an engine while the others went on; but all may have done so, and then the job ends in order.
+        return  # a forked child is no rank
+    # A rank that failed must not wait in MPI_Finalize: if it exits without, the launcher ends the job. A rank that left
+    # an engine while others continued must not wait either; but if all left theirs, the job ends normally.
     if hasattr(sys, "last_value") or not _kedge.mpi_is_running():
         return
     if end_calls() and not missed:

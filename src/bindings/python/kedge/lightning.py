@@ -83,12 +83,13 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
         _make_known(type(self))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Spawned processes get the settings, and no engine."""
+        """Spawned processes get the settings but no engine."""
         return {**self.__dict__, "_engine": None, "_end": None}
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Returns when the file is durable. Raises IoError if it cannot be written: the file before it is then
-        unchanged. A store that has no space is only a warning. Raises Busy if another process uses this run's store."""
+        """Returns when the file is durable. Raises IoError if it cannot be written; the earlier file is then
+        unchanged. A store without space causes only a warning. Raises Busy if another process uses this run's
+        store."""
         if storage_options is not None:
             raise InvalidArgument("KedgeCheckpointIO does not support storage_options: give options when it is made")
         place = _local(path)
@@ -110,9 +111,9 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
                           path=place, system_errno=error.errno or 0) from error  # fmt: skip
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
-        """From the store if it has what was saved as this file, else from the file; to host memory unless
-        ``map_location``, as torch.load takes it, says otherwise. ``weights_only``, if given, overrules allow_pickle.
-        Raises Corrupt for a damaged file, InvalidArgument for one that holds what is not allowed, FileNotFoundError."""
+        """Loads from the store if it has this file's checkpoint, else from the file; to host memory unless
+        ``map_location`` (as in torch.load) is given. ``weights_only``, if given, overrides allow_pickle. Raises
+        Corrupt for a damaged file, InvalidArgument for one with objects that are not allowed, FileNotFoundError."""
         place = _local(path)
         if os.path.isdir(place):
             raise InvalidArgument(f"{place} is a directory: load it with the strategy that wrote it", path=place)
@@ -129,7 +130,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
             return loaded
 
     def remove_checkpoint(self, path: Any) -> None:
-        """The file, or the directory that another strategy wrote; nothing if there is none."""
+        """Removes the file, or the directory that another strategy wrote; a missing one is not an error."""
         place = _local(path)
         try:
             if os.path.isdir(place) and not os.path.islink(place):
@@ -147,10 +148,9 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
 
     @staticmethod
     def latest(directory: Any) -> str | None:
-        """The newest checkpoint in this directory, or below it, that is whole: for ``ckpt_path`` of Trainer.fit. None
-        if there is none. All bytes of a file that Kedge wrote are checked; of others, and of DeepSpeed's directories,
-        only that they were written to their end. Looks at files alone: all ranks that see the same files find the
-        same."""
+        """The newest complete checkpoint in or below this directory, for ``ckpt_path`` of Trainer.fit; None if there
+        is none. Verifies every byte of files that Kedge wrote; of other files and of DeepSpeed's directories only
+        that they are complete. Reads only files, so all ranks that see the same files find the same checkpoint."""
         for _, path in sorted(_checkpoints(_local(directory)), reverse=True):
             try:
                 if not os.path.isdir(path):
@@ -176,8 +176,8 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
         return self._engine
 
     def _keep(self, engine: Engine, place: str, taken: SplitState, mark: str) -> list[_torch_files.Part] | None:
-        """Commits the state to the store. Returns its storages there if they lie in memory: the file is written from
-        what was committed."""
+        """Commits the state to the store. Returns its storages there if they are in memory, from which the file is
+        then written."""
         low, is_open = engine._engine, False
         try:
             low.create(_tag(mark), {"lightning.path": place})
@@ -198,7 +198,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
                 low.abandon()
 
     def _from_store(self, mark: str, place: str, where: Any, allow_pickle: bool) -> dict[str, Any] | None:
-        """None: it is not there, or cannot be read."""
+        """None if it is missing or unreadable."""
         # Who only loads, in a directory where nothing was saved, leaves nothing there.
         if self._engine is None and not os.path.isdir(self._option("persistent.path")):
             return None
@@ -221,8 +221,8 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
             _close(low)
 
     def _beside(self, place: str) -> str:
-        """Where the file is written first. What a crash leaves there the next save overwrites: only one process at a
-        time uses this name. It has no part of the real name, by which Lightning would take it for a checkpoint."""
+        """The temporary path of the file. The next save overwrites what a crash leaves there: only one process at a
+        time uses this name. It contains no part of the real name, or Lightning would take it for a checkpoint."""
         who = f"{os.path.realpath(self._option('persistent.path'))}\0{self._option('run')}\0{_rank()}"
         return os.path.join(os.path.dirname(place), f".kedge-{hashlib.sha256(who.encode()).hexdigest()[:12]}")
 
@@ -231,7 +231,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
 
 
 def _make_known(kind: type) -> None:
-    """pytorch_lightning and lightning have a CheckpointIO each, and accept no other; the class is derived from one."""
+    """The CheckpointIO class of the Lightning in use: pytorch_lightning and lightning each accept only their own."""
     for package in ("lightning_fabric", "lightning.fabric"):
         plugins: Any = sys.modules.get(f"{package}.plugins")
         if plugins is not None:
@@ -239,12 +239,12 @@ def _make_known(kind: type) -> None:
 
 
 def _rank() -> int:
-    """Rank of this process, as Lightning set it."""
+    """This process's rank, as Lightning set it."""
     return int(getattr(rank_zero_only, "rank", None) or 0)
 
 
 def _is_first() -> bool:
-    """Whether this is the process that saves: the store is its alone."""
+    """Whether this process saves: only it uses the store."""
     return _rank() == 0
 
 
@@ -275,7 +275,7 @@ def _write(place: str, beside: str, pickled: bytes, parts: list[_torch_files.Par
 
 
 def _make_directory(path: str) -> None:
-    """With the directories that lead there, durable."""
+    """Makes a directory and its parents, durably."""
     if os.path.isdir(path):
         return
     _make_directory(os.path.dirname(path))
@@ -291,7 +291,7 @@ def _close(low: _kedge.Engine) -> None:
 
 
 def _checkpoints(directory: str) -> Iterator[tuple[int, str]]:
-    """With the time when they were written, the end of it."""
+    """Checkpoints with the times at which their writing ended."""
     for path, directories, files in os.walk(directory):
         ours = [name for name in directories if name.endswith(_SUFFIX)]
         directories[:] = [name for name in directories if name not in ours]
@@ -302,4 +302,4 @@ def _checkpoints(directory: str) -> Iterator[tuple[int, str]]:
             try:
                 yield os.stat(last).st_mtime_ns, checkpoint
             except OSError:
-                pass  # removed meanwhile, or not written to its end
+                pass  # removed meanwhile, or incomplete

@@ -1,4 +1,4 @@
-"""DeepSpeed's interface for checkpoints, served by Kedge."""
+"""DeepSpeed's checkpoint interface, implemented with Kedge."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _log = logging.getLogger("kedge.deepspeed")
 
 
 class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-ignore]
-    """Tensors become regions of a container on node-local storage, protected across nodes; all files between ``create``
-    and ``commit`` are one checkpoint. See kedge.deepspeed.install."""
+    """Stores tensors as regions in node-local containers, which are protected across nodes; all files between
+    ``create`` and ``commit`` are one checkpoint. See kedge.deepspeed.install."""
 
     def __init__(self, config_params: Any = None, settings: Settings | None = None) -> None:
         """COLLECTIVE."""
@@ -44,16 +44,16 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
     # Writing.
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        """Errors are not raised here, where DeepSpeed drops them or other ranks wait in a barrier, but by ``commit`` on
-        all ranks."""
+        """Errors are raised by ``commit`` on all ranks, not here, where DeepSpeed drops them or other ranks wait in a
+        barrier."""
         try:
             os.makedirs(path, exist_ok=exist_ok)
         except OSError as error:
             self.spoil(error)
 
     def create(self, info: CheckpointCommitInfo) -> None:
-        """COLLECTIVE. Begins a checkpoint. What is pending is finished first; what an earlier create began and nobody
-        committed is abandoned, or, if the engine is decoupled, committed: DeepSpeed then never does."""
+        """COLLECTIVE. Begins a checkpoint. Completes the pending one first; abandons one that was created but not
+        committed, or, if the engine is decoupled, commits it, because DeepSpeed then never does."""
         self._shared.leave(self)
         low = self._shared.low
         mine = Place(os.path.abspath(info.save_dir), str(info.tag))
@@ -69,7 +69,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         self._saving.error, self._early = self._early, None
 
     def save(self, state_dict: Any, path: str) -> None:
-        """Copies the state. Errors are raised by ``commit``, on all ranks."""
+        """Copies the state. ``commit`` raises errors on all ranks."""
         if self._saving is None:
             raise BadState("save was called outside of create and commit")
         try:
@@ -78,9 +78,9 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             self.spoil(error)
 
     def commit(self, info: CheckpointCommitInfo) -> bool:
-        """COLLECTIVE. Raises on all ranks if anything failed on one since create: the checkpoint is then dropped, and no
-        file is changed. Raises too if a file cannot be written at the end: the checkpoint is then in the store alone.
-        After get_commit_info has returned this ``info`` nothing is left to do."""
+        """COLLECTIVE. Raises on all ranks if anything failed on one since create; the checkpoint is then dropped and
+        no file changed. Also raises if a file cannot be written at the end; the checkpoint is then only in the store.
+        Does nothing if get_commit_info has returned this ``info``."""
         if self._saving is None and self._pending is None:
             raise BadState("commit was called without create")
         self.secure()
@@ -93,8 +93,8 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         return True
 
     def secure(self) -> None:
-        """COLLECTIVE. From here on what was saved since create survives the death of processes. Raises as commit does. For
-        engines that are decoupled: save_checkpoint does not call commit."""
+        """COLLECTIVE, for decoupled engines, for which save_checkpoint does not call commit. Makes the saved state
+        survive the death of processes. Raises like commit."""
         saving, self._saving = self._saving, None
         if saving is None:
             return
@@ -110,7 +110,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             self._pending.begin()
 
     def spoil(self, error: BaseException) -> None:
-        """Local. This checkpoint, or the next one, is not to be committed."""
+        """Local. Makes this checkpoint, or the next one, fail to commit."""
         _log.error("rank %d: %s", self._shared.engine.rank, error_text(error))
         kept = error if isinstance(error, Exception) else RuntimeError(error_text(error))
         if self._saving is None:
@@ -119,7 +119,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             self._saving.error = self._saving.error or kept
 
     def give_up(self, error: Exception) -> None:
-        """COLLECTIVE with the others' ``commit``, or ``secure``: this rank failed after create. Never raises."""
+        """COLLECTIVE with the other ranks' ``commit`` or ``secure``: this rank failed after create. Never raises."""
         if self._saving is None:
             return
         self._saving.error = self._saving.error or error
@@ -130,28 +130,28 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             _log.debug("gave up the checkpoint %s: %s", tag, ended)
 
     def is_saving(self) -> bool:
-        """Whether create was called and neither commit nor secure."""
+        """Whether a checkpoint was created and neither committed nor secured."""
         return self._saving is not None
 
     def _seal(self, saving: Saving) -> bool:
-        """COLLECTIVE. Whether there is a checkpoint now."""
+        """COLLECTIVE. Commits; returns whether there is a checkpoint now."""
         low = self._shared.low
         try:
             is_state = any(self._shared.agree(saving.error, len(saving.written) > 0))
         except RankFailed:
-            raise  # nobody is there to abandon it with
+            raise  # the other ranks are gone
         except Error:
             low.abandon()
             raise
         if not is_state:
-            low.abandon()  # files for other programs, such as save_16bit_model's: nothing to come back to
+            low.abandon()  # only files for other programs (save_16bit_model): not a checkpoint
             return False
         try:
             saving.written.end()
         except Exception as error:
             low.refuse(f"checkpoint {saving.place.tag}", error_text(error))
         low.commit()
-        low.wait(saving.tag, Level.LOCAL)  # with device.snapshot, commit returns before
+        low.wait(saving.tag, Level.LOCAL)  # with device.snapshot, commit returns earlier
         self._is_in_memory = saving.written.is_in_memory()
         return True
 
@@ -161,9 +161,9 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         return self._settings.decoupled
 
     def get_commit_info(self) -> CheckpointCommitInfo | None:
-        """COLLECTIVE while a checkpoint is pending, and then of one small message. The same answer on all ranks: None until
-        the checkpoint is complete on all. DeepSpeed then calls commit and names it in the file latest. A failure is
-        logged, on rank 0, and the answer remains None."""
+        """COLLECTIVE while a checkpoint is pending, at the cost of one small message. Returns None on all ranks until
+        the checkpoint is complete on all; DeepSpeed then calls commit and writes the file latest. After a failure,
+        which rank 0 logs, it keeps returning None."""
         self._commit_decoupled_or_log()
         pending = self._pending
         if pending is None:
@@ -174,14 +174,14 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         return pending.info
 
     def advance(self) -> None:
-        """COLLECTIVE. For engines of DeepSpeed's that never ask for commit info: if the checkpoint that is pending is
-        complete, it is named in the file latest."""
+        """COLLECTIVE, for DeepSpeed engines that never ask for commit info: writes the file latest if the pending
+        checkpoint is complete."""
         if self.get_commit_info() is not None:
             self.finish()
 
     def finish(self) -> None:
-        """COLLECTIVE. Waits until what is pending is complete, and names it in the file latest. A failure is logged, on
-        rank 0; raises only what ends the engine."""
+        """COLLECTIVE. Waits for the pending checkpoint and writes the file latest. Rank 0 logs a failure; raises only
+        errors that end the engine."""
         self._commit_decoupled_or_log()
         pending = self._pending
         if pending is None or not (pending.is_complete or self._settle(pending, waits=True)):
@@ -196,7 +196,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
                             pending.info.tag, error)  # fmt: skip
 
     def cleanup(self) -> None:
-        """COLLECTIVE, as DeepSpeedEngine.destroy is. Finishes what is pending; never raises."""
+        """COLLECTIVE, like DeepSpeedEngine.destroy. Completes the pending checkpoint; never raises."""
         if not self._settings.decoupled or not self._shared.is_current():
             return
         try:
@@ -205,11 +205,12 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             _log.error("rank %d: %s", self._shared.engine.rank, error_text(error))
 
     def drain(self) -> None:
-        """COLLECTIVE. Before files are looked at: what this engine, or another, has left pending or open ends."""
+        """COLLECTIVE. Before reading files: completes or closes what this or another engine has pending or open."""
         self._shared.leave(self)
 
     def _settle(self, pending: Pending, waits: bool) -> bool:
-        """COLLECTIVE. Whether it is complete now; if not, it is not pending any more, and rank 0 has logged why."""
+        """COLLECTIVE. Settles the pending checkpoint; returns whether it is complete, else rank 0 has logged why
+        not."""
         try:
             pending.settle(waits)
             return True
@@ -224,7 +225,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             return False
 
     def _commit_decoupled_or_log(self) -> None:
-        """COLLECTIVE. Secures what DeepSpeed has saved, where nobody expects that this fails."""
+        """COLLECTIVE. Secures the saved state where no caller expects an exception."""
         saving = self._saving
         if saving is None or not self._settings.decoupled:
             return
@@ -240,7 +241,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             _log.error(*words)
 
     def leave(self) -> None:
-        """COLLECTIVE. Finishes what is pending; drops what create began and nobody committed, or closes what is open."""
+        """COLLECTIVE. Completes the pending checkpoint; drops one that was not committed, or closes the open one."""
         self.finish()
         saving, self._saving = self._saving, None
         if saving is not None:
@@ -252,24 +253,24 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
     # Reading.
 
     def open(self, load_dir: str, tag: str | None = None, *, whole: bool = False) -> str | None:
-        """COLLECTIVE. Opens the checkpoint that was saved with this directory and tag, or, without a tag or with
-        "latest", the newest that the ranks can recover and that was saved with save_latest; returns its tag, or None if
-        Kedge has none: DeepSpeed's own files may be there. Afterwards the files that other ranks look for are there,
-        all files if ``whole``. What is pending is finished first."""
+        """COLLECTIVE. Completes the pending checkpoint, then opens the one saved with this directory and tag, or,
+        without a tag or with "latest", the newest recoverable one saved with save_latest. Returns its tag, or None if
+        Kedge has none; DeepSpeed's own files may exist. Afterwards the files that other ranks read exist, all files
+        if ``whole``."""
         self._shared.leave(self)
         return self._reader.open(load_dir, tag, whole)
 
     def load(self, path: str, map_location: Any = None) -> Any:
-        """The state that was saved as this file, from Kedge or, if that does not have it, from the file."""
+        """Loads a file's state from Kedge or, if it has none, from the file."""
         return self._reader.load(path, map_location)
 
     def close(self, error: Exception | None = None) -> None:
-        """COLLECTIVE. Ends what open began. What was loaded counts only if no rank gives an error; else all others raise.
-        Raises Mismatch on all ranks if files were loaded that belong to different checkpoints."""
+        """COLLECTIVE. Ends an open. If any rank passes an error, all others raise, and loaded data must not be used.
+        Raises Mismatch on all ranks if files of different checkpoints were loaded."""
         self._reader.close(error)
 
     # DeepSpeed's method.
 
     def preserves_storage_sharing(self) -> bool:
-        """False: of a storage only what the saved tensors need is stored, so DeepSpeed need not clone them."""
+        """False: only the needed part of a storage is stored, so DeepSpeed need not clone tensors."""
         return False

@@ -1,4 +1,4 @@
-"""Which of Kedge's checkpoints is meant by a directory and a tag of DeepSpeed's."""
+"""Finds the Kedge checkpoint for a directory and tag of DeepSpeed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Place(NamedTuple):
         return os.path.join(self.directory, self.tag, name)
 
     def name_of(self, path: str) -> str | None:
-        """The reverse; None if the path is not below the tag's directory."""
+        """The name of a path below the tag's directory; None for other paths."""
         name = os.path.relpath(path, os.path.join(self.directory, self.tag))
         return None if name.startswith("..") else name
 
 
 def tag_of(place: Place) -> str:
-    """Kedge's tag. The directory is part of it: DeepSpeed's tags are alike in all directories."""
+    """Kedge's tag. Contains the directory, because DeepSpeed's tags repeat across directories."""
     digest = hashlib.sha256(f"{place.directory}\0{place.tag}".encode()).hexdigest()[:12]
     readable = re.sub(r"[^A-Za-z0-9_-]", "-", place.tag)[:48]
     return f"{readable}.{digest}"
@@ -62,8 +62,8 @@ class _Query(NamedTuple):
 
 
 def find(shared: Shared, directory: str, tag: str | None) -> Place | None:
-    """COLLECTIVE. Opens the checkpoint, and returns its place as this rank names it; None if Kedge has none, or a newer one
-    lies in DeepSpeed's own files only."""
+    """COLLECTIVE. Opens the checkpoint and returns its place in this rank's spelling; None if Kedge has none, or only
+    DeepSpeed's files have a newer one."""
     asked: _Query = shared.from_root(lambda: _asked(directory, tag))
     try:
         found = _open(shared, asked, tag)
@@ -90,9 +90,9 @@ def _open(shared: Shared, asked: _Query, tag: str | None) -> str | None:
 
 
 def _former_directory(shared: Shared, asked: _Query) -> str | None:
-    """COLLECTIVE. The directory's former path, before it was moved, of which there
-    are checkpoints. None: there are none that could be meant. Raises NotFound if it cannot be said what is meant: a program
-    that found nothing would begin at zero, and its next save would drop what there is."""
+    """COLLECTIVE. The directory's former path, if it was moved and checkpoints exist for that path; None if there are
+    none. Raises NotFound if this is ambiguous: a program that found nothing would start from zero, and its next save
+    would drop the existing checkpoints."""
     here, tag = asked.place
     is_own, others = _others(shared, here, tag if asked.files == "stand-ins" else "")
     if not others:
@@ -104,7 +104,7 @@ def _former_directory(shared: Shared, asked: _Query) -> str | None:
         if len(missing) == 1 and is_there:
             return missing[0]
         if asked.files == "whole" or is_own:
-            return None  # of DeepSpeed's, as from another program; or it is only the tag that there is not
+            return None  # DeepSpeed's files exist, or only the tag is missing
         raise NotFound(_not_here(here, others, missing), path=here)
 
     former: str | None = shared.from_root(look)
@@ -116,9 +116,9 @@ def _former_directory(shared: Shared, asked: _Query) -> str | None:
 
 
 def _others(shared: Shared, directory: str, tag: str) -> tuple[bool, list[str]]:
-    """COLLECTIVE. Whether checkpoints of this run were saved with the directory; if not, other directories with which some were,
-    the newest first; if so, those among them that have the tag. Without those of engines that this program has, too. Nothing is
-    open afterwards."""
+    """COLLECTIVE. Whether checkpoints of this run were saved with the directory; if not, returns other directories
+    with checkpoints, newest first; if so, those that have the tag. Ignores directories of other engines in this
+    program. Leaves nothing open."""
     low, is_own = shared.low, False
     found: dict[str, bool] = {}  # whether it has the tag
     try:
@@ -148,7 +148,8 @@ def _not_here(here: str, others: list[str], missing: list[str]) -> str:
 
 
 def _find_newest(shared: Shared, asked: _Query) -> str | None:
-    """COLLECTIVE. Opens Kedge's newest, or what the file latest names if that is younger; returns the tag."""
+    """COLLECTIVE. Opens Kedge's newest checkpoint, or the one in the file latest if that is newer; returns the
+    tag."""
     low = shared.low
     opened = low.open("latest", False)
     while opened is not None and not _matches(low.info(), asked):
@@ -159,7 +160,7 @@ def _find_newest(shared: Shared, asked: _Query) -> str | None:
     found = str(low.info()["attributes"][_TAG])
     if asked.latest in (None, found) or asked.latest_ns <= low.info()["time_ns"]:
         return found
-    # Somebody went back to an older one, or saved without Kedge.
+    # Somebody went back to an older checkpoint, or saved without Kedge.
     low.close()
     wanted = Place(asked.place.directory, str(asked.latest))
     if _opens(shared, tag_of(wanted)):
@@ -215,7 +216,7 @@ def _files(directory: str, tag: str | None) -> str:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a file of DeepSpeed's, and none that a job was killed on before it was in its place."""
+    """Whether it is a complete file of DeepSpeed's, not one left by a killed job."""
     return entry.is_file() and entry.name.endswith(".pt") and not entry.name.startswith(BESIDE)
 
 

@@ -1,4 +1,4 @@
-"""Makes DeepSpeed save and load by Kedge."""
+"""Makes DeepSpeed save and load with Kedge."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _create(config_params: Any, **_: Any) -> KedgeCheckpointEngine:
 
 
 def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
-    """An exception on one rank alone must not leave the others in commit. With a decoupled engine save_checkpoint does not
-    call commit: the checkpoint is secured here."""
+    """Keeps an exception on one rank from leaving the others in commit. Secures the checkpoint if the engine is
+    decoupled, for which save_checkpoint does not call commit."""
 
     @functools.wraps(original)
     def save(self: Any, *arguments: Any, **named: Any) -> Any:
@@ -74,7 +74,7 @@ def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
                 _wait_for_all_ranks()
             engine.give_up(error)
             raise
-        except BaseException as error:  # KeyboardInterrupt: the others may be anywhere
+        except BaseException as error:  # KeyboardInterrupt: the other ranks may be anywhere
             if engine.is_saving():
                 engine.spoil(error)
             raise
@@ -86,8 +86,7 @@ def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wait_for_all_ranks() -> None:
-    """In the barrier at the end of save_checkpoint, where those wait that did not fail; a commit would have stopped them
-    before it."""
+    """Joins the barrier at the end of save_checkpoint, in which the ranks wait that did not fail."""
     try:
         runtime.dist.barrier()
     except Exception as error:
@@ -95,7 +94,7 @@ def _wait_for_all_ranks() -> None:
 
 
 def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The pipeline engine never asks for commit info. All ranks call train_batch."""
+    """Called instead of get_commit_info, which the pipeline engine never calls; all ranks call train_batch."""
 
     @functools.wraps(original)
     def train_batch(self: Any, *arguments: Any, **named: Any) -> Any:
@@ -107,8 +106,8 @@ def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _committing(original: Callable[..., Any]) -> Callable[..., Any]:
-    """DeepSpeed writes the file latest in place, on rank 0 alone: a full disk would raise there while the others wait, and a
-    kill leave it empty."""
+    """Writes the file latest atomically. DeepSpeed writes it in place on rank 0: a full disk would raise there while
+    the others wait, and a kill would leave it empty."""
 
     @functools.wraps(original)
     def _commit_decoupled_checkpoint(self: Any) -> None:
@@ -121,8 +120,8 @@ def _committing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
-    """DeepSpeed's __del__, which calls cleanup whenever the garbage collector likes, on each rank for itself: not the moment
-    to wait for other ranks. A pending checkpoint stays so until the next call that all ranks make, or finalize."""
+    """Keeps DeepSpeed's __del__, which the garbage collector calls at any time on each rank, from waiting for other
+    ranks. A pending checkpoint stays pending until the next collective call or finalize."""
 
     @functools.wraps(original)
     def __del__(self: Any) -> None:
@@ -139,7 +138,7 @@ def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
         engine = self.checkpoint_engine
         if not isinstance(engine, KedgeCheckpointEngine):
             return original(self, load_dir, tag, *arguments, **named)
-        if self.load_universal_checkpoint():  # made of files by a tool of DeepSpeed's
+        if self.load_universal_checkpoint():  # made of files by DeepSpeed's tool
             engine.drain()
             return original(self, load_dir, tag, *arguments, **named)
         found = engine.open(load_dir, tag, whole=_looks_at_all(self, *arguments, **named))
@@ -157,8 +156,8 @@ def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _from(tag: str | None) -> Iterator[None]:
-    """With ZeRO-3 and load_optimizer_states=False DeepSpeed loads the weights of the tag in the file latest, whatever the
-    tag is that it was given."""
+    """With ZeRO-3 and load_optimizer_states=False, DeepSpeed ignores the given tag and loads the weights of the tag
+    in the file latest."""
     original = runtime.get_fp32_state_dict_from_zero_checkpoint
     if tag is not None:
         runtime.get_fp32_state_dict_from_zero_checkpoint = functools.partial(original, tag=tag)

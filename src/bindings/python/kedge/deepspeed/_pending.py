@@ -1,4 +1,4 @@
-"""A commit that is complete later: its files are written, and it is flushed, while the program goes on."""
+"""A commit that is completed later: its files are written, and it is flushed, in the background."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NOT_FLUSHED = "it could not be flushed to the parallel filesystem: see the warn
 
 
 class Pending:
-    """Complete it is when, on all ranks, the files of ``torch_files`` are durable in their places and, if it is ``flushed``,
-    the commit is on the parallel filesystem. Until it is settled, nobody makes collective calls of the engine."""
+    """It is complete when, on all ranks, the files of ``torch_files`` are durable in place and, if ``flushed``, the
+    commit is on the prefix. Until it is settled, no collective calls of the engine are allowed."""
 
     def __init__(self, shared: Shared, saving: Saving, flushed: bool) -> None:
         self.info = saving.info  #: DeepSpeed's CheckpointCommitInfo
@@ -30,8 +30,8 @@ class Pending:
         self._error: Exception | None = None
 
     def begin(self) -> None:
-        """Local. Writes the files behind the program, if the system gives a thread; otherwise settle does."""
-        # The interpreter waits at its end for this thread: ended in the middle of PyTorch's writer it would abort.
+        """Local. Writes the files in the background, or in settle if no thread can be created."""
+        # Not a daemon thread: ended in PyTorch's writer at the interpreter's end, it would abort.
         thread = threading.Thread(target=self._write, name="kedge-files")
         try:
             thread.start()
@@ -40,16 +40,16 @@ class Pending:
         self._thread = thread
 
     def is_over(self) -> bool:
-        """Local. Whether nothing goes on any more behind this rank."""
+        """Local. Whether this rank's background work has ended."""
         if self._thread is not None and self._thread.is_alive():
             return False
-        # Asked first: the level of what ends in between is that which it gets.
+        # Queried first, because the work may end in between.
         under_way = self._shared.low.counters()["pending"]
         return not self._flushed or under_way == 0 or self._is_persistent()
 
     def settle(self, waits: bool) -> None:
-        """COLLECTIVE, when it is over on all ranks, or to wait for that (``waits``): a flush that failed is tried once more
-        then. Raises on all ranks what failed on one."""
+        """COLLECTIVE, when the work has ended on all ranks, or to wait for that (``waits``): retries a failed flush
+        once then. Raises on all ranks if one failed."""
         self._shared.together(self._end_files)
         self._shared.together(self._saving.put_in_place)
         if self._flushed and waits:
@@ -59,12 +59,12 @@ class Pending:
         self.is_complete = True
 
     def write_latest(self) -> None:
-        """COLLECTIVE, when it is complete: what DeepSpeed does if it asked in time. Raises on all ranks."""
+        """COLLECTIVE, when complete: what DeepSpeed would have done. Raises on all ranks."""
         is_writer = self.info.save_latest and self._shared.engine.rank == 0
         self._shared.together(self._write_latest if is_writer else lambda: None)
 
     def drop(self) -> None:
-        """Local. Removes files that are not in their places."""
+        """Local. Removes files that were not moved into place."""
         if self._thread is not None:
             self._thread.join()
         self._saving.remove()
@@ -80,7 +80,7 @@ class Pending:
     def _write(self) -> None:
         try:
             self._saving.write_the_rest()
-        except Exception as error:  # whatever it is, all ranks hear of it in settle
+        except Exception as error:  # settle reports it on all ranks
             self._error = error
         self._is_written = True
 

@@ -1,4 +1,4 @@
-"""Loads what was saved, from Kedge's checkpoint that is open or from DeepSpeed's files."""
+"""Loads states from the open Kedge checkpoint or from DeepSpeed's files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("kedge.deepspeed")
 
 
 class _Loading:
-    """Between open and close."""
+    """State between open and close."""
 
     def __init__(self, place: Place, opened: Opened, served: set[str]) -> None:
         self.place = place
@@ -28,13 +28,13 @@ class _Loading:
 
 
 class Reader:
-    """Loads the checkpoints of one engine of DeepSpeed's. See KedgeCheckpointEngine for the calls."""
+    """Loads the checkpoints of one DeepSpeed engine. See KedgeCheckpointEngine for the calls."""
 
     def __init__(self, shared: Shared, settings: Settings) -> None:
         self._shared = shared
         self._settings = settings
         self._loading: _Loading | None = None
-        self._marks: set[str] = set()  # of the files that were loaded since open
+        self._marks: set[str] = set()  # of the files loaded since open
 
     def is_open(self) -> bool:
         return self._loading is not None
@@ -58,8 +58,8 @@ class Reader:
         return mine.tag
 
     def _read_list(self, place: Place) -> set[str]:
-        """The marks of those files that are of a newer commit of this tag, which the stores have lost; "" stands for all
-        others."""
+        """The marks of files from a newer commit of this tag that the stores have lost; "" stands for all other
+        files."""
         self._loading = loading = _Loading(place, Opened(self._shared.low), set())
         time_ns = self._shared.low.info()["time_ns"]
         marks = set()
@@ -78,7 +78,7 @@ class Reader:
                          place.path_of(""))  # fmt: skip
 
     def load(self, path: str, map_location: Any = None) -> Any:
-        """The state that was saved as this file, from Kedge or, if that does not have it, from the file."""
+        """Loads a file's state from Kedge or, if it has none, from the file."""
         path = os.path.abspath(path)
         allow_pickle = self._settings.allow_pickle
         loading = self._loading
@@ -98,8 +98,8 @@ class Reader:
             return _torch_files.load(path, map_location, allow_pickle)
 
     def close(self, error: Exception | None = None) -> None:
-        """COLLECTIVE. Ends what open began. What was loaded counts only if no rank gives an error; else all others raise.
-        Raises Mismatch on all ranks if files were loaded that belong to different checkpoints."""
+        """COLLECTIVE. Ends an open. If any rank passes an error, all others raise, and loaded data must not be used.
+        Raises Mismatch on all ranks if files of different checkpoints were loaded."""
         loading, self._loading = self._loading, None
         if loading is not None:
             if error is not None:
@@ -127,7 +127,7 @@ class Reader:
             pass
 
     def _lay_out(self, whole: bool) -> None:
-        """Writes what is looked for behind the engine's back: by glob, exists and torch.load."""
+        """Writes the files that DeepSpeed reads without the engine: by glob, exists and torch.load."""
         assert self._loading is not None
         place, opened = self._loading.place, self._loading.opened
         for name in opened.names():
@@ -138,7 +138,7 @@ class Reader:
                 continue
             self._loading.served.add(name)
             if self._settings.torch_files or whole or not _is_own(name):
-                # Files that other ranks load have to be whole, too.
+                # Files that other ranks load must be complete, too.
                 if _torch_files.mark_of(path) != opened.mark or not (_is_own(name) or _torch_files.is_whole(path)):
                     at = beside(path, self._shared.engine.rank)
                     opened.write(name, at)
@@ -153,7 +153,7 @@ def _is_own(name: str) -> bool:
 
 
 def _is_newer(path: str, time_ns: int) -> bool:
-    """Whether another program wrote this file after the checkpoint."""
+    """Whether another program changed this file after the checkpoint."""
     try:
         changed_ns = os.stat(path).st_mtime_ns
         return (

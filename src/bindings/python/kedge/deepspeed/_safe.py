@@ -1,4 +1,4 @@
-"""Classes that DeepSpeed's own states hold, besides tensors and plain values. Constructing them runs no code from the
+"""Classes in DeepSpeed's own states other than tensors and plain values. Constructing them runs no code from the
 checkpoint."""
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ _CLASSES = [DynamicLossScaler, LossScaler, ZeroStageEnum, fragment_address, *pla
 
 
 def classes() -> Any:
-    """A context in which these may be loaded."""
+    """A context in which DeepSpeed's states may be loaded."""
     return allowing(_CLASSES)

@@ -1,4 +1,4 @@
-"""A checkpoint between create and the end of its files."""
+"""A checkpoint from create until its files are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger("kedge.deepspeed")
 
 
 class Saving:
-    """A checkpoint that one rank saves: states in the engine's container, and the files that are made of them."""
+    """A checkpoint that one rank saves: its states in the engine's container, and the files made of them."""
 
     def __init__(
         self, info: Any, place: Place, tag: str, mark: str, written: Written, rank: int, torch_files: bool,
@@ -33,11 +33,12 @@ class Saving:
         self._rank = rank
         self._refusals = refusals  #: None: whatever is saved may be loaded
         self._torch_files = torch_files
-        self._files: dict[str, str] = {}  # written beside the path, not yet in its place: by path
+        self._files: dict[str, str] = {}  # written beside their path, to be moved there
         self._later: dict[str, bytes] = {}  # names of files to write after the commit, with their pickles
 
     def add(self, state: Any, path: str, is_in_memory: bool) -> None:
-        """Copies the state. ``is_in_memory``: the store is, so that the file can be written from it after the commit."""
+        """Copies the state. ``is_in_memory``: the store is in memory, so the file can be written from it after the
+        commit."""
         called = os.path.basename(path)
         taken = split_state(state, called)
         if taken.unusual and self._refusals is not None:
@@ -55,15 +56,15 @@ class Saving:
         self._write(path, taken.pickled, parts)
 
     def write_the_rest(self) -> None:
-        """After the commit, before the engine's next collective call; by any thread. What has to be written is in the
-        store, unchanged, whatever DeepSpeed does with the tensors' memory, and if writing fails, the checkpoint is safe
+        """Writes files after the commit and before the engine's next collective call; from any thread. The bytes come
+        from the store, which DeepSpeed's changes of tensors do not affect; if writing fails, the checkpoint is safe
         there. Raises OSError."""
         for name, pickled in self._later.items():
             self._write(self.place.path_of(name), pickled, self.written.parts(name))
         self._later.clear()
 
     def put_in_place(self) -> None:
-        """Raises OSError."""
+        """Moves the files into place. Raises OSError."""
         for path, beside in self._files.items():
             os.replace(beside, path)
         for directory in {os.path.dirname(path) for path in self._files}:
@@ -73,12 +74,12 @@ class Saving:
                 stand_in(self.place.path_of(name), self._rank)
 
     def remove(self) -> None:
-        """Removes files that were written and are not in their place."""
+        """Removes files that were not moved into place."""
         for beside in self._files.values():
             try:
                 os.remove(beside)
             except OSError:
-                pass  # in its place by now, or never written
+                pass  # already moved, or never written
 
     def _write(self, path: str, pickled: bytes, parts: Sequence[_torch_files.Part]) -> None:
         self._files[path] = at = beside(path, self._rank)
@@ -86,10 +87,10 @@ class Saving:
 
 
 def beside(path: str, rank: int) -> str:
-    """Where a rank writes what it then puts into this place."""
+    """The temporary path of a file that a rank writes."""
     return os.path.join(os.path.dirname(path), f"{BESIDE}{rank}-{os.path.basename(path)}")
 
 
 def stand_in(path: str, rank: int) -> None:
-    """For what looks whether a file exists."""
+    """Writes a stand-in, for code that checks whether a file exists."""
     _torch_files.write_stand_in(path, f"rank {rank} keeps this file in its node-local store (torch_files is false)")

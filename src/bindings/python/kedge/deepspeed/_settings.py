@@ -29,8 +29,8 @@ class Settings(NamedTuple):
 
 
 def settings_of(config: Any) -> Settings | None:
-    """From DeepSpeed's configuration: a dict, the path of a JSON file, or what DeepSpeed makes of either; None if it has
-    no section "kedge". Raises InvalidArgument."""
+    """Reads the settings from DeepSpeed's configuration: a dict, a JSON file's path, or DeepSpeed's own object; None
+    if there is no section "kedge". Raises InvalidArgument."""
     section = _section(config)
     if section is None:
         return None

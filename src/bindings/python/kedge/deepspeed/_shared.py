@@ -1,4 +1,4 @@
-"""The engines of this process: one for each set of options, shared by all engines of DeepSpeed, which come and go."""
+"""The engines of this process, one for each set of options, which DeepSpeed's short-lived engines share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._settings import Settings
 
 
 class Shared:
-    """An engine, and a process group over which its ranks agree on what the engine need not know."""
+    """An engine, and a process group for decisions among its ranks."""
 
     def __init__(self, settings: Settings) -> None:
         if not dist.is_available() or not dist.is_initialized():
@@ -52,7 +52,7 @@ class Shared:
         return world if world is not None and all(held) else torch_distributed()
 
     def leave(self, user: Any) -> None:
-        """COLLECTIVE. This engine of DeepSpeed's begins something: what another one, or itself, has left open ends."""
+        """COLLECTIVE. A DeepSpeed engine begins something: ends what another one, or itself, has left open."""
         before, self._user = self._user, user
         if before is not None:
             before.leave()
@@ -63,26 +63,25 @@ class Shared:
         return self.engine._engine
 
     def is_current(self) -> bool:
-        """Whether the processes that it was made with are still connected."""
+        """Whether the processes it was made with are still connected."""
         is_rank = self._process == os.getpid()  # and not a child that was forked
         return is_rank and bool(dist.is_initialized()) and dist.group.WORLD is self._world
 
     def drop(self) -> None:
-        """Local. Frees the store of an engine whose process group is gone, whoever still refers to it."""
+        """Local. Releases the store of an engine whose process group is gone, whatever still refers to it."""
         self._user = None
         self.low.leave("")
         ended: Any = _Ended()
         self.engine._engine = ended
 
     def all_arrive(self) -> bool:
-        """COLLECTIVE, if all ranks end their programs; if not, the others may be in any call. By messages: a barrier of gloo
-        waits as long as the group allows, in a thread that the process then cannot end."""
+        """COLLECTIVE if all ranks end their programs; if not, the others may be in any call. Uses messages, because a
+        gloo barrier waits as long as the group allows, in a thread that the process cannot end."""
         return all_arrive(self._group, EXIT_WAIT_S)
 
     def from_root(self, look: Callable[[], Any]) -> Any:
-        """COLLECTIVE. Returns what rank 0 finds; the others do not look: thousands would at one directory. Raises on
-        all ranks if it
-        raises there."""
+        """COLLECTIVE. Runs the function on rank 0, to spare the filesystem thousands of ranks, and returns its result
+        on all. Raises on all ranks if it raises there."""
         error: Exception | None = None
         held: list[Any] = [None, None]
         if self.engine.rank == 0:
@@ -105,7 +104,7 @@ class Shared:
         return values
 
     def is_on_all(self, fact: bool) -> bool:
-        """COLLECTIVE. Whether it is so on all ranks; one small message."""
+        """COLLECTIVE. Whether it is true on all ranks; one small message."""
         held = torch.tensor([int(fact)], device="cpu")
         with _translated():
             dist.all_reduce(held, op=dist.ReduceOp.MIN, group=self._group)
@@ -120,7 +119,8 @@ class Shared:
         return [answer for _, answer in answers]
 
     def together(self, work: Callable[[], Any]) -> list[Any]:
-        """COLLECTIVE. Runs the work on each rank and returns its result; raises on all ranks if it raises on one."""
+        """COLLECTIVE. Runs the function on each rank and returns its result; raises on all ranks if it raises on
+        one."""
         value, error = None, None
         try:
             value = work()
@@ -129,7 +129,7 @@ class Shared:
         return self.agree(error, value)
 
     def end(self) -> None:
-        """COLLECTIVE. Finishes what is pending, and the engine."""
+        """COLLECTIVE. Completes the pending checkpoint and finalizes the engine."""
         user, self._user = self._user, None
         try:
             if user is not None:
@@ -139,7 +139,7 @@ class Shared:
 
 
 def error_text(error: BaseException) -> str:
-    """For the other ranks."""
+    """A rank's error, for the other ranks."""
     text = error.message if isinstance(error, Error) else str(error)
     return text if isinstance(error, (Error, OSError)) else f"{type(error).__name__}: {text}".removesuffix(": ")
 
@@ -149,12 +149,12 @@ def _code(error: BaseException) -> str:
 
 
 def _failure(rank: int, code: str, words: str) -> Error:
-    """The error that the ranks raise that it did not happen to."""
+    """The error that other ranks raise."""
     return from_failure(code, words, rank, "", 0, f"{code} on rank {rank}: {words}")
 
 
 class _Ended:
-    """In the place of an engine that was dropped."""
+    """Replaces an engine that was dropped."""
 
     def __getattr__(self, name: str) -> Any:
         raise BadState("torch.distributed was shut down, and Kedge's engine with it: call deepspeed.initialize again")
@@ -162,7 +162,7 @@ class _Ended:
 
 @contextlib.contextmanager
 def _translated() -> Iterator[None]:
-    """Failures of gloo as Kedge's."""
+    """Raises gloo's failures as Kedge's."""
     try:
         yield
     except RuntimeError as error:
@@ -178,7 +178,7 @@ _shared: dict[tuple[tuple[str, str], ...], Shared] = {}
 
 
 def shared_of(settings: Settings) -> Shared:
-    """COLLECTIVE. The engine with these options; made if there is none."""
+    """COLLECTIVE. Returns the engine with these options, made if necessary."""
     global _process
     if os.getpid() != _process:
         _shared.clear()  # of the parent: only it may use them
@@ -195,8 +195,8 @@ def shared_of(settings: Settings) -> Shared:
 
 
 def finalize() -> None:
-    """COLLECTIVE. Ends Kedge's engines in order: call it before torch.distributed.destroy_process_group. At the
-    program's end it is called if torch.distributed is still initialized. In a child that was forked it does nothing."""
+    """COLLECTIVE. Shuts Kedge's engines down normally. Call it before torch.distributed.destroy_process_group; it is
+    called at exit if torch.distributed is still initialized. Does nothing in a forked child."""
     if _shared and os.getpid() != _process:
         return
     if not _shared and _is_expected():
@@ -219,10 +219,10 @@ def _is_expected() -> bool:
 
 
 def _at_exit() -> None:
-    # A process that failed must not wait for the others, which may be anywhere; and a child that was forked is no rank.
+    # A process that failed must not wait for the others, which may be anywhere; a forked child is no rank.
     if hasattr(sys, "last_value") or os.getpid() != _process:
         return
-    # A rank that exits early, by sys.exit or after an error that it logged, cannot be told here: so all ranks meet first.
+    # A rank that exits early, by sys.exit or after a logged error, looks the same here, so all ranks synchronize first.
     if all(shared.all_arrive() for shared in _shared.values() if shared.is_current()):
         finalize()
         return
