@@ -10,6 +10,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "commits/selection.hpp"
+#include "fs/small_file.hpp"
 #include "persist/tag_directory.hpp"
 #include "store/file_name.hpp"
 #include "tools/outcome.hpp"
