@@ -114,7 +114,9 @@ class Phrases(unittest.TestCase):
         for words in ("Likewise", "As above", "Of all", "What is"):
             for mark in ("//", "///", "///<", "/**", "  #", "int x;  ///<", "call a()  !"):
                 self.assertEqual(len(self.leaning(f"{mark} {words} b.\n")), 1, f"{mark} {words}")
-        for text in ("/// The same of that.\n", "// Local. The same for b.\n", "# The same, with c.\n", "// The same.\n"):
+        for after in (" of", " for", " with", " within", " over", ",", ".", ":", ";"):
+            self.assertEqual(len(self.leaning(f"/// The same{after} that.\n")), 1, after)
+        for text in ("// Local. The same for b.\n", "# Here: The same, with c.\n"):
             self.assertEqual(len(self.leaning(text)), 1, text)
 
     def test_permits_comments_that_can_be_read_alone(self):
