@@ -20,7 +20,7 @@ class Baselines {
   /// that this machine has. (A virtual machine may have given free pages back to its host; each then costs several
   /// times as much, which is nobody's doing.)
   void bring_small_pages();
-  /// The same, and once more with a file of huge pages.
+  /// Brings small pages, and then those of a file of huge pages.
   void bring_memory();
   /// data to back; and the processor time that it took, on all ranks.
   [[nodiscard]] std::pair<double, double> copy();

@@ -1,4 +1,4 @@
-// What is saved, and what must come back. Nothing of Kedge is used here.
+// The data of the benchmark, and whether it came back. Nothing of Kedge is used here.
 #pragma once
 
 #include <cstddef>

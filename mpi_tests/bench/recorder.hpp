@@ -22,7 +22,7 @@ class Recorder {
     table_.record(key, spent_s);
     return spent_s;
   }
-  /// COLLECTIVE. The same for what is only a part of a row: nothing is recorded. `stage` may be made slower.
+  /// COLLECTIVE. Measures a part of a row: nothing is recorded. `stage` may be made slower.
   template <class Work>
   [[nodiscard]] double seconds_of(const std::string& stage, Work&& work) const {
     return timed([&] {

@@ -19,7 +19,7 @@ namespace {
 
 class PrefixHistory : public FlushFixture {};
 
-/// What is known of one commit; steps are numbered in the order of their commits.
+/// One commit, as far as the history knows it; steps are numbered in the order of their commits.
 struct Known {
   bool returned = false;
   bool stored = false;  ///< nothing happened to the stores since

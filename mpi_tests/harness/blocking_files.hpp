@@ -10,7 +10,7 @@
 
 namespace kedge::faults {
 
-/// What is called with a path before something is done with it; empty: nothing.
+/// Functions that are called with a path before something is done with it; empty: nothing.
 struct BlockedCalls {
   std::function<void(const std::string& path)> making;
   std::function<void(const std::string& path)> reading;  ///< each piece of which the checksum is taken

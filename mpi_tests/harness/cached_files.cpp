@@ -36,7 +36,7 @@ void PageCache::write_past(int descriptor, std::uint64_t offset, std::span<const
     if (page.is_dirty) ++overwritten;
     page.is_stale = true;
   }
-  // What is read ahead of a neighbour while the device writes: from before it has.
+  // Read ahead for a neighbour while the device writes: bytes from before the write.
   Page& ahead = file.pages()[offset / kPage];
   if (!ahead.is_dirty) ahead.bytes.fill(std::byte{0xdd});
   ahead.is_stale = true;

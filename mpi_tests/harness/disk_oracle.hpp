@@ -29,7 +29,7 @@ struct StoredFile {
 /// Paths of all containers, parity and descriptors in these nodes' stores, sealed or not.
 [[nodiscard]] std::vector<std::string> store_paths(const FaultyDisk& disk, const std::set<std::string>& nodes);
 
-/// What is left of a commit.
+/// The files that are left of a commit.
 struct CommitLeft {
   struct Set {
     format::SetDescriptor descriptor;

@@ -18,7 +18,7 @@ class Ledger {
   void returned(int step);
   /// On any rank, its level was `protected`.
   void is_protected(int step);
-  /// Likewise `persistent`.
+  /// The commit of this step is persistent.
   void is_persistent(int step);
   /// commit or create threw: the step must not be found again.
   void failed(int step);

@@ -30,7 +30,7 @@ int load_step(Engine& engine, int rank);
 
 /// Opens a commit and finds in load that it is damaged, as close tells on all ranks. COLLECTIVE.
 void find_damaged(Engine& engine, int rank, const Selection& selection, const Tag& tag);
-/// The same of what is open. COLLECTIVE.
+/// Finds in load that the open commit is damaged, as close tells on all ranks. COLLECTIVE.
 void load_damaged(Engine& engine, int rank);
 
 /// What one start found; the same on all ranks, else the test fails.

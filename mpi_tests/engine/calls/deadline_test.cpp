@@ -210,7 +210,8 @@ TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAs
   }
 }
 
-/// What is assumed of a flush that was never measured would not fit, but the one that measures is already on its way.
+/// A flush that was never measured is assumed to take longer than there is time, but the one that measures is already
+/// on its way.
 TEST(JobDeadline, WhileTheCheckpointThatMeasuresIsOnItsWayTheJobGoesOn) {
   MeasuringJob job(60, 2);
   expect_all_returned(job.start([&](RankScope& scope) {

@@ -162,7 +162,7 @@ TEST_F(LostSnapshot, FinalizeReportsItBeforeWhatElseItThrows) {
   }
 }
 
-/// What is left is all that there is.
+/// The older commit is all that there is.
 TEST_F(LostSnapshot, NothingIsRemovedAtTheEnd) {
   for (const OnExit on_exit : {OnExit::remove, OnExit::remove_if_persistent}) {
     SimulatedJob own{2};

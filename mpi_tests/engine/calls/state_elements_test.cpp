@@ -71,7 +71,7 @@ TEST(StateElements, StructsOfAnotherSizeWithTheSameMembers) { expect_mismatch<De
 TEST(StateElements, BytesAreNoStructs) { expect_mismatch<std::byte, Three>(48); }
 TEST(StateElements, StructsAreNoBytes) { expect_mismatch<Three, std::byte>(2); }
 
-/// What is no std::exception fails on all ranks as well.
+/// An exception that does not derive from std::exception fails on all ranks as well.
 TEST(StateElements, RandomNumberEnginesGoOnWhereTheyWere) {
   SimulatedJob job(1);
   expect_returned(job.start([](RankScope& scope) {

@@ -312,7 +312,7 @@ class RealEvents : public ::testing::Test {
     options.log.level = LogLevel::warning;
   }
   ~RealEvents() override { std::filesystem::remove_all(directory); }
-  /// Of all files whose name begins so.
+  /// The text of all files whose name begins so.
   [[nodiscard]] std::string text(const std::string& begin) const {
     std::stringstream all;
     for (const auto& entry : std::filesystem::directory_iterator(directory)) {

@@ -43,7 +43,7 @@ class Finalize : public FlushFixture {
       environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, gate);
     };
   }
-  /// What is held up goes on once rank 0 has said that it waits no longer: a write that has begun is waited for.
+  /// Opens the gate once rank 0 has said that it waits no longer: a write that has begun is waited for.
   void open_when_given_up() {
     opener = std::thread([this] {
       while (!has_said("finalize stopped waiting")) std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -44,7 +44,7 @@ TEST_F(RemovalBehind, IsWaitedForByNoCheckpoint) {
   EXPECT_EQ(tags(job), std::vector<Tag>{"c"});
 }
 
-/// What is pinned while old checkpoints are removed stays: the one waits for the other.
+/// A checkpoint that is pinned while old ones are removed stays: the pin waits for the removal.
 TEST_F(RemovalBehind, IsWaitedForByAPin) {
   LateOpener opener(gate);
   OnEachRank told(4);

@@ -184,7 +184,7 @@ TEST_F(Upkeep, RanksMayHearOfACommitOneAfterTheOther) {
   expect_recovers({1}, "c", 3);
 }
 
-/// What is superseded before it was read is not read any more.
+/// A commit that is superseded before it was read is not read any more.
 TEST_F(Upkeep, WhatIsSupersededIsLeftAlone) {
   commit_protected({{"a", 1}});
   flip_parity(2, "a");

@@ -124,7 +124,6 @@ TEST_F(FlushSchedule, AFlushThatFailsInFinalizeIsLoggedAndTheStoresHaveTheCommit
   EXPECT_EQ(reopen(job).step, 1);
 }
 
-/// The newest was damaged and nothing was opened since: what is left is not where this job ended.
 /// The more bytes there are, the longer ranks wait for each other while they put them, and only then.
 TEST_F(FlushSchedule, AFlushMayTakeLongerThanOtherCalls) {
   PersistentJob job(2);
@@ -143,6 +142,7 @@ TEST_F(FlushSchedule, AFlushMayTakeLongerThanOtherCalls) {
   }
 }
 
+/// The newest was damaged and nothing was opened since: what is left is not where this job ended.
 TEST_F(FlushSchedule, FinalizeFlushesNothingAfterALoss) {
   PersistentJob job(2);
   job.options.store.keep = 2;

@@ -138,7 +138,7 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.directory + "/checkpoint.h5"));
 }
 
-/// The same within an engine: it is dead then, on all ranks, and the commit stays what it was.
+/// An engine that finds a later start is dead on all ranks, and the commit stays what it was.
 TEST_F(Overtaken, AnEngineIsDead) {
   job.options.run = "overtaken";
   expect_all_returned(job.start([&](RankScope& scope) {

@@ -294,7 +294,7 @@ TEST_F(PrefixAttack, ACopyWithADamagedManifestIsNamed) {
   EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable) << to_string(*opened.failure);
   EXPECT_EQ(reopen(job, Source{"/prefix", "first", "latest"}).tag, "a");
   EXPECT_TRUE(job.logged("skipped")) << "for " << newer;
-  // What is damaged is not said of a tag that it does not have, nor of a flush that was cut short.
+  // Damage is not reported for a tag that the prefix does not have, nor for a flush that was cut short.
   job.disk.make_directories("/prefix/c.9-01234567", 0755);
   for (const Tag tag : {"other", "c"}) {
     const Opened missing = reopen(job, Source{"/prefix", "first", tag});

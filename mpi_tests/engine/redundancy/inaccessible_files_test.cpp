@@ -118,7 +118,7 @@ class InaccessiblePrefix : public FlushFixture, public ::testing::WithParamInter
       check(job, what, needs_manifest ? paths.back() : paths.front());
     }
   }
-  /// What is committed now reaches the prefix, and comes back from there.
+  /// A new commit reaches the prefix, and is opened from there.
   static void expect_goes_on(SimulatedJob& job) {
     lose_stores(job, {0, 1, 2});
     const Opened opened = reopen(job);

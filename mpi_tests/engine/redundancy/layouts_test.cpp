@@ -76,7 +76,7 @@ TEST(LayoutPolicy, AutomaticTakesTheBestThatTheLayoutPermitsAndSaysSoOnce) {
     const Opened opened = reopen(job);
     EXPECT_EQ(opened.step, 2);
     EXPECT_EQ(opened.level, one.scheme == Scheme::single ? Level::local : Level::protected_);
-    // What is not possible is not tried, neither by commit nor by open.
+    // Protection that is not possible is not tried, neither by commit nor by open.
     EXPECT_EQ(job.lines("not protected against the loss of a node:"), 0U);
     EXPECT_EQ(job.lines("is protected again"), 0U);
   }

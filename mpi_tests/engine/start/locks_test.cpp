@@ -44,7 +44,7 @@ void only_start(RankScope& scope) { const Engine engine = scope.make_engine(); }
 
 bool exists(const SimulatedJob& job, const std::string& path) { return job.disk.snapshot().contains(path); }
 
-// Of all that a start decides together, only what waits for locks may take longer than comm.timeout_s.
+// A start may take longer than comm.timeout_s only where it waits for locks.
 TEST(Locks, ARankThatWaitsForALockIsWaitedForAsLong) {
   SimulatedJob job(2);
   job.options.comm.timeout_s = 2.9e8;  // more than 3e8 s is no deadline at all: that is seen here

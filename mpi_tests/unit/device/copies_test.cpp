@@ -61,7 +61,7 @@ TEST_F(CopiesTest, UseMemoryOfTheirSizeAgainUntilItIsReleased) {
   EXPECT_EQ(devices->allocated_bytes(), 0U);
 }
 
-// What is kept for others must not be what is missing.
+// Memory that is kept for others must not be the memory that is missing.
 TEST_F(CopiesTest, WithoutMemoryWhatIsNotInUseIsFreedFirst) {
   const ModelDevices::Array array(*devices, 0, 200);
   (void)copies->take(span(array, 200));

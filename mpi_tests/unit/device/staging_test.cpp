@@ -74,7 +74,7 @@ TEST_F(StagingTest, WhateverFailsTheNextTransferIsWhole) {
   for (const std::string what : {"pinned", "queue", "copy", "wait"}) {
     const bool is_once_a_buffer = what == "pinned" || what == "queue";
     for (const bool reads : {true, false}) {
-      // What is written is waited for before a buffer is filled again, and at the end.
+      // Each write is waited for before a buffer is filled again, and at the end.
       const std::uint64_t calls = is_once_a_buffer ? 3 : what == "wait" && !reads ? 8 + 3 : 8;
       for (std::uint64_t nth = 1; nth <= calls; ++nth) {
         Staging anew(devices, kSmall);

@@ -197,7 +197,7 @@ class RecoveryTest : public testing::Test {
       body(scope);
     });
   }
-  /// Likewise; they must all return.
+  /// Runs the body on all ranks, which must all return.
   void run_well(const std::function<void(RankOfJob&)>& body) {
     for (const auto& outcome : run_ranks(body)) {
       EXPECT_TRUE(outcome.returned()) << (outcome.failure ? to_string(*outcome.failure) : "");

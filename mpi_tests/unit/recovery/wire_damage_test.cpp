@@ -29,7 +29,7 @@ constexpr int kHomeOfSets = 1;
 constexpr std::uint8_t kHighest = 0x80;
 constexpr std::array<std::uint8_t, 3> kFlips = {kHighest, 0x01, 0x03};
 
-/// What is wrong with one exchange of many.
+/// The damage that is done to one exchange of many.
 struct Harm {
   int exchange = 0;
   bool astray = false;     ///< every message goes to the process behind its receiver

@@ -140,7 +140,7 @@ class ExchangeFuzz : public Exchange {
     for (const auto& outcome : run(loss.job, world)) EXPECT_TRUE(outcome.returned());
     for (std::uint32_t member = 0; member < results.size(); ++member) {
       for (const Part part : {Part::container, Part::parity}) {
-        // What is made of a damaged file is damaged or not: that it was read wrong is what must be noticed.
+        // A file that is made from a damaged one may be damaged or not: the wrong read must be noticed.
         if (!is_there(loss.present, member, part)) continue;
         EXPECT_EQ(found_good(loss, {member, part}), File(member, part) != *flipped) << path_of(member, part);
       }

@@ -107,6 +107,36 @@ class Phrases(unittest.TestCase):
         for text in ("there is no option {}", "it is no longer there", "not a file", "share no code"):
             self.assertEqual(messages.phrases_in(text), [])
 
+    def leaning(self, text):
+        return [words for _, words, _ in messages.leaning_in(text)]
+
+    def test_sees_a_comment_that_leans_on_another(self):
+        for words in ("Likewise", "As above", "Of all", "What is"):
+            for mark in ("//", "///", "///<", "/**", "  #", "int x;  ///<", "call a()  !"):
+                self.assertEqual(len(self.leaning(f"{mark} {words} b.\n")), 1, f"{mark} {words}")
+        for after in (" of", " for", " with", " within", " over", ",", ".", ":", ";"):
+            self.assertEqual(len(self.leaning(f"/// The same{after} that.\n")), 1, after)
+        for text in ("// Local. The same for b.\n", "# Here: The same, with c.\n"):
+            self.assertEqual(len(self.leaning(text)), 1, text)
+
+    def test_permits_comments_that_can_be_read_alone(self):
+        for text in ("/// The same on every rank.\n", "// Files of all ranks.\n", "// Whatever is left.\n",
+                     "// Gives the same of both.\n", 'x("What is it");\n'):
+            self.assertEqual(self.leaning(text), [])
+
+    def test_sees_names_that_are_gone(self):
+        for name in ("tend", "forgo", "forgo_newer", "take_hold", "see_to", "meets_damage", "is_behind", "unjudged",
+                     "Teller", "Commander", "Surveyor", "Shelf", "Stock"):
+            self.assertEqual(self.leaning(f"  {name}(x);\n"), [name])
+        self.assertEqual(self.leaning("forgotten, tends, extend\n"), [])
+        self.assertEqual(messages.check_sources([("src/a.cpp", "tend();\n")], ["src/a"]), [])
+        self.assertIn("src/a.cpp:2:", messages.check_sources([("src/a.cpp", "\ntend();\n")])[0])
+
+    def test_reads_the_sources(self):
+        paths = {path for path, _ in messages.sources()}
+        for path in ("src/pipeline/pipeline.cpp", "include/kedge/engine.hpp", "mpi_tests/README.md"):
+            self.assertEqual(path in paths, not path.endswith(".md"))
+
     def test_no_message_or_page_has_one(self):
         without = [argument for path in WITHOUT for argument in ("--without", path)]
         found = subprocess.run([PROGRAM, "--check", *without], capture_output=True, text=True, check=False)

@@ -27,11 +27,11 @@ inline constexpr std::size_t kLongestFile = 400;  // lines
 /// The room that a file below src/ lives in ("format", "comm/mpi"); empty for files elsewhere.
 [[nodiscard]] std::string room_of(std::string_view path);
 
-/// What is wrong with the includes of a file, one sentence each: floors, rooms of outside libraries, what public
+/// The faults of the includes of a file, one sentence each: floors, rooms of outside libraries, what public
 /// headers and examples may show.
 [[nodiscard]] std::vector<std::string> include_problems(const Source& source);
 
-/// What is wrong with the modules that a Fortran file uses: MPI's is used by one file alone, so that the rest can do
+/// The faults of the modules that a Fortran file uses: MPI's is used by one file alone, so that the rest can do
 /// without it; examples use what users have.
 [[nodiscard]] std::vector<std::string> use_problems(const Source& source);
 
