@@ -42,8 +42,8 @@ struct Layout {
 };
 
 /// Pure. A rank works where the newest container that it has of so large a job is, so that nothing has to be moved; of
-/// several such processes, and for a rank that has none, the one with the fewest ranks so far. The order of the
-/// sightings does not matter.
+/// several such processes, and for a rank that has none, the one with the fewest ranks so far. The same for the same
+/// sightings in any order.
 [[nodiscard]] Layout place_ranks(std::span<const SeenContainer> seen, int processes);
 
 /// One start of the run that flushes: ranks of one number, as only they can take hold of what so many saved.

@@ -1,4 +1,4 @@
-// The work that is left to do after an open: in the call at once, in the background step by step.
+// What is left to do after an open: in the call at once, in the background step by step.
 #pragma once
 
 #include <deque>
@@ -35,7 +35,7 @@ class AfterOpen {
   [[nodiscard]] bool step(Execution& execution);
 
  private:
-  /// The work that is left, in this order. The same on every rank.
+  /// What is left, in this order. The same on every rank.
   struct Left {
     CommitHead opened = {};
     bool protects = false;                 ///< it is to be protected where its containers lie now

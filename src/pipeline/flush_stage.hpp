@@ -75,11 +75,11 @@ class FlushStage final : public Stage {
   /// COLLECTIVE. As Stage::run. A failure `busy` says that a later start of the run has begun: this engine must end.
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
   /// COLLECTIVE. Removes commits that persistent.keep lets go after the last flush; that they could not be is logged
-  /// only. A failure `busy` says that a later start of the run has begun: this engine must end.
+  /// only. Likewise.
   [[nodiscard]] std::optional<Failure> tidy(const comm::Group& group) override;
 
  private:
-  /// The files to be published, on this rank.
+  /// What is to be published, on this rank.
   struct Upload {
     const CommitFiles& files;
     const persist::Manifest& manifest;

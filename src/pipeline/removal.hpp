@@ -1,4 +1,4 @@
-// Files of retracted commits leave the prefix piece by piece, dealt out over the ranks: no call waits for all of them.
+// What is no commit any more leaves the prefix piece by piece, dealt out over the ranks: no call waits for all of it.
 #pragma once
 
 #include <cstddef>

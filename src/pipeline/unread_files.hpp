@@ -45,7 +45,7 @@ class UnreadFiles {
 
   explicit UnreadFiles(store::NodeStore& store) : store_(store) {}
 
-  /// The bytes of the commit that are still to be read.
+  /// What is still to be read of it.
   [[nodiscard]] std::uint64_t bytes_left(const UnreadCommit& what);
   /// Every byte of the files of this commit that were not read yet, until it has to give way: the file that is being
   /// read then is begun anew the next time. What is damaged counts no more (NodeStore::reject); what was retired and is
