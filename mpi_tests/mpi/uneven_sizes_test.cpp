@@ -90,6 +90,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
     options_.redundancy.scheme = GetParam().scheme;
     options_.redundancy.parity = GetParam().parity;
     options_.comm.timeout_s = 60;
+    options_.open.chained = true;  // starts one after the other in one launch
     options_.log.level = LogLevel::error;
   }
   void TearDown() override {
