@@ -37,7 +37,8 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       group_(std::move(communicator), comm::Group::Seconds(options_.comm.timeout_s)),
       started_(lifecycle_.collective(
           [&] { return group_.guarded([&] { return start::start(group_, options_, environment_, log_); }); })),
-      markers_(group_, {started_.prefix.start.get(), started_.prefix.markers.get()}, *started_.node.records, started_.run.id, started_.noted, log_),
+      markers_(group_, {started_.prefix.start.get(), started_.prefix.markers.get()}, *started_.node.records,
+               started_.run.id, started_.noted, log_),
       recreation_({.group = group_,
                    .node = started_.node,
                    .markers = markers_,

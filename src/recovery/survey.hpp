@@ -33,10 +33,10 @@ struct Storage {
   commits::RunIdentity run;
   store::NodeStore& store;
   persist::PrefixStorage& prefix_storage;
-  commits::Ledger& ledger;                 ///< what is known of its commits
-  Trust trust = Trust::self;               ///< persistent.trust
+  commits::Ledger& ledger;                          ///< what is known of its commits
+  Trust trust = Trust::self;                        ///< persistent.trust
   const persist::PrefixMarkers* markers = nullptr;  ///< rank 0's, null elsewhere
-  bool is_drained = false;                 ///< this start, or another by the same caller, flushes all that is there
+  bool is_drained = false;  ///< this start, or another by the same caller, flushes all that is there
 };
 
 /// Surveys stores and prefix. Call look(), then survey(), and survey() again whenever verify() finds a difference.

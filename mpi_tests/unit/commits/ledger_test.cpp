@@ -367,7 +367,9 @@ TEST_F(LedgerTest, RandomHistoriesKeepTheNewestAndTheParent) {
       };
       switch (random() % 6) {
         case 0:
-        case 1: both([&](Ledger& one) { one.commit(head(step, one.generations().take(), one.known().parent_id)); }); break;
+        case 1:
+          both([&](Ledger& one) { one.commit(head(step, one.generations().take(), one.known().parent_id)); });
+          break;
         case 2: both([&](Ledger& one) { one.protect(some, id(200)); }); break;
         case 3: both([&](Ledger& one) { one.set_persistent(some, true); }); break;
         case 4:
