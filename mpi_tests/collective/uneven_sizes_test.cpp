@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collective/shared_directory.hpp"
+#include "harness/simulated_nodes.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
@@ -86,7 +87,6 @@ class UnevenSizes : public testing::TestWithParam<Case> {
     options_.persistent.path = directory_ + "/prefix";
     options_.persistent.every = 0;
     options_.pipeline.mode = PipelineMode::inline_;  // levels are looked at right after commit
-    options_.topology.ranks_per_node = 1;
     options_.redundancy.scheme = GetParam().scheme;
     options_.redundancy.parity = GetParam().parity;
     options_.comm.timeout_s = 60;
@@ -145,6 +145,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
   int rank_ = 0;
   std::string directory_;
   Options options_;
+  faults::SimulatedNodes nodes_{1};
 
  private:
   std::vector<std::uint64_t> memory_;

@@ -90,12 +90,6 @@ class Checksums {
   [[nodiscard]] virtual std::vector<std::uint32_t> finish() = 0;
 };
 
-/// Which ways from a device to a file are wanted.
-enum class DirectPath : std::uint8_t {
-  native,  ///< past the host's memory
-  any      ///< also by copies through the library's own host memory
-};
-
 /// A file that devices write past the page cache, as long as this lives; to be destroyed before the file is closed or
 /// its size changes. From any thread.
 class DirectFile {
@@ -137,9 +131,8 @@ class Devices {
   /// Throws Error, of any code, if this device cannot compute them.
   [[nodiscard]] virtual std::unique_ptr<Checksums> checksums(const Location& location) = 0;
   /// The file of a descriptor that was opened with O_DIRECT. Throws what is no failure of the device, too, where there
-  /// is no way that is wanted.
-  [[nodiscard]] virtual std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor,
-                                                                DirectPath wanted) = 0;
+  /// is no way.
+  [[nodiscard]] virtual std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor) = 0;
 };
 
 /// Devices of this process: of the library that the application has loaded, as far as this build knows it.

@@ -3,14 +3,14 @@
 #include <optional>
 #include <utility>
 
+#include "base/start_mode.hpp"
 #include "base/text.hpp"
 #include "kedge/engine.hpp"
 
 namespace kedge::drain {
 
 Options options_to_flush(Options options) {
-  options.open.fresh = false;
-  options.open.accept_fingerprint = false;
+  options.start = adopts(options.start) ? StartMode::adopt : StartMode::continue_;
   options.open.verify = Verify::all;  // the opened commit is verified in full before it is closed
   options.fingerprint.clear();
   options.fingerprint_files.clear();

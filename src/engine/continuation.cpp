@@ -62,7 +62,7 @@ class ContinuationCheck {
     refuse(
         ErrorCode::mismatch,
         compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over "
-                "in its place, once it has ended, set open.fresh (KEDGE_OPEN_FRESH=1)",
+                "in its place, once it has ended, set KEDGE_START=fresh for one start",
                 words),
         named_.directory);
   }
@@ -109,8 +109,8 @@ persist::LaunchInfo launch_info_of(const Setup& setup, const Communicator& commu
 
 void require_may_continue(const Setup& setup, const persist::RunRecords& records,
                           const persist::LaunchInfo& launch_info) {
-  const Options::Open& open = setup.options.open;
-  if (setup.environment.is_drain || open.chained || open.fresh) return;
+  const Options& options = setup.options;
+  if (setup.environment.is_drain || options.open.chained || options.start == StartMode::fresh) return;
   if (const auto before = records.previous_start()) {
     ContinuationCheck({records.run(), records.directory()}, *before, launch_info).require();
   }

@@ -11,7 +11,7 @@ namespace kedge::engine {
 [[nodiscard]] persist::LaunchInfo launch_info_of(const Setup& setup, const Communicator& communicator);
 
 /// Local, rank 0. Throws mismatch if what the start before left is another computation's, unless open.chained or
-/// open.fresh say what to do with it.
+/// start = fresh say what to do with it.
 void require_may_continue(const Setup& setup, const persist::RunRecords& records,
                           const persist::LaunchInfo& launch_info);
 

@@ -27,10 +27,6 @@ Setup make_setup(Options options, Environment environment) {
   return {std::move(options), std::move(environment), log};
 }
 
-redundancy::PieceSettings piece_settings(const Options& options) {
-  return {options.redundancy.piece_bytes, options.redundancy.depth};
-}
-
 std::string paused_too_long(pipeline::Pause::Seconds limit) {
   return compose(
       "background work resumed by itself after {} of pause(), the limit for each commit, as other ranks wait for it; "
@@ -66,24 +62,34 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
                            : "device.snapshot has no effect, as nothing is done in the background here (at log level "
                              "info another message says why)");
   }
+  tell_of_experiments();
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
+}
+
+/// Whoever sets an option that no GPU has run yet is to know it from the log, too.
+void EngineImpl::tell_of_experiments() const {
+  const Options::Device& device = setup_.options.device;
+  if (!group_.is_root()) return;
+  if (device.snapshot) setup_.log.info("device.snapshot is experimental: no application has run it on a GPU yet");
+  if (device.path == DevicePath::gds)
+    setup_.log.info("device.path = gds is experimental: it has not been run with the driver nvidia-fs yet");
 }
 
 /// Logs, once per node, that the store cannot be registered; empty if it is not to be.
 device::Staging::Refused EngineImpl::not_registered() const {
-  if (!setup_.options.device.direct) return {};
+  if (setup_.options.device.path == DevicePath::buffers) return {};
   return [this](const Failure& why) {
     if (started_.topology.node.front() != group_.rank()) return;
     setup_.log.warning(
         compose("cannot copy GPU memory straight into the node-local store; using pinned buffers instead: {} "
-                "(device.direct = false skips the attempt)",
+                "(device.path = buffers skips the attempt)",
                 why.message));
   };
 }
 
 /// Whether it serves is the same for all ranks of a node: one of them says so.
 device::DirectWrites::Settings EngineImpl::direct_writes() const {
-  return {setup_.options.device.gds, [this](LogLevel level, std::string_view line) {
+  return {setup_.options.device.path == DevicePath::gds, [this](LogLevel level, std::string_view line) {
             if (started_.topology.node.front() == group_.rank()) setup_.log.write(level, line);
           }};
 }
@@ -159,7 +165,7 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
   events.path = absolute_path(environment, events.path);
   return std::make_unique<pipeline::EventLog>(
       environment.file_system, events,
-      pipeline::EventOrigin{started_.run, node_name(environment, setup_.options, group_.rank()), group_.rank(),
+      pipeline::EventOrigin{started_.run, node_name(environment, group_.rank()), group_.rank(),
                             environment.file_system->user(), started_.job, started_.path},
       environment.clock, setup_.log);
 }
@@ -220,19 +226,19 @@ pipeline::Stages EngineImpl::make_stages() {
   const Options& options = setup_.options;
   store::NodeStore& store = *started_.node.store;
   auto protect = std::make_unique<pipeline::ProtectStage>(
-      store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options), options.store.durable});
+      store, ledger_, pipeline::ProtectSettings{started_.assignment, setup_.environment.pieces, options.store.durable});
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.prefix_storage, started_.prefix.records.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
                               options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); },
-                              [this] { return pause_.is_ended(); }},
+                              [this] { return pause_.is_ended(); }, options.io, setup_.environment.view_shards_max},
       *setup_.environment.clock, setup_.log);
   using pipeline::Turns;
   const pipeline::ProtectStage& protects = *protect;
-  std::vector<pipeline::ScheduledStage> list;
+  std::vector<pipeline::StageWithTurns> list;
   list.push_back({std::move(protect), std::make_unique<Turns>(Turns::Rule::every_nth, options.redundancy.every)});
   list.push_back({std::move(flush), std::make_unique<Turns>(Turns::Rule::nth_since_last, options.persistent.every)});
-  for (pipeline::ScheduledStage& one : setup_.environment.more_stages()) list.push_back(std::move(one));
+  for (pipeline::StageWithTurns& one : setup_.environment.more_stages()) list.push_back(std::move(one));
   return {std::move(list), protects};
 }
 
@@ -248,7 +254,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
                 .after_each_submit = setup_.environment.waits_for_worker},
       .executor = {.channel = {options.pipeline.mode, options.pipeline.messages, options.pipeline.interface},
                    .cores = options.pipeline.cores,
-                   .sent_bytes_per_s = options.redundancy.bandwidth_limit},
+                   .bandwidth_limit = options.redundancy.bandwidth_limit},
       .run = run_to_name()};
   return {group_,
           *started_.node.store,
@@ -275,7 +281,7 @@ recovery::Recovery EngineImpl::make_recovery() {
            started_.prefix.records.get(), setup_.environment.is_drain},
           ledger_,
           {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
-           options.store.keep, piece_settings(options), pipeline_.waits().is_in_background()},
+           options.store.keep, setup_.environment.pieces, pipeline_.waits().is_in_background()},
           setup_.log};
 }
 

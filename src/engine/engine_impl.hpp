@@ -108,6 +108,7 @@ class EngineImpl {
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   [[nodiscard]] Parts parts();
+  void tell_of_experiments() const;
   [[nodiscard]] device::Staging::Refused not_registered() const;
   [[nodiscard]] pipeline::Stopped stop_worker();
   [[nodiscard]] device::DirectWrites::Settings direct_writes() const;

@@ -1,6 +1,7 @@
 // The world an engine stands in; tests give it another one.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,7 +14,9 @@
 #include "engine/launch.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
+#include "persist/manifest_builder.hpp"
 #include "pipeline/stage_list.hpp"
+#include "redundancy/plan_pieces.hpp"
 
 namespace kedge::engine {
 
@@ -21,8 +24,10 @@ struct Environment {
   std::shared_ptr<fs::FileSystem> file_system;
   std::shared_ptr<Clock> clock;
   std::shared_ptr<device::Devices> devices = device::system_devices();
-  /// This process's node, as `{node}` in store.path; empty: from topology.ranks_per_node or the host's name.
+  /// This process's node, as `{node}` in store.path; empty: from ranks_per_node or the host's name.
   std::string node;
+  /// Simulates nodes of this many consecutive ranks each (KEDGE_TEST_RANKS_PER_NODE); 0: the real ones.
+  std::uint32_t ranks_per_node = 0;
   /// Identity of this machine among all others: boot id and host name.
   std::string machine;
   /// The mounts that this process sees, the same text in every process of this machine that sees the same ones; empty
@@ -50,9 +55,15 @@ struct Environment {
   /// commit() returns when the worker has done what it had to: a test sees what happened, whichever thread did it.
   bool waits_for_worker = false;
 
+  /// Sizes of the messages that protect and rebuild.
+  redundancy::PieceSettings pieces = {};
+
+  /// The manifest has an HDF5 view of global arrays with up to this many shards.
+  std::uint64_t view_shards_max = persist::kViewShardsMax;
+
   /// Stages that commits go through after those of the engine. The same on every rank.
-  std::function<std::vector<pipeline::ScheduledStage>()> more_stages = [] {
-    return std::vector<pipeline::ScheduledStage>();
+  std::function<std::vector<pipeline::StageWithTurns>()> more_stages = [] {
+    return std::vector<pipeline::StageWithTurns>();
   };
 
   /// The real one: POSIX, the system's clock, KEDGE_NODE, the process's variables.
@@ -66,13 +77,13 @@ struct Environment {
 [[nodiscard]] std::string absolute_path(const Environment& environment, const std::string& path);
 
 /// Name of the node that `rank`, which is this process, is on: for people and in paths.
-[[nodiscard]] std::string node_name(const Environment& environment, const Options& options, int rank);
+[[nodiscard]] std::string node_name(const Environment& environment, int rank);
 
 /// Whether several nodes may be on one machine, because somebody says so.
-[[nodiscard]] bool simulates_nodes(const Environment& environment, const Options& options);
+[[nodiscard]] bool simulates_nodes(const Environment& environment);
 
 /// Identity of a node in the job: its machine and KEDGE_NODE, or its number if nodes are simulated.
-[[nodiscard]] std::string node_identity(const Environment& environment, const Options& options, int rank);
+[[nodiscard]] std::string node_identity(const Environment& environment, int rank);
 
 /// Name of the failure domain that `rank` is in. Throws Error{invalid_argument} if it is to come from an environment
 /// variable that is not set.

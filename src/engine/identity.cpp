@@ -8,6 +8,7 @@
 
 #include "base/attempt.hpp"
 #include "base/random.hpp"
+#include "base/start_mode.hpp"
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
 #include "comm/wire.hpp"
@@ -89,21 +90,20 @@ void follow(const Setup& setup, persist::RunRecords& records, const persist::Run
     is_same = records.is_same_directory(there);
     if (!is_same) original = find_original_prefix(*setup.environment.file_system, there, known.run.id);
   });
-  const Options::Open& options = setup.options.open;
+  const StartMode start = setup.options.start;
   if (failure && !failure->path.starts_with(there)) throw Error(*std::move(failure));
-  if (failure && !options.adopt_store && !options.fresh) {
+  if (failure && !adopts(start) && start != StartMode::fresh) {
     rethrow_with(*std::move(failure),
                  "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or "
                  "copied. Restart once the path is readable or gone. If the prefix was moved, or the original will not "
-                 "be used again, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to start over, set open.fresh "
-                 "(KEDGE_OPEN_FRESH=1)");
+                 "be used again, set KEDGE_START=adopt for one start; to start over, set KEDGE_START=fresh");
   }
-  known.is_copy = original == OriginalPrefix::there || (original == OriginalPrefix::denied && !options.adopt_store);
-  if (original == OriginalPrefix::denied && known.is_copy && !options.fresh) {
+  known.is_copy = original == OriginalPrefix::there || (original == OriginalPrefix::denied && !adopts(start));
+  if (original == OriginalPrefix::denied && known.is_copy && start != StartMode::fresh) {
     setup.log.warning(
         compose("the prefix was {} at the last start, where permission is denied: it counts as copied from there, and "
                 "gets new stores. If it was moved, checkpoints that were not flushed stay in the old stores{}; to take "
-                "these along, the first start after a move needs open.adopt_store",
+                "these along, the first start after a move needs KEDGE_START=adopt",
                 record.prefix, record.store.empty() ? "" : compose(" (rank 0's is {})", record.store)));
   }
   if (!is_same) known.moved_from = record.prefix;
@@ -201,7 +201,7 @@ void share(const comm::Group& group, KnownRun& known) {
 }
 
 /// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Of several
-/// runs, of which the later was begun with open.fresh, that of the last one made: generations begin anew with each.
+/// runs, of which the later was begun with start = fresh, that of the last one made: generations begin anew with each.
 /// Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
 Id128 id_of_manifests(persist::PrefixStorage& prefix_storage, const std::string& run) {
   std::vector<persist::TagEntry> entries = prefix_storage.list().entries;
@@ -252,7 +252,7 @@ void give_up(KnownRun& known, const Id128& run_id) {
 RunIds adopt(const Setup& setup, const comm::Group& group, KnownRun& known, const RunIds& before,
              const LocalStores& stores) {
   const RunIds ids = stores.adopt_unknown(before);
-  warn_of_rebuilding(setup, group, known, "the stores (open.adopt_store)");
+  warn_of_rebuilding(setup, group, known, "the stores (start = adopt)");
   if (before.run_id != ids.run_id) give_up(known, before.run_id);
   known.former_prefixes = stores.former_prefixes(ids);
   known.has_commits = false;
@@ -304,7 +304,7 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
     known.launch_info = launch_info_of(setup, group.communicator());
     with_full_prefix_advice([&] {
       records = take_records(setup, known.launch_info);
-      if (!setup.options.open.fresh) inherit_array_task(*records, known.launch_info);
+      if (setup.options.start != StartMode::fresh) inherit_array_task(*records, known.launch_info);
       known.run.incarnation = records->take_incarnation(known.launch_info);
     });
     require_may_continue(setup, *records, known.launch_info);
@@ -315,10 +315,11 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
 }
 
 RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known, const RunSources& places) {
-  const Options::Open& options = setup.options.open;
-  if (!options.fresh) require_no_other_run(setup, group, known, places);
-  const LocalStores stores(group, known, places, *setup.environment.file_system, options.fresh || known.is_settled());
-  if (options.fresh) {
+  const StartMode start = setup.options.start;
+  if (start != StartMode::fresh) require_no_other_run(setup, group, known, places);
+  const LocalStores stores(group, known, places, *setup.environment.file_system,
+                           start == StartMode::fresh || known.is_settled());
+  if (start == StartMode::fresh) {
     known.left_behind = stores.describe_left_behind();
     for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
     give_up(known, known.run.id);
@@ -327,7 +328,7 @@ RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
   RunIds found{known.run.id, known.prefix_id};
   if (!known.is_settled()) found = find_ids(setup, group, known, places, stores);
   if (stores.has_unknown(found)) {
-    if (!options.adopt_store) stores.require_none_unknown(found);
+    if (!adopts(start)) stores.require_none_unknown(found);
     const RunIds ids = adopt(setup, group, known, found, stores);
     group.together([&] {
       if (group.is_root()) with_full_prefix_advice([&] { places.records->write_record(record_of(known, ids)); });
@@ -338,7 +339,7 @@ RunIds decide_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
   if (found.run_id.is_none() && known.has_commits) {
     refuse(ErrorCode::corrupt,
            compose("run '{}' has made checkpoints, but its record, its manifests and its stores are all lost or "
-                   "damaged; restore the record from a backup, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
+                   "damaged; restore the record from a backup, or start over with KEDGE_START=fresh",
                    known.run.name),
            persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
   }

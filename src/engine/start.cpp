@@ -53,7 +53,7 @@ class Start {
       settle_run();
       take_storage();
       announce();
-      choose_store_io(group_, file_system_, setup_.options.store, *started_.node.store, setup_.log);
+      choose_store_io(group_, file_system_, setup_.options, *started_.node.store, setup_.log);
       require_separate_stores(group_, {file_system_, started_.node.store->directory(), started_.run}, started_.topology,
                               nonce);
       begin();
@@ -96,7 +96,7 @@ class Start {
     std::string node;
     std::string domain;
     group_.together([&] {
-      node = node_identity(setup_.environment, setup_.options, group_.rank());
+      node = node_identity(setup_.environment, group_.rank());
       domain = failure_domain(setup_.environment, setup_.options, group_.rank());
     });
     started_.topology = comm::find_topology(group_.communicator(), node, domain, group_.deadline());
@@ -120,7 +120,7 @@ class Start {
     started_.copy_threads = setup_.options.store.copy_threads;
     if (started_.copy_threads != 0) return;
     const Environment& environment = setup_.environment;
-    const bool simulated = group_.any(simulates_nodes(environment, setup_.options));
+    const bool simulated = group_.any(simulates_nodes(environment));
     const std::string& machine = environment.machine;
     const auto sharers =
         simulated ? comm::find_topology(group_.communicator(), machine, machine, group_.deadline()).node.size()
@@ -148,16 +148,15 @@ class Start {
   }
 
   void require_same_input() const {
-    if (setup_.options.open.fresh || setup_.options.open.accept_fingerprint) return;
-    require_same_fingerprint(known_.fingerprint, fingerprint_, known_.run.name);
+    require_same_fingerprint(known_.fingerprint, fingerprint_, known_.run.name, setup_.options.start);
   }
 
   /// Whose commits count, and where the stores are to lie.
   void settle_run() {
     group_.together([&] {
       surroundings_ = {absolute_path(setup_.environment, setup_.options.store.path),
-                       node_name(setup_.environment, setup_.options, group_.rank()),
-                       setup_.environment.store_candidates, simulates_nodes(setup_.environment, setup_.options)};
+                       node_name(setup_.environment, group_.rank()), setup_.environment.store_candidates,
+                       simulates_nodes(setup_.environment)};
       const store::Root root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.prefix_id);
       root_ = root.directory;
       if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) setup_.log.warning(root.warning);
@@ -170,7 +169,7 @@ class Start {
     ids_ = decide_ids(setup_, group_, known_,
                       {started_.prefix.records.get(), *started_.prefix.prefix_storage, root_, surroundings_});
     started_.run.id = ids_.run_id;
-    started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
+    started_.noted.on_prefix = known_.has_commits && setup_.options.start != StartMode::fresh;
   }
 
   void take_storage() {
@@ -284,7 +283,7 @@ class Start {
       with_full_prefix_advice([&] {
         if (setup_.environment.is_drain) started_.prefix.records->mark_drain();
         write_identity(*started_.prefix.records, known_, ids_,
-                       {fingerprint_, store_to_record(), setup_.options.open.fresh});
+                       {fingerprint_, store_to_record(), setup_.options.start == StartMode::fresh});
       });
     });
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
@@ -298,7 +297,7 @@ class Start {
 
   /// Rank 0's. Others than the last ones are recorded once a commit was made or opened there (CommitMarkers).
   [[nodiscard]] const std::string& store_to_record() {
-    const bool has_older = started_.commits_exist && !setup_.options.open.fresh && !known_.store.empty();
+    const bool has_older = started_.commits_exist && setup_.options.start != StartMode::fresh && !known_.store.empty();
     const std::string& own = started_.node.store->directory();
     started_.noted.store_recorded = !has_older || known_.store == own;
     return has_older ? known_.store : own;
@@ -315,16 +314,16 @@ class Start {
     redundancy::log_choice(started_.topology, setup_.options.redundancy, setup_.log);
   }
 
-  /// The store of the run that open.fresh leaves behind, if it is here.
+  /// The store of the run that start = fresh leaves behind, if it is here.
   [[nodiscard]] std::optional<std::string> store_left_behind() const {
-    if (!setup_.options.open.fresh || known_.prefix_id.is_none()) return std::nullopt;
+    if (setup_.options.start != StartMode::fresh || known_.prefix_id.is_none()) return std::nullopt;
     const RunIds before{known_.run.id, known_.prefix_id};
     std::optional<std::string> directory;
     (void)attempt([&] { directory = store::find_store(file_system_, root_, surroundings_, owner_of(before)); });
     return directory;
   }
 
-  /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.
+  /// Nobody uses the memory that start = fresh leaves behind, and nobody else says so.
   void log_store_left_behind() const {
     if (!known_.left_behind.empty()) setup_.log.info(known_.left_behind);
     const auto directory = store_left_behind();
@@ -343,8 +342,8 @@ class Start {
   }
 
   [[nodiscard]] std::string what_was_found() const {
-    if (setup_.options.open.fresh)
-      return "starts over, ignoring earlier checkpoints (open.fresh; unset it for the next start)";
+    if (setup_.options.start == StartMode::fresh)
+      return "starts over, ignoring earlier checkpoints (KEDGE_START=fresh; unset it for the next start)";
     const bool on_prefix = started_.noted.on_prefix || ids_.from_manifests;
     if (!started_.commits_exist && !on_prefix) return "no checkpoints yet, starts from scratch";
     if (!on_prefix) return "has checkpoints in the stores";
@@ -383,8 +382,9 @@ class Start {
   std::string root_;
   std::string fingerprint_;  ///< what this job gives; rank 0's
   RunIds ids_;
-  std::unique_ptr<store::StoreLock> left_behind_;  ///< on the store that open.fresh leaves: nobody works there any more
-  bool stores_know_ = false;                       ///< a store says that commits of the run exist
+  std::unique_ptr<store::StoreLock>
+      left_behind_;           ///< on the store that start = fresh leaves: nobody works there any more
+  bool stores_know_ = false;  ///< a store says that commits of the run exist
   Started started_;
 };
 

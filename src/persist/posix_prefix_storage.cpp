@@ -88,9 +88,8 @@ TagCatalog& PosixPrefixStorage::catalog() {
   return *catalog_;
 }
 
-fs::ChosenIo PosixPrefixStorage::choose_io() {
-  return fs::choose_io(*file_system_, options_.io,
-                       {records().directory(), "probe-of-writes", fs::ProbeTarget::Storage::fresh});
+fs::ChosenIo PosixPrefixStorage::choose_io(Io io) {
+  return fs::choose_io(*file_system_, io, {records().directory(), "probe-of-writes", fs::ProbeTarget::Storage::fresh});
 }
 
 bool PosixPrefixStorage::is_complete(const TagEntry& entry) {
@@ -186,7 +185,7 @@ std::string PosixPrefixStorage::publish(const TagEntry& entry, std::span<const s
   });
   convenience("the catalog", [&] { catalog().add(entry); });
   convenience("latest", [&] {
-    if (options_.latest && !entry.commit.is_output) write_latest(entry.directory);
+    if (!entry.commit.is_output) write_latest(entry.directory);
   });
   convenience("the record of unfinished work", [&] { records().unmark_unfinished(entry.directory); });
   return left_out;

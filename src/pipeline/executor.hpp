@@ -85,10 +85,6 @@ class Executor {
   }
   /// What there is to do after an open is given up, as far as it is only worth something.
   virtual void give_up_after_open() {}
-  /// No other job begins until skip(). How many have begun, since the first.
-  [[nodiscard]] virtual std::uint64_t hold() { return 0; }
-  /// In jobs after the first `begun` ones the stage of this number is not due any more; they go on. Of which commits.
-  [[nodiscard]] virtual std::vector<CommitProgress> skip(std::size_t /*stage*/, std::uint64_t /*begun*/) { return {}; }
   /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it. How it was stopped
   /// the first time.
   [[nodiscard]] virtual Stopped stop(Deadline /*deadline*/) { return Stopped::idle; }

@@ -130,14 +130,14 @@ comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_by
 
 /// For a small commit it takes longer to measure than to write.
 bool FlushStage::is_worth_measuring(std::uint64_t total_bytes) const {
-  return settings_.persistent.io != Io::automatic || total_bytes >= kMeasuredBytesMin;
+  return settings_.io != Io::automatic || total_bytes >= kMeasuredBytesMin;
 }
 
-/// COLLECTIVE. Before the first flush that is worth it. By persistent.io; rank 0 measures, and all ranks do the same.
+/// COLLECTIVE. Before the first flush that is worth it. By the option io; rank 0 measures, and all ranks do the same.
 void FlushStage::choose_io(const comm::Group& group) {
   bool direct = false;
   if (group.is_root()) {
-    const fs::ChosenIo chosen = prefix_storage_.choose_io();
+    const fs::ChosenIo chosen = prefix_storage_.choose_io(settings_.io);
     log_.info(compose("prefix {}: {}", prefix_storage_.where(), chosen.why));
     direct = chosen.direct;
   }

@@ -37,6 +37,8 @@ struct FlushSettings {
   bool pauses = false;   ///< whether there is something to call between the pieces that are written
   std::function<void()> between_pieces = [] {};
   std::function<bool()> is_ended = [] { return false; };  ///< whether the limit of bandwidth holds no more
+  Io io = Io::automatic;                                  ///< how containers are written
+  std::uint64_t view_shards_max = persist::kViewShardsMax;
 };
 
 class FlushStage final : public Stage {
@@ -48,7 +50,7 @@ class FlushStage final : public Stage {
         ledger_(ledger),
         prefix_storage_(prefix_storage),
         records_(records),
-        builder_(settings.run.name, settings.persistent.view_limit, log),
+        builder_(settings.run.name, settings.view_shards_max, log),
         settings_(std::move(settings)),
         clock_(clock),
         log_(log),

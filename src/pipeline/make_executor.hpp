@@ -16,8 +16,8 @@ namespace kedge::pipeline {
 
 struct ExecutorSettings {
   ChannelSettings channel;
-  std::string cores = {};              ///< on which a worker runs; empty: on any
-  std::uint64_t sent_bytes_per_s = 0;  ///< of a worker, on this node; 0: without limit
+  std::string cores = {};             ///< on which a worker runs; empty: on any
+  std::uint64_t bandwidth_limit = 0;  ///< bytes per second that the workers of a node send; 0: without limit
 };
 
 /// COLLECTIVE, on `group`. A worker, unless the options or the system rule it out: then the log says why, and what to

@@ -57,7 +57,7 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       snapshots_(group_, ledger, stages_, runner_, observers_.all, pause, timer_, settings.has_snapshots),
       after_open_(store, ledger, stages.protect, stages_, runner_, observers_.all, pause, timer_, log),
       executor_(make_executor(group_, settings.executor, store.ranks_on_node().size(), duties(), pause, clock, log)),
-      waits_(group_, ledger, *executor_, stages_, snapshots_, outputs_, observers_.all, pause, settings.waits),
+      waits_(group_, ledger, *executor_, snapshots_, pause, settings.waits),
       owed_(group_, ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
   if (executor_->is_in_background()) store.set_idle_files(store::FileKind::container, settings.waits.max_pending);
 }
@@ -66,7 +66,7 @@ Duties Pipeline::duties() {
   return {[this](Execution& execution, Job& job) { work(execution, job); },
           [this](Execution& execution) {
             runner_.begin();
-            for (const ScheduledStage& one : stages_.all()) comm::throw_if(one.stage->tidy(execution.group()));
+            for (const StageWithTurns& one : stages_.all()) comm::throw_if(one.stage->tidy(execution.group()));
           },
           [this](Execution& execution) { return after_open_.step(execution); }};
 }

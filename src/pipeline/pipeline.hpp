@@ -43,7 +43,7 @@ struct PipelineSettings {
 
 /// What commits go through, in this order. One of them reaches `protected`, and one `persistent`.
 struct Stages {
-  std::vector<ScheduledStage> list;
+  std::vector<StageWithTurns> list;
   const ProtectStage& protect;  ///< the one of the list that does
 };
 

@@ -86,8 +86,6 @@ class CommitObserver {
   virtual void failed(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// A stage failed, see StageProgress::failure, and is tried again after so many seconds.
   virtual void retries(const CommitProgress& /*progress*/, const StageProgress& /*stage*/, double /*wait_s*/) {}
-  /// A stage that was due is not run, see StageProgress::failure.
-  virtual void skipped(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// Nobody tries any more to take a commit that was opened through this stage, see StageProgress::failure.
   virtual void gave_up(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// No stage is due any more.

@@ -11,11 +11,8 @@
 #include "commits/ledger.hpp"
 #include "kedge/options.hpp"
 #include "pipeline/executor.hpp"
-#include "pipeline/owed_outputs.hpp"
 #include "pipeline/pause.hpp"
-#include "pipeline/progress.hpp"
 #include "pipeline/snapshots.hpp"
-#include "pipeline/stage_list.hpp"
 
 namespace kedge::pipeline {
 
@@ -37,8 +34,7 @@ struct WaitSettings {
 class Waits {
  public:
   /// All that is referred to must outlive it.
-  Waits(comm::Group group, const commits::Ledger& ledger, Executor& executor, StageList& stages,
-        const Snapshots& snapshots, OwedOutputs& outputs, const CommitObservers& observers, Pause& pause,
+  Waits(comm::Group group, const commits::Ledger& ledger, Executor& executor, const Snapshots& snapshots, Pause& pause,
         WaitSettings settings);
 
   /// Returns when another commit may be written, unless pipeline.when_full says otherwise. Why none may.
@@ -53,14 +49,9 @@ class Waits {
   /// COLLECTIVE. Returns when nothing is under way; what was left to do after an open is given up, as far as that costs
   /// no protection. Throws why the worker has ended.
   void quiesce();
-  /// COLLECTIVE. What is not flushed yet is not going to be, but for what has begun anywhere; returns when another
-  /// commit may be written.
-  void skip_flushes();
   /// A commit was submitted.
   void submitted();
 
-  /// Whether a commit that is written now would be one too many.
-  [[nodiscard]] bool is_full() const { return is_in_background() && pending() >= settings_.max_pending; }
   /// Commits under way; from any thread.
   [[nodiscard]] std::size_t pending() const;
   /// Whether there is a worker, and no commit is under way or still to be protected after it was opened.
@@ -71,18 +62,12 @@ class Waits {
   [[nodiscard]] std::optional<Failure> failure() const { return executor_.backlog().failure; }
 
  private:
-  [[nodiscard]] Waited wait_until_below_limit();
-
   comm::Group group_;
   const commits::Ledger& ledger_;
   Executor& executor_;
-  StageList& stages_;
   const Snapshots& snapshots_;
-  OwedOutputs& outputs_;
-  const CommitObservers& observers_;
   Pause& pause_;
   WaitSettings settings_;
-  std::uint64_t skipped_ = 0;  ///< flushes
 };
 
 }  // namespace kedge::pipeline

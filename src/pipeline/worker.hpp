@@ -41,19 +41,14 @@ class Worker final : public Executor {
   [[nodiscard]] Backlog backlog() const override;
   [[nodiscard]] Waited wait_until(const Condition& condition, Deadline deadline, bool urgent) override;
   void give_up_after_open() override;
-  [[nodiscard]] std::uint64_t hold() override;
-  [[nodiscard]] std::vector<CommitProgress> skip(std::size_t stage, std::uint64_t begun) override;
   [[nodiscard]] Stopped stop(Deadline deadline) override;
 
  private:
   /// Shared with the thread, which may outlive the worker.
   struct State {
     std::mutex mutex;
-    std::deque<Job> jobs;     ///< the first one is under way, once it has begun
-    std::uint64_t begun = 0;  ///< since the first
-    std::uint64_t ended = 0;
-    bool is_urgent = false;  ///< somebody waits for a job
-    bool is_held = false;
+    std::deque<Job> jobs;        ///< the first one is under way, once it has begun
+    bool is_urgent = false;      ///< somebody waits for a job
     bool tidies = false;         ///< what follows a job is under way
     bool is_after_open = false;  ///< there is work after an open
     bool is_given_up = false;    ///< of that, what is only worth something

@@ -169,7 +169,7 @@ void Recovery::require_recoverable(const Choice& choice, const Selection& select
   throw Error(
       ErrorCode::unrecoverable,
       compose(
-          "run '{}' has commits, but {} be recovered: {}. {}to start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+          "run '{}' has commits, but {} be recovered: {}. {}to start over, set KEDGE_START=fresh for one start",
           run_.name,
           std::holds_alternative<Latest>(selection) ? "none of them can" : compose("'{}' cannot", to_string(selection)),
           choice.lost,

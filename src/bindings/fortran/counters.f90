@@ -21,7 +21,6 @@ module kedge_m_counters
     integer(int64) :: flushes = 0             ! commits that became persistent
     integer(int64) :: flushes_failed = 0      ! commits of which the flush failed, after the last retry
     integer(int64) :: flush_retries = 0       ! flushes that were tried again (persistent.retries)
-    integer(int64) :: flushes_skipped = 0     ! flushes that were left out (pipeline.when_full)
     integer(int64) :: retired = 0             ! commits that left the node-local stores
     integer(int64) :: opens = 0               ! checkpoints that were opened
     integer(int64) :: pending = 0             ! commits under way behind the program now
@@ -57,7 +56,6 @@ contains
       counters%flushes = known%flushes
       counters%flushes_failed = known%flushes_failed
       counters%flush_retries = known%flush_retries
-      counters%flushes_skipped = known%flushes_skipped
       counters%retired = known%retired
       counters%opens = known%opens
       counters%pending = known%pending
