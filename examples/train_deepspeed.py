@@ -3,7 +3,7 @@
     mpirun -n 4 python3 train_deepspeed.py
     torchrun --nproc-per-node 4 train_deepspeed.py
 
-Each rank counts as a node here (topology.ranks_per_node), so that one machine shows what happens when one is lost. Needs
+Each rank counts as a node here (KEDGE_TEST_RANKS_PER_NODE), so that one machine shows what happens when one is lost. Needs
 DeepSpeed, PyTorch and kedge; with mpirun also mpi4py.
 """
 
@@ -33,7 +33,6 @@ def config_of(arguments: argparse.Namespace) -> dict:
         "kedge": {
             "torch_files": arguments.torch_files,
             "decoupled": arguments.decoupled,
-            "topology": {"ranks_per_node": 1},
             "redundancy": {"scheme": "xor"},
         },
     }
@@ -50,6 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     deepspeed.init_distributed(dist_backend="gloo", verbose=False)
+    os.environ.setdefault("KEDGE_TEST_RANKS_PER_NODE", "1")  # each rank counts as a node
     rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))

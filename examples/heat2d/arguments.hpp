@@ -39,7 +39,7 @@ inline constexpr const char* kHelp =
     "  --output FILE    picture (PGM) of the final field\n"
     "  --from PREFIX    start from another run's newest checkpoint in this directory, if this run has none yet\n"
     "  --die-at STEP    kill ranks at this step, to try a failure:\n"
-    "  --die-node K     those of this simulated node (needs KEDGE_TOPOLOGY_RANKS_PER_NODE),\n"
+    "  --die-node K     those of this simulated node (needs KEDGE_TEST_RANKS_PER_NODE),\n"
     "  --die-rank R     or this one\n\n"
     "Every tenth checkpoint is flushed to ./checkpoints: list them with `kedge ls`. KEDGE_PERSISTENT_EVERY=1 flushes "
     "all;\n"

@@ -35,7 +35,7 @@ constexpr const char* kHelp =
     "  --die-at STEP    at this step, to try a failure,\n"
     "  --die-rank R     kill rank R, or\n"
     "  --die-node K     kill the ranks of simulated node K\n"
-    "                   (needs KEDGE_TOPOLOGY_RANKS_PER_NODE)\n";
+    "                   (needs KEDGE_TEST_RANKS_PER_NODE)\n";
 
 std::uint64_t number(const std::string& option, const std::string& text) {
   char* end = nullptr;
@@ -64,9 +64,14 @@ std::optional<Arguments> parse(int argc, char** argv) {
   return arguments;
 }
 
-void die_if_asked(const Arguments& arguments, std::uint64_t step, int rank, std::uint32_t ranks_per_node) {
+int ranks_per_node() {
+  const char* const simulated = std::getenv("KEDGE_TEST_RANKS_PER_NODE");
+  return simulated == nullptr ? 0 : std::atoi(simulated);
+}
+
+void die_if_asked(const Arguments& arguments, std::uint64_t step, int rank, int ranks_per_node) {
   if (step != arguments.die_at) return;
-  const int node = ranks_per_node == 0 ? 0 : rank / static_cast<int>(ranks_per_node);
+  const int node = ranks_per_node == 0 ? 0 : rank / ranks_per_node;
   if (rank == arguments.die_rank || node == arguments.die_node) std::raise(SIGKILL);
 }
 
@@ -95,7 +100,7 @@ void run(const Arguments& arguments) {
   if (engine.restore(state)) report("resumed");
 
   while (step < arguments.steps) {
-    die_if_asked(arguments, step, cloud.rank(), options.topology.ranks_per_node);
+    die_if_asked(arguments, step, cloud.rank(), ranks_per_node());
     cloud.advance(step);
     ++step;
     if (engine.need_checkpoint()) {  // [kedge]

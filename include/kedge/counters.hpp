@@ -16,9 +16,8 @@ struct Counters {
   std::uint64_t protections = 0;         ///< commits that became protected
   std::uint64_t protections_failed = 0;  ///< attempts that failed
   std::uint64_t flushes = 0;             ///< commits that became persistent
-  std::uint64_t flushes_failed = 0;      ///< commits whose flush failed, after the last retry
-  std::uint64_t flush_retries = 0;       ///< retries of failed flushes (persistent.retries)
-  std::uint64_t flushes_skipped = 0;     ///< flushes that were skipped (pipeline.when_full)
+  std::uint64_t flushes_failed = 0;      ///< commits of which the flush failed, after the last retry
+  std::uint64_t flush_retries = 0;       ///< flushes that were tried again (persistent.retries)
   std::uint64_t retired = 0;             ///< commits that left the node-local stores
   std::uint64_t opens = 0;               ///< checkpoints that were opened
   std::uint64_t pending = 0;             ///< commits now pending in the background

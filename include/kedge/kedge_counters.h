@@ -18,7 +18,6 @@ typedef struct kedge_counters {
   uint64_t flushes;            /**< commits that became persistent */
   uint64_t flushes_failed;     /**< commits whose flush failed, after the last retry */
   uint64_t flush_retries;      /**< retries of failed flushes (persistent.retries) */
-  uint64_t flushes_skipped;    /**< flushes that were skipped (pipeline.when_full) */
   uint64_t retired;            /**< commits that left the node-local stores */
   uint64_t opens;              /**< checkpoints that were opened */
   uint64_t pending;            /**< commits now pending in the background */
@@ -32,7 +31,7 @@ typedef struct kedge_counters {
   double protected_max_s;      /**< the longest of these */
   double persistent_last_s;    /**< of the last commit that became persistent */
   double persistent_max_s;     /**< the longest of these */
-  uint64_t reserved[11];       /**< zero */
+  uint64_t reserved[12];       /**< zero */
 } kedge_counters;
 
 #endif

@@ -1,4 +1,5 @@
-// Everything that can be configured, with its default in place. share/kedge/kedge.toml documents each field.
+// Everything that can be configured, with its default in place. The comments of options are written by
+// share/kedge/configuration from share/kedge/kedge.toml: change them there.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +45,22 @@ enum class Io : std::uint8_t {
   direct,     ///< O_DIRECT with io_uring, where the system supports it
 };
 
-/// When GPU memory goes to a store on a disk by GPUDirect Storage (NVIDIA's cuFile).
-enum class Gds : std::uint8_t {
-  automatic,  ///< where cuFile has a native path for the store's filesystem
-  off,        ///< never
-  on,         ///< as automatic, and also where cuFile itself copies through host memory (its compatibility mode)
+/// How GPU memory reaches the node-local store.
+enum class DevicePath : std::uint8_t {
+  automatic,  ///< copied straight into a store in memory where that pays; through pinned buffers to a disk
+  buffers,    ///< always through pinned buffers
+  gds,        ///< experimental: as automatic, and to a disk by GPUDirect Storage (NVIDIA's cuFile)
+};
+
+/// How one start goes about earlier checkpoints.
+enum class StartMode : std::uint8_t {
+  continue_,  ///< continues from them; refused where it would be a guess
+  fresh,      ///< begins a new run, and leaves them where they are
+  /// Continues from commits in the stores of a run that the prefix has no record of, or whose prefix was moved and
+  /// whose former path cannot be read.
+  adopt,
+  accept,            ///< continues although the fingerprint differs, and records the new one
+  adopt_and_accept,  ///< adopt and accept in one start
 };
 
 /// When commits are protected and flushed.
@@ -68,7 +80,6 @@ enum class Messages : std::uint8_t {
 /// How create behaves when pipeline.max_pending commits are pending.
 enum class WhenFull : std::uint8_t {
   block,  ///< create waits
-  skip,   ///< flushes that have not begun are left out, then it waits for the rest
   fail,   ///< create throws no_space
 };
 
@@ -102,126 +113,152 @@ enum class Scheme : std::uint8_t {
 /// Options of an engine. All ranks must set the same values, except for `store.path`, `pipeline.cores`, `deadline` and
 /// `log`.
 struct Options {
-  /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. If the communicator has a name too and it
-  /// is a different one, the run is `<run>.<name>`, at most 64 characters: each part of a job then has its own run.
-  /// Empty: the communicator's name, or `main` if it has none; then, if the prefix has checkpoints of exactly one run,
-  /// that run is continued.
+  /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. A job that is started again with the same
+  /// name on the same prefix finds its checkpoints. If the communicator has a name too (MPI_Comm_set_name) and it is a
+  /// different one, the run is `<run>.<name>`: each part of a job then has its own run. Empty: the communicator's name,
+  /// or main if it has none. If the prefix has checkpoints of exactly one run, a job without any name continues that.
   std::string run;
 
-  /// Whatever the results depend on besides the state, in the program's words: its input, its version. Recorded at the
-  /// start; once there are commits, a start with a different one throws `mismatch`. Empty: not compared.
+  /// What the results depend on besides the state, in one line: the input, the program's version. It is recorded at the
+  /// start; once there are commits, a start with another one is refused. Empty: not compared.
   std::string fingerprint;
-  /// Input files whose content belongs to the fingerprint; rank 0 reads them when the engine starts, while the
-  /// others wait (comm.timeout_s).
+  /// Input files whose content belongs to the fingerprint, e.g. ["input.nml", "mesh.dat"]; in the environment separated
+  /// by colons.
   std::vector<std::string> fingerprint_files;
 
-  /// When the job is going to be ended: seconds since 1970, or an ISO 8601 date and time ("2026-11-25T22:00:00Z";
-  /// without a zone, rank 0's local time). need_checkpoint() says yes in time for a last checkpoint, and should_exit()
-  /// turns true. Empty: SLURM_JOB_END_TIME, if it is set; "none": never. Only rank 0's counts.
+  /// When the job is going to be ended: seconds since 1970, or a date and time ("2026-11-25T22:00:00Z"; without a zone,
+  /// local time). need_checkpoint() returns true so early that a last checkpoint is done by then, and should_exit()
+  /// returns true. Empty: SLURM_JOB_END_TIME, where Slurm sets it; "none": never. Only rank 0's value counts.
   std::string deadline;
+
+  /// How one start goes about earlier checkpoints. continue: it continues from the newest that can be recovered, and is
+  /// refused where that would be a guess. fresh: it begins a new run in the same place; none of the earlier checkpoints
+  /// is opened or removed, in this start or later ones. adopt: it continues from commits in the node-local stores of a
+  /// run that the prefix has no record of, because it was removed, or of a run whose prefix was moved and whose former
+  /// path cannot be read. accept: it continues although the fingerprint differs, and records the new one.
+  /// adopt_and_accept: both. All but continue are for one start: set KEDGE_START in the environment of that start; in a
+  /// file they are refused, since they would act at every start. As every start, a fresh one waits for one that is
+  /// still at work in the same stores (store.lock_timeout_s).
+  StartMode start = StartMode::continue_;
+
+  /// How large writes reach block storage and the prefix: buffered (through the page cache), direct (O_DIRECT with
+  /// io_uring, where the system supports it) or auto. auto takes the faster of the two: for a store with store.durable
+  /// it is measured at the start with 16 MiB, for the prefix with up to 40 MiB before the first flush of 64 MiB or
+  /// more; a store without store.durable is written buffered. The log says which one is used.
+  Io io = Io::automatic;
 
   /// The node-local store, to which every checkpoint is written first.
   struct Store {
-    /// Node-local directory; `{node}` becomes the node's name. Empty: the first of /dev/shm, $SLURM_TMPDIR,
-    /// $TMPDIR and /tmp that is in memory, writable, and at least 1/16 of the machine's memory; otherwise the first
-    /// other one that is writable; a smaller one in memory last.
+    /// A directory that is local to each node. `{node}` becomes the node's name; in all paths ~ and $NAME are expanded.
+    /// Empty: the first of /dev/shm, $SLURM_TMPDIR, $TMPDIR and /tmp that is in memory, writable, and at least 1/16 of
+    /// the machine's memory (a container's 64 MB are not). If there is none, the first other one that is writable; a
+    /// smaller one in memory comes last.
     std::string path;
-    /// Complete commits kept per rank.
+    /// Number of commits kept per rank. While a checkpoint is written, each rank needs space for one more; with
+    /// redundancy.every above 1, for two.
     std::uint32_t keep = 1;
-    /// Maximum number of bytes that this run's ranks on one node may use together on its store; 0 = no limit.
+    /// Maximum number of bytes that this run may use on one node, all its ranks there together, for example "64 GiB"; 0
+    /// = no limit but what is free: on the filesystem and, for a store in memory, in the job's memory cgroup and on the
+    /// machine.
     std::uint64_t quota_bytes = 0;
-    /// Sync all data before commit returns, so that the commit survives a power loss (block storage only).
+    /// Sync all data before commit returns, so that the commit survives a power loss. For block storage only: memory
+    /// loses it in any case.
     bool durable = false;
-    /// How long a start waits for processes of an earlier start to exit.
+    /// How many seconds a start waits for processes of an earlier start to exit.
     double lock_timeout_s = 30.0;
-    OnExit on_exit = OnExit::keep;  ///< How finalize treats the node-local files.
-    /// Number of threads that copy a large region, the calling one included; 0 = automatic: the machine's cores per
-    /// rank, at most 4. They do not call MPI.
+    /// What finalize does with the node-local files: keep, remove_if_persistent (removed if the newest commit is on the
+    /// prefix) or remove (always, with the record that commits exist: the next start begins with what is on the prefix,
+    /// or from zero). Where commits could not be recovered nothing is removed.
+    OnExit on_exit = OnExit::keep;
+    /// Number of threads that copy a large region, 1 to 64; 0 = automatic: the machine's cores per rank, at most 4.
     std::uint32_t copy_threads = 0;
-    /// How large writes reach a store on block storage.
-    Io io = Io::automatic;
   } store;  ///< The node-local store.
 
   /// The parallel filesystem.
   struct Persistent {
-    /// The prefix: a directory on the parallel filesystem, the same for all ranks.
+    /// The prefix: a directory, the same for all ranks.
     std::string path = "./checkpoints";
-    /// Flush every Nth commit to the prefix, and the newest in finalize; after an open of a commit that is not
-    /// persistent, the next one. 0 = none (wait(tag, Level::persistent) flushes on demand).
+    /// Flush every Nth commit to the prefix, where it survives the allocation, and the newest at finalize; after an
+    /// open of a commit that is not there, also the next one. 0 = none.
     std::uint64_t every = 10;
-    /// Number of this run's commits kept on the prefix, not counting pinned ones; 0 = all.
+    /// Number of commits kept there, not counting pinned ones; 0 = all.
     std::uint64_t keep = 0;
-    /// Write the newest commit's directory name to `<prefix>/latest`, for people and scripts.
-    bool latest = true;
     /// Permission bits of tag directories, octal, less the umask; files get the same without execute bits.
     std::string mode = "0755";
-    /// Whether to flush routed files as plain files too, for other programs: `files/<rank / 1000>/rank-<rank>/<name>`
-    /// in the tag directory. They take up their space twice, and Kedge never reads them.
+    /// Also flush routed files as plain files, for other programs, below files/ in the tag directory. They take up
+    /// their space twice; kedge extract writes them without that.
     bool plain_routed = false;
-    Trust trust = Trust::self;  ///< Whose files on a prefix are trusted.
-    /// How containers are written to the prefix.
-    Io io = Io::automatic;
-    /// Maximum number of bytes per second that a node writes to the prefix; 0 = no limit.
+    /// Whose files on a prefix are trusted: self (your own), group (also those of your groups) or any.
+    Trust trust = Trust::self;
+    /// Maximum number of bytes per second that a node writes to the prefix, such as "500 MiB"; 0 = no limit.
     std::uint64_t bandwidth_limit = 0;
-    /// In the background, how often a flush that failed for lack of space or with an I/O error is tried
-    /// again, after 1, 2, 4, ... seconds, at most 60 each; until a newer commit waits. 0 = not at all.
+    /// In the background, how often a flush that failed for lack of space or with an I/O error is tried again, 0 to
+    /// 1000: after 1, 2, 4, ... seconds, at most 60 each. It ends early when a newer commit waits, or the application
+    /// in create, open, pin or finalize.
     std::uint32_t retries = 3;
-    /// Maximum number of shards in the manifest's HDF5 view; with more there is no view, all data is in the containers.
-    std::uint64_t view_limit = 100'000;
   } persistent;  ///< The parallel filesystem.
 
   /// How ranks of different failure domains protect each other.
   struct Redundancy {
-    Scheme scheme = Scheme::automatic;  ///< How ranks of a set protect each other.
+    /// auto (xor over three or more failure domains, partner over two, single over one and, with a warning, where one
+    /// has more than half of the ranks), single (no protection), partner (a full copy on another node), xor (parity
+    /// over a set of ranks; one lost member of each set can be rebuilt) or rs (Reed-Solomon: as many lost members as
+    /// `parity`).
+    Scheme scheme = Scheme::automatic;
     /// Number of members of a redundancy set to aim for, 2 to 32; a set is larger where the ranks cannot be divided
-    /// otherwise. Larger sets need less space and more often lose two.
+    /// otherwise. Larger sets need less space for parity: 1/(members - 1) of the checkpoint for xor, parity/(members -
+    /// parity) for rs.
     std::uint32_t set_size = 8;
-    /// With scheme rs: how many members of each set may be lost, 1 to 4; 1 is the same as xor. Must be below set_size.
+    /// With scheme rs: how many members of each set may be lost, 1 to 4, and fewer than set_size; 1 is the same as xor.
     std::uint32_t parity = 2;
-    /// Protect every Nth commit; 0 = none (wait(tag, Level::protected_) protects on demand).
+    /// Protect every Nth commit; 0 = none.
     std::uint64_t every = 1;
-    /// Bytes per message when protecting and rebuilding, 4 KiB to 16 MiB; 0 = automatic: chosen by the size of the set,
-    /// so that a rank's messages in flight take at most 13 MiB. A value with which its buffers would take more than
-    /// 1 GiB is reduced.
-    std::uint64_t piece_bytes = 0;
-    /// Number of pieces that a rank has in flight at once, 1 to 64.
-    std::uint32_t depth = 4;
-    /// Maximum number of bytes per second that a node sends while it protects in the background; 0 = no limit.
+    /// Maximum number of bytes per second that a node sends while it protects commits in the background, such as "1
+    /// GiB"; 0 = no limit.
     std::uint64_t bandwidth_limit = 0;
   } redundancy;  ///< Protection.
 
   /// How commits come to higher levels than local.
   struct Pipeline {
-    PipelineMode mode = PipelineMode::automatic;  ///< When commits are protected and flushed.
+    /// When commits are protected and flushed: in the background, where commit returns when every rank's container is
+    /// sealed and a thread of each rank goes on while the application computes, or inline, before commit returns. Under
+    /// MPI_Init, or MPI_Init_thread with MPI_THREAD_SINGLE, background is not possible unless messages = "tcp": auto is
+    /// inline then, and background too, with a warning.
+    PipelineMode mode = PipelineMode::automatic;
     /// In the background, number of commits that may be on their way to higher levels at once, the one being written
-    /// included: create waits until fewer are. The stores keep so many containers beside those of store.keep.
+    /// included: create waits until fewer are. With 1 nothing goes on while a checkpoint is written; with 2 it is
+    /// written while the one before is still flushed, and the stores take one more container.
     std::uint32_t max_pending = 1;
-    /// How create behaves beyond max_pending.
+    /// What create does when so many are: block (it waits) or fail (it throws no_space, and the application goes on
+    /// without this checkpoint).
     WhenFull when_full = WhenFull::block;
     /// In the background, cores of each node on which the threads that protect and flush run, such as "0,64-67"; empty:
     /// wherever the process may run, at lower priority than the application.
     std::string cores;
-    /// In the background, how these threads send to each other.
+    /// In the background, how these threads send to each other: auto (by MPI with MPI_THREAD_MULTIPLE; over TCP with
+    /// MPI_THREAD_FUNNELED or MPI_THREAD_SERIALIZED and over torch.distributed), mpi (by the application's message
+    /// layer only; inline where several threads may not call it) or tcp (over TCP, also with MPI_THREAD_SINGLE).
     Messages messages = Messages::automatic;
-    /// Over TCP, the network that all nodes share: names of interfaces ("ib0") or subnets ("10.1.0.0/16"), with commas
-    /// between, the first that works; empty: the fastest of rank 0's interfaces that works.
+    /// Over TCP, the network on which all nodes of the job reach each other: names of interfaces ("ib0") or subnets
+    /// ("10.1.0.0/16"), with commas between; the first that works is used. Empty: within one node the loopback
+    /// interface, else the fastest of rank 0's interfaces that works. At most four are tried; a line at the start says
+    /// which one it is. Each rank listens there, at an ephemeral port.
     std::string interface;
   } pipeline;  ///< Protecting and flushing.
 
   /// How a start takes up earlier checkpoints.
   struct Open {
-    Verify verify = Verify::all;  ///< How much of the selected commit open verifies.
-    /// Start a new run, ignoring the earlier checkpoints: none of them is opened or removed, in this start or later
-    /// ones. Set it for one start only: every start with it begins another run.
-    /// As every start, it waits for one that is still at work in the same stores (`store.lock_timeout_s`).
-    bool fresh = false;
-    /// Continue from commits in the stores of a run that the prefix has no record of, or of a run whose prefix was
-    /// moved and whose former path cannot be read.
-    bool adopt_store = false;
-    /// Continue from the run's checkpoints even if the fingerprint differs, and record the new one.
-    bool accept_fingerprint = false;
+    /// How much of the selected checkpoint open verifies: all, loaded or headers. What is loaded is checked in any
+    /// case. With all, every byte is, before anything is loaded: what is damaged is rebuilt, or the checkpoint before
+    /// is taken. restore (C++) does that while it loads, so that each byte is read once. loaded is for programs that
+    /// call open, load and close: a rank's own data is read once. What is loaded is checked as it is loaded, the rest
+    /// by close (more than 16 MiB of it in the background, where work is done there). If close throws corrupt, open
+    /// again, in this process or the next: that repairs the checkpoint or steps back. With headers, what is not loaded,
+    /// and parity, is not checked.
+    Verify verify = Verify::all;
     /// Continue from checkpoints of another task of the job array, another part of the launch, or an engine that
-    /// already finished in this process: for tasks and engines that each continue from the one before.
+    /// already finished in this process: for tasks and engines that each continue from the one before (--array=1-10%1).
+    /// Without this, such a start is refused.
     bool chained = false;
   } open;  ///< How a start takes up earlier checkpoints.
 
@@ -230,59 +267,64 @@ struct Options {
     /// need_checkpoint() returns true at every Nth call, and only then; 0 = as seconds and overhead say, whichever is
     /// first.
     std::uint64_t every = 0;
-    /// True when the last checkpoint, committed or failed, was this long ago; 0 = disabled.
+    /// need_checkpoint() returns true when the last checkpoint, committed or failed, was this many seconds ago; 0 =
+    /// disabled.
     double seconds = 3600;
-    /// True as soon as checkpoints cost at most this share of the run time, as measured: 0.01 is 1 %. The first call is
-    /// due, since nothing was measured yet. 0 = disabled; with every and seconds 0 too, never.
+    /// need_checkpoint() returns true as soon as checkpoints cost at most this share of the run time, as measured (0.01
+    /// is 1 %); 0 = disabled. The first call is due.
     double overhead = 0.01;
   } schedule;  ///< When need_checkpoint() returns true.
 
   /// How a job that is to end comes to its last checkpoint.
   struct Exit {
-    /// Signals that ask the job to end, instead of killing it: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU. One
-    /// rank that gets one is enough. Handlers that the program installed before the engine are still called.
+    /// Signals that ask the job to end, instead of killing it: of SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and
+    /// SIGXCPU. One rank that gets one is enough: need_checkpoint() and should_exit() return true on all. Handlers that
+    /// the program installed before the engine are still called. In the environment separated by colons.
     std::vector<std::string> signals;
     /// How long before the deadline the last checkpoint is to be done: what the program needs for its own end.
     double margin_s = 30.0;
-    /// How long after a signal the job is killed; 0 = not known.
+    /// How long after a signal the job is killed; 0 = not known. Where the time does not suffice for the parallel
+    /// filesystem, the last checkpoint is only protected, or only local.
     double grace_s = 0.0;
   } exit;  ///< How a job that is to end comes to its last checkpoint.
 
   /// Memory of GPUs.
   struct Device {
-    /// Copies GPU memory straight into the store's files (DMA) where the store is in memory and most of a checkpoint
-    /// comes from GPUs. Files that keep their size are page-locked for this, and stay so until finalize. False: copies
-    /// through up to 64 MiB of pinned buffers.
-    bool direct = true;
+    /// How GPU memory reaches the store. auto: straight into the store's files (DMA) where the store is in memory and
+    /// most of a checkpoint comes from GPUs, otherwise through up to 64 MiB of pinned buffers. Files that keep their
+    /// size are page-locked for this, and stay so until finalize. buffers: always through pinned buffers. gds: as auto,
+    /// and regions of 4 MiB or more go to a store on a disk by GPUDirect Storage (NVIDIA's cuFile), where libcufile is
+    /// installed and the GPU computes the checksums: without a copy in host memory where cuFile has a native path to
+    /// the store's filesystem. A warning says where cuFile cannot be used. Files have the same bytes in each case. gds
+    /// is experimental: it has not been run with the driver nvidia-fs yet.
+    DevicePath path = DevicePath::automatic;
     /// `save` only copies within the GPU, to memory that Kedge allocates and keeps until finalize; `commit` returns at
-    /// level snapshot, and the copies are written to the store in the background. Without background work, and where
-    /// names, types or shapes of regions are not the commit before's, the checkpoint is local when `commit` returns.
-    /// If GPU memory runs out, the region is written to the store in `save`. Not yet run on a GPU.
+    /// level snapshot, which does not survive the process, and the copies are written to the store in the background.
+    /// Without background work (pipeline.mode), at the first checkpoint, and where names, types or shapes of regions
+    /// differ from the commit before, the checkpoint is local when `commit` returns, as if the option were off. If GPU
+    /// memory runs out, the region is written to the store in `save`. Host memory is not affected. Experimental: no
+    /// application has run it on a GPU yet.
     bool snapshot = false;
-    /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in
-    /// host memory, where libcufile is installed and the GPU computes checksums. Otherwise, and where that fails for
-    /// another reason than the disk's, through pinned buffers. The file has the same bytes. Off until it has been run
-    /// on machines with the driver nvidia-fs.
-    Gds gds = Gds::off;
   } device;  ///< Memory of GPUs.
 
   /// Which ranks share a node, and what fails together.
   struct Topology {
-    /// Simulates nodes of this many consecutive ranks each; 0 = the real nodes.
-    std::uint32_t ranks_per_node = 0;
-    /// Which ranks fail together: `node`, or `env:NAME`: all ranks with the same value of this environment variable.
+    /// What fails together: node, or env:NAME for all ranks with the same value of this environment variable (a rack, a
+    /// power supply).
     std::string failure_domain = "node";
   } topology;  ///< Nodes and failure domains.
 
   /// Messages between ranks.
   struct Comm {
-    /// How long a collective call waits for the other ranks before it throws `timeout`.
+    /// How many seconds a collective call waits for the other ranks before it throws `timeout`. Time in which the job
+    /// is suspended does not count.
     double timeout_s = 300.0;
   } comm;  ///< Messages between ranks.
 
   /// Which lines are logged, and where.
   struct Log {
-    LogLevel level = LogLevel::info;  ///< The lowest severity that is logged.
+    /// The lowest severity that is logged: debug, info, warning, error or off.
+    LogLevel level = LogLevel::info;
     /// Called with each line, on the rank that logs it, instead of writing to standard error; with pipeline.mode
     /// background also by another thread than the application's, perhaps at the same time. Must not throw.
     std::function<void(LogLevel, std::string_view)> sink;
@@ -290,10 +332,11 @@ struct Options {
 
   /// Events for programs: one JSON object a line (share/doc/events.md).
   struct Events {
-    /// Where the first rank of each node writes them: a directory, which is created, or with `{node}` in it a file.
-    /// `{node}` becomes the node's name, `{run}` the run's. Empty: nowhere.
+    /// Where the first rank of each node writes them. A directory, which is created, for files
+    /// `<user>-<job>-<run>-<node>.jsonl`; or, with `{node}` in it, a file; `{node}` becomes the node's name, `{run}`
+    /// the run's, `{user}` the user's number and `{job}` the batch system's job id, or nojob. Empty: nowhere.
     std::string path;
-    /// A file that would become larger is renamed to `<file>.1`, replacing the one before; 0 = never.
+    /// A file that would become larger is renamed to `<file>.1`, replacing the one before; at least "4 KiB"; 0 = never.
     std::uint64_t max_bytes = std::uint64_t{64} << 20U;
   } events;  ///< Structured events.
 

@@ -114,7 +114,7 @@ std::string help() {
          "  --prefix DIRECTORY  where the prefix is made (where this program lies, or the temporary directory if that "
          "is\n"
          "                   memory); has to be a disk, or better a parallel filesystem, for --persistent\n"
-         "  --prefix-io WAY  how it is written: auto, buffered or direct, as persistent.io (auto)\n"
+         "  --prefix-io WAY  how it is written: auto, buffered or direct, as io (auto)\n"
          "  --json FILE      writes the results there too; share/kedge/plot-bench draws them\n"
          "  --check          exit code 0: every row that has a target reached it; 1: one missed it; 2: it cannot be\n"
          "                   said, as what is measured against spreads by more than 15 %, or in fewer than 7 rounds.\n"

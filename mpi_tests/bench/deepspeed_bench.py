@@ -28,7 +28,7 @@ from kedge.deepspeed._settings import settings_of
 
 def settings(directory, name, torch_files, **more):
     """Each engine is a run of its own."""
-    section = {"torch_files": torch_files, "run": name, "topology": {"ranks_per_node": 1}, "log": {"level": "warning"},
+    section = {"torch_files": torch_files, "run": name, "log": {"level": "warning"},
                "persistent": {"path": f"{directory}/prefix", "every": 0}, "store": {"on_exit": "remove"}, **more}
     return settings_of({"kedge": section})
 
@@ -122,6 +122,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--directory", help="by default a new one below the current directory")
     arguments = parser.parse_args()
+    os.environ["KEDGE_TEST_RANKS_PER_NODE"] = "1"  # each rank counts as a node
     if "OMPI_COMM_WORLD_RANK" in os.environ:
         import mpi4py.MPI  # noqa: F401: initializes MPI, as DeepSpeed does there
 

@@ -58,14 +58,13 @@ void EngineRun::start(kedge::PipelineMode mode, std::shared_ptr<kedge::fs::FileS
   options.persistent.every = background_ ? 1 : 0;
   options.pipeline.mode = mode;
   options.pipeline.max_pending = 2;
-  options.persistent.io = arguments_.prefix_io;
+  options.io = arguments_.prefix_io;
   options.persistent.bandwidth_limit = bytes_per_s_;
   options.redundancy.bandwidth_limit = bytes_per_s_;
   options.redundancy.scheme = scheme_;
   options.redundancy.set_size = arguments_.set_size;
   options.redundancy.parity = arguments_.parity;
   options.redundancy.every = background_ ? 1 : 0;
-  options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());
   options.log.level = kedge::LogLevel::warning;
   if (!files) {
     engine_.emplace(MPI_COMM_WORLD, options);

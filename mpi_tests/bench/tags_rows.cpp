@@ -35,7 +35,6 @@ void TagsRows::start(Run& run, std::uint64_t keep) const {
   options.pipeline.mode = kedge::PipelineMode::inline_;
   options.persistent.keep = keep;
   options.redundancy.scheme = kedge::Scheme::single;
-  options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());
   options.log.level = kedge::LogLevel::error;  // that removing takes its time is what is measured
   run.engine.emplace(MPI_COMM_WORLD, options);
 }

@@ -121,7 +121,7 @@ class Kedge:
 
 def kedge_engines(directory, state, stack):
     """Straight into the store's files, by buffers, and with copies on the GPU; and which of them this Kedge lacks."""
-    ways = [("Kedge", "direct", {"device.direct": True}), ("Kedge by buffers", "buffers", {"device.direct": False}),
+    ways = [("Kedge", "direct", {"device.path": "auto"}), ("Kedge by buffers", "buffers", {"device.path": "buffers"}),
             ("Kedge with snapshot", "snapshot", {"device.snapshot": True})]
     engines, skipped = [], {}
     for name, run, options in ways:

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "surroundings.hpp"
@@ -50,6 +51,7 @@ Workplace::Workplace(const Arguments& arguments, int rank, int ranks)
   if (nodes_ <= 0 || ranks_per_node_ * nodes_ != ranks) {
     throw std::runtime_error("--nodes wants a divisor of the number of ranks");
   }
+  ::setenv("KEDGE_TEST_RANKS_PER_NODE", std::to_string(ranks_per_node_).c_str(), 1);
   const std::string temporary = fs::temp_directory_path().string();
   const std::string memory = fs::is_directory("/dev/shm") ? "/dev/shm" : temporary;
   try {

@@ -43,7 +43,7 @@ using Case = std::tuple<Ranks, int>;  ///< on whom, and at which start
 class RefusedStarts : public testing::TestWithParam<Case> {
  protected:
   RefusedStarts() {
-    job_.options.topology.ranks_per_node = 1;
+    job_.ranks_per_node = 1;
     job_.options.persistent.every = 0;
     job_.in_front = [](int /*rank*/, std::unique_ptr<Communicator> own) {
       return std::make_unique<NamedCommunicator>(std::move(own), "");

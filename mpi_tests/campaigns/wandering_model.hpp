@@ -19,8 +19,8 @@ struct Where {
   std::string run;
 };
 
-/// Knows of each run in each directory which *line* of steps it is on: a line begins with a run, with open.fresh, and
-/// with a copy. Where it cannot know, it permits.
+/// Knows of each run in each directory which *line* of steps it is on: a line begins with a run, with a fresh start,
+/// and with a copy. Where it cannot know, it permits.
 class Model {
  public:
   void move(const std::string& from, const std::string& to) {

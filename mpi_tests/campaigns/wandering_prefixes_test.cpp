@@ -29,7 +29,7 @@ const std::string kLink = "/link/checkpoints";
 class Walk {
  public:
   explicit Walk(std::uint64_t seed) : random_(seed) {
-    job_.options.topology.ranks_per_node = 1;
+    job_.ranks_per_node = 1;
     job_.disk.make_directories("/link", 0755);
     for (const char* place : kPlaces) make(place);
   }
@@ -198,7 +198,7 @@ class Walk {
                 failure.code == ErrorCode::corrupt)
         << to_string(failure) << "\n"
         << told;
-    EXPECT_TRUE(says(failure.message, {"KEDGE_OPEN_FRESH=1"}) || says(failure.message, {"KEDGE_RUN"}))
+    EXPECT_TRUE(says(failure.message, {"KEDGE_START=fresh"}) || says(failure.message, {"KEDGE_RUN"}))
         << failure.message;
     const auto way = draw(3);
     if (way == 0) {  // as kedge drop
@@ -208,16 +208,15 @@ class Walk {
       for (const char* node : {"/nodes/node0", "/nodes/node1"}) job_.disk.remove_all(node + store);
       return model_.lose_node();
     }
-    Options::Open& options = job_.options.open;
-    (way == 1 ? options.adopt_store : options.fresh) = true;
+    job_.options.start = way == 1 ? StartMode::adopt : StartMode::fresh;
     stand(path, run);
     job_.advance_clock(std::chrono::seconds(1));
     const Opened found = reopen(job_, latest, Newer::keep, {{compose("s{}", next_), next_}});
     tell(compose("  {}: {}", way == 1 ? "adopt" : "fresh",
                  found.failure ? to_string(*found.failure) : found.tag.value_or("from zero")));
-    options.adopt_store = options.fresh = false;
+    job_.options.start = StartMode::continue_;
     if (found.failure) {
-      EXPECT_EQ(way, 1U) << "open.fresh always works: " << to_string(*found.failure) << "\n" << told;
+      EXPECT_EQ(way, 1U) << "fresh always works: " << to_string(*found.failure) << "\n" << told;
       return;
     }
     if (way == 1) {

@@ -321,12 +321,12 @@ TEST_F(KedgeCheckpoints, SaysWhichOfTwoRunsOfOneNameIsThePresentOne) {
   const auto listed = [&] { return kedge("ls " + prefix).text; };
   // None of what there is would be continued.
   EXPECT_EQ(listed().find("run heat (" + to_string(sample_entry(1).commit.run_id) +
-                          "): an older run, given up by open.fresh or open.adopt_store\n"),
+                          "): an older run, given up by start = fresh or adopt\n"),
             0U)
       << listed();
   prefix_.add(newer);
   EXPECT_THAT(listed(), HasSubstr("run heat (77777777777777777777777777777777): the prefix's current run\ntag"));
-  EXPECT_THAT(listed(), HasSubstr("): an older run, given up by open.fresh or open.adopt_store\ntag"));
+  EXPECT_THAT(listed(), HasSubstr("): an older run, given up by start = fresh or adopt\ntag"));
   EXPECT_LT(listed().find("the prefix's current run"), listed().find("an older run"));
   std::istringstream lines(shell("'" KEDGE_PROGRAM "' ls " + prefix).text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;

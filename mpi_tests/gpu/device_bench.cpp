@@ -22,7 +22,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/series.hpp"
-#include "codec/reed_solomon.hpp"
 #include "gpu/gpu.hpp"
 #include "gpu/kernels.hpp"
 #include "kedge/kedge.hpp"
@@ -179,7 +178,7 @@ Options options_of(const std::string& directory, const std::string& run, bool di
   options.store.path = directory + "/store-" + run;
   options.persistent.path = directory + "/prefix";
   options.pipeline.mode = snapshot ? PipelineMode::background : PipelineMode::inline_;
-  options.device.direct = direct;
+  options.device.path = direct ? DevicePath::automatic : DevicePath::buffers;
   options.device.snapshot = snapshot;
   options.log.level = LogLevel::info;
   options.log.sink = [](LogLevel level, std::string_view line) {
@@ -190,54 +189,36 @@ Options options_of(const std::string& directory, const std::string& run, bool di
   return options;
 }
 
-/// What the kernels do, each of so many inputs of the measured size.
-class KernelRows {
+/// How fast the checksums' kernel is.
+class KernelRow {
  public:
-  KernelRows(const Gpu& gpu, std::size_t size_bytes) : gpu_(gpu), size_bytes_(size_bytes / 16 * 16), kernels_(gpu) {
+  KernelRow(const Gpu& gpu, std::size_t size_bytes) : gpu_(gpu), size_bytes_(size_bytes), kernels_(gpu) {
     if (!kernels_.exist()) return;
-    for (std::size_t i = 0; i < kData + kParity; ++i) {
-      memory_.push_back(std::make_unique<Array>(gpu, size_bytes_));
-      gpu.fill(memory_.back()->at, static_cast<unsigned char>(37 * i + 1), size_bytes_, nullptr);
-      (i < kData ? inputs_ : outputs_).push_back(memory_.back()->at);
-    }
-    const codec::ErasureCode code(kData, kParity);
-    for (std::uint32_t j = 0; j < kParity; ++j) {
-      for (std::uint32_t i = 0; i < kData; ++i) rows_[j].push_back(code.coefficient(j, i));
-    }
+    memory_ = std::make_unique<Array>(gpu, size_bytes_);
+    raw_ = std::make_unique<Array>(gpu, 4 * (size_bytes_ / kPiece + 1));
+    gpu.fill(memory_->at, 37, size_bytes_, nullptr);
   }
 
   void add(std::vector<Row>& rows) const {
     if (!kernels_.exist()) {
-      std::printf("  skipped: kernels, as this build has none\n");
+      std::printf("  skipped: the kernel, as this build has none\n");
       return;
     }
-    add(rows, "CRC32C kernel", 1, [this] { kernels_.checksums(inputs_[0], size_bytes_, kPiece, outputs_[0]); });
-    add(rows, "XOR kernel, 6 inputs", kData + 1, [this] { kernels_.exclusive_or(inputs_, size_bytes_, outputs_[0]); });
-    add(rows, "Reed-Solomon kernel, 6 + 2", kData + kParity,
-        [this] { kernels_.combine(inputs_, size_bytes_, rows_, outputs_); });
+    rows.push_back({"CRC32C kernel", [this] {
+                      kernels_.checksums(memory_->at, size_bytes_, kPiece, raw_->at);
+                      gpu_.synchronize();
+                    }});
+    rows.back().traffic = 1;
   }
 
  private:
-  static constexpr std::uint32_t kData = 6;
-  static constexpr std::uint32_t kParity = 2;
   static constexpr std::uint64_t kPiece = std::uint64_t{4} << 20U;  // as of a transfer of 1 GiB
-
-  void add(std::vector<Row>& rows, std::string name, double traffic, std::function<void()> work) const {
-    Row row{std::move(name), [this, work = std::move(work)] {
-              work();
-              gpu_.synchronize();
-            }};
-    row.traffic = traffic;
-    rows.push_back(std::move(row));
-  }
 
   const Gpu& gpu_;
   std::size_t size_bytes_;
   Kernels kernels_;
-  std::vector<std::unique_ptr<Array>> memory_;
-  std::vector<CUdeviceptr> inputs_;
-  std::vector<CUdeviceptr> outputs_;
-  std::vector<std::vector<std::uint8_t>> rows_{kParity};
+  std::unique_ptr<Array> memory_;
+  std::unique_ptr<Array> raw_;
 };
 
 /// Files are new at first, and are registered when they are used for the third time.
@@ -305,8 +286,8 @@ void run(const Gpu& gpu, const Arguments& arguments) {
   rows.back().commits = true;
   rows.push_back({"load to the host", [&] { require(of_host.load("field", to_host)); }, nullptr, &of_host});
   rows.push_back({"load to the GPU", [&] { require(engine.load("field", to_gpu)); }, nullptr, &engine});
-  const KernelRows kernels(gpu, bytes);
-  kernels.add(rows);
+  const KernelRow kernel(gpu, bytes);
+  kernel.add(rows);
   measure(rows, arguments.rounds);
   const nlohmann::json all = report(gpu, arguments, rows);
   if (!arguments.json.empty()) std::ofstream(arguments.json) << all.dump(2) << '\n';

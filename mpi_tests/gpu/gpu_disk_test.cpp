@@ -38,14 +38,14 @@ class OnGpuDisk : public testing::Test {
   ~OnGpuDisk() override { std::filesystem::remove_all(directory); }
 
   /// Commits some checkpoints and loads each again. What its newest container has behind the superblock.
-  std::vector<char> containers_with(Gds gds) {
+  std::vector<char> containers_with(DevicePath path) {
     Options options;
-    options.run = gds == Gds::off ? "buffers" : "gds";
+    options.run = path == DevicePath::buffers ? "buffers" : "gds";
     options.store.path = directory + "/" + options.run;
     options.persistent.path = directory + "/prefix";
     options.persistent.every = 0;
     options.store.durable = true;
-    options.device.gds = gds;
+    options.device.path = path;
     options.log.level = LogLevel::info;
     options.log.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
     std::filesystem::create_directories(options.store.path);
@@ -93,14 +93,14 @@ TEST_F(OnGpuDisk, TheFileIsTheSameByGpuDirectStorage) {
     GTEST_SKIP() << parent << " is not on a disk: set KEDGE_TEST_GPU_DISK to a directory on one";
   }
   if (::dlopen("libcufile.so.0", RTLD_NOW) == nullptr) GTEST_SKIP() << "cuFile is not installed: " << ::dlerror();
-  const auto with = containers_with(Gds::on);
+  const auto with = containers_with(DevicePath::gds);
   const std::string refused = line_with("not by GPUDirect Storage");
   if (!refused.empty()) GTEST_SKIP() << refused;
   const std::string used = line_with("is written to the node-local store by GPUDirect Storage");
   EXPECT_FALSE(used.empty());
   std::printf("%s\n", used.c_str());
   lines.clear();
-  const auto buffered = containers_with(Gds::off);
+  const auto buffered = containers_with(DevicePath::buffers);
   EXPECT_TRUE(line_with("GPUDirect").empty());
   ASSERT_GT(buffered.size(), kSize);
   EXPECT_TRUE(with == buffered);

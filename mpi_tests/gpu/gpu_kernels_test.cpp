@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "checksum/crc32c.hpp"
-#include "codec/reed_solomon.hpp"
 #include "gpu/gpu.hpp"
 #include "gpu/kernels.hpp"
 
@@ -50,43 +49,6 @@ TEST_F(KernelsOnGpu, ChecksumsAreThoseOfTheProcessor) {
           EXPECT_EQ(crc32c_of_raw(one, own.size()), crc32c(own)) << size << " from " << offset << " by " << piece;
         }
       }
-    }
-  }
-}
-
-TEST_F(KernelsOnGpu, SumsAreThoseOfTheProcessor) {
-  constexpr std::size_t kSize = 16'000;
-  for (const std::uint32_t parity : {1U, 2U, 3U, 4U}) {
-    for (const std::uint32_t data : {1U, 2U, 7U, 28U}) {
-      const codec::ErasureCode code(data, parity);
-      const Array memory(gpu, (data + parity) * kSize);
-      const auto bytes = noise(data * kSize, data);
-      gpu.upload(memory.at, bytes.data(), bytes.size());
-      std::vector<CUdeviceptr> inputs;
-      std::vector<CUdeviceptr> outputs;
-      for (std::uint32_t i = 0; i < data; ++i) inputs.push_back(memory.at + i * kSize);
-      for (std::uint32_t j = 0; j < parity; ++j) outputs.push_back(memory.at + (data + j) * kSize);
-      std::vector<std::vector<std::uint8_t>> rows(parity);
-      for (std::uint32_t j = 0; j < parity; ++j) {
-        for (std::uint32_t i = 0; i < data; ++i) rows[j].push_back(code.coefficient(j, i));
-      }
-      const auto check = [&] {
-        gpu.synchronize();
-        for (std::uint32_t j = 0; j < parity; ++j) {
-          std::vector<codec::Term> terms;
-          for (std::uint32_t i = 0; i < data; ++i)
-            terms.push_back({std::span(bytes).subspan(i * kSize, kSize), rows[j][i]});
-          std::vector<std::byte> expected(kSize);
-          codec::combine(expected, terms);
-          EXPECT_TRUE(gpu.download(outputs[j], kSize) == expected) << j << " of " << parity << " from " << data;
-        }
-      };
-      kernels.combine(inputs, kSize, rows, outputs);
-      check();
-      if (parity > 1) continue;
-      gpu.fill(outputs[0], 0xee, kSize, nullptr);
-      kernels.exclusive_or(inputs, kSize, outputs[0]);
-      check();
     }
   }
 }

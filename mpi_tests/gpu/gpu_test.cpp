@@ -17,6 +17,7 @@
 #include "gpu/gpu.hpp"
 #include "harness/engine_checks.hpp"
 #include "harness/real_run.hpp"
+#include "harness/simulated_nodes.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/testing/in_process_job.hpp"
 #include "kedge/transport.hpp"
@@ -221,7 +222,7 @@ TEST(OnGpuJob, RanksSaveAndRecoverAfterALostNode) {
   const faults::RealRun run("gpu-job");
   Options options = run.options;
   options.store.path = run.directory + "/store/{node}";
-  options.topology.ranks_per_node = 1;
+  const faults::SimulatedNodes nodes(1);
   options.redundancy.scheme = Scheme::xor_;
   kedge::testing::InProcessJob job(3, options);
   const std::size_t size = 20 * kMiB;

@@ -89,6 +89,7 @@ inline std::vector<testing::RankOutcome> start_each(
       engine::EngineEnvironment environment;
       environment.file_system = job.disk.view(rank);
       environment.clock = clock;
+      environment.ranks_per_node = job.ranks_per_node;
       return engine::EngineEnvironment::make_engine(world.communicator(rank), options(rank), environment);
     });
   });

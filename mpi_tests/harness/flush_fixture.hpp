@@ -18,7 +18,7 @@ namespace kedge::faults {
 struct PersistentJob : SimulatedJob {
   explicit PersistentJob(int rank_count, DiskOptions disk_options = memory_disk())
       : SimulatedJob(rank_count, std::move(disk_options)) {
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
     options.persistent.every = 1;
   }
 };

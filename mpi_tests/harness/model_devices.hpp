@@ -53,8 +53,6 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
 
   /// Where what devices write to files goes; without it there is no way to files.
   std::function<void(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes)> write_file;
-  /// Whether only DirectPath::any gets one.
-  bool files_by_host = false;
   /// Files that are registered.
   [[nodiscard]] std::size_t direct_files() const;
   /// How much was written to files so far.
@@ -81,8 +79,7 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   std::unique_ptr<device::Registration> register_memory(const device::Location& location,
                                                         std::span<std::byte> memory) override;
   std::unique_ptr<device::Checksums> checksums(const device::Location& location) override;
-  std::unique_ptr<device::DirectFile> direct_file(const device::Location& location, int descriptor,
-                                                  device::DirectPath wanted) override;
+  std::unique_ptr<device::DirectFile> direct_file(const device::Location& location, int descriptor) override;
 
   /// From now on devices compute checksums, which are wrong or take long if told so. Not at first: who is faster is for
   /// the moment to say, and most tests want the same way each time.

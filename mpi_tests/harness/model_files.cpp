@@ -37,10 +37,9 @@ class ModelDevices::ModelFile final : public device::DirectFile {
   int descriptor_;
 };
 
-std::unique_ptr<device::DirectFile> ModelDevices::direct_file(const device::Location& /*location*/, int descriptor,
-                                                              device::DirectPath wanted) {
+std::unique_ptr<device::DirectFile> ModelDevices::direct_file(const device::Location& /*location*/, int descriptor) {
   count("direct_file");
-  if (!write_file || (files_by_host && wanted == device::DirectPath::native)) {
+  if (!write_file) {
     throw Error(ErrorCode::bad_state, "the model has no such way to files");
   }
   return std::make_unique<ModelFile>(shared_from_this(), descriptor);

@@ -125,7 +125,7 @@ void RandomHistory::configure() {
       compose("configured: {} ranks, {}, {} parities, sets of {}, pieces of {}, depth {}, every {}, keep {}, {}, "
               "persistent every {}",
               job_.ranks, to_string(options.redundancy.scheme), options.redundancy.parity, options.redundancy.set_size,
-              options.redundancy.piece_bytes, options.redundancy.depth, options.redundancy.every, options.store.keep,
+              job_.pieces.bytes, job_.pieces.depth, options.redundancy.every, options.store.keep,
               options.open.verify == Verify::all      ? "all verified"
               : options.open.verify == Verify::loaded ? "verified when loaded"
                                                       : "headers verified",
@@ -145,8 +145,8 @@ void RandomHistory::draw_redundancy() {
   redundancy.parity = 1 + static_cast<std::uint32_t>(choices_.int_below(std::max(most, 1)));
   redundancy.set_size = choices_.one_of<std::uint32_t>({2, 3, 4, 5, 8, 32});
   if (redundancy.scheme == Scheme::rs) redundancy.set_size = std::max(redundancy.set_size, redundancy.parity + 1);
-  redundancy.piece_bytes = choices_.one_of<std::uint64_t>({0, 4096, 4097, 5000, 8191, 65537, 100003});
-  redundancy.depth = choices_.one_of<std::uint32_t>({1, 2, 3, 4, 7, 64});
+  job_.pieces.bytes = choices_.one_of<std::uint64_t>({0, 4096, 4097, 5000, 8191, 65537, 100003});
+  job_.pieces.depth = choices_.one_of<std::uint32_t>({1, 2, 3, 4, 7, 64});
   redundancy.every = choices_.one_of<std::uint64_t>({1, 1, 1, 2});
 }
 

@@ -20,7 +20,7 @@ class OnRealStores : public ::testing::Test {
     if (::mkdtemp(pattern.data()) == nullptr) GTEST_SKIP() << "/dev/shm is not there or cannot be written";
     directory = pattern;
     ASSERT_TRUE(std::filesystem::create_directory(directory + "/prefix"));
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.redundancy.scheme = Scheme::partner;
     job.options.redundancy.every = 0;  // asked for where it is what is tested
     job.options.store.path = directory + "/{node}";

@@ -58,7 +58,7 @@ DiskOptions disk_of(const Layout& layout) {
 }
 
 void use(SimulatedJob& job, const Layout& layout) {
-  job.options.topology.ranks_per_node = layout.ranks_per_node;
+  job.ranks_per_node = layout.ranks_per_node;
   job.options.redundancy.scheme = layout.scheme;
   job.options.redundancy.parity = layout.parity;
   job.options.redundancy.every = layout.every;

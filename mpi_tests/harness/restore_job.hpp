@@ -47,7 +47,7 @@ struct Variables {
 struct Job : SimulatedJob {
   explicit Job(bool protects, PipelineMode mode = PipelineMode::inline_, DiskOptions storage = memory_disk())
       : SimulatedJob(kRanks, storage) {
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
     options.redundancy.scheme = Scheme::xor_;
     options.redundancy.every = protects ? 1 : 0;
     options.pipeline.mode = mode;

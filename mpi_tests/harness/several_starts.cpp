@@ -118,9 +118,9 @@ void commit_steps(SimulatedJob& job, const Steps& steps) {
   }));
 }
 
-TwoTimelines::TwoTimelines(int ranks, const std::function<void(Options&)>& configure) : job(ranks) {
+TwoTimelines::TwoTimelines(int ranks, const std::function<void(SimulatedJob&)>& configure) : job(ranks) {
   job.options.store.keep = 2;
-  configure(job.options);
+  configure(job);
   commit_steps(job, {{"base", 1}});
   before = job.disk.snapshot();
   reopen(job, latest, Newer::keep, {{"next", 20}});

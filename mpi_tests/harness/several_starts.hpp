@@ -54,7 +54,7 @@ void commit_steps(SimulatedJob& job, const Steps& steps);
 /// Two timelines with one tag and one generation number: after "base", step 1, a start makes "next", step 20, and from
 /// the same state another start makes "next", step 30. The disk is left in the second; two commits are kept.
 struct TwoTimelines {
-  TwoTimelines(int ranks, const std::function<void(Options&)>& configure);
+  TwoTimelines(int ranks, const std::function<void(SimulatedJob&)>& configure);
   SimulatedJob job;
   FaultyDisk::Snapshot before, first, second;
 };

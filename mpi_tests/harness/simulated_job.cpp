@@ -26,7 +26,6 @@ SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(std::mov
   options.store.path = "/nodes/{node}";
   options.persistent.path = "/prefix";
   options.persistent.every = 0;  // what is not about the prefix does not pay for it
-  options.topology.ranks_per_node = 2;
   options.store.lock_timeout_s = 5;
   // Levels are looked at right after commit; what goes on behind has tests of its own.
   options.pipeline.mode = pipeline_of_tests().empty() ? PipelineMode::inline_ : PipelineMode::background;
@@ -73,6 +72,9 @@ std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(R
                       engine::EngineEnvironment environment;
                       environment.file_system = disk.view(rank);
                       environment.clock = clock_;
+                      environment.ranks_per_node = ranks_per_node;
+                      environment.pieces = pieces;
+                      environment.view_shards_max = view_shards_max;
                       environment.waits_for_worker = pipeline_of_tests() == "waits" || pipeline_of_tests() == "tcp";
                       if (surroundings) surroundings(rank, environment);
                       if (!nodes.empty()) environment.node = nodes.at(static_cast<std::size_t>(rank));

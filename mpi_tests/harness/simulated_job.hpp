@@ -1,6 +1,7 @@
 // A job in one process: ranks as threads, each with an engine, over a simulated disk.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -55,7 +56,12 @@ class SimulatedJob {
   Options options;
   int ranks;
 
-  /// The node of each rank; empty: `topology.ranks_per_node` consecutive ranks on each of "node0", "node1", ...
+  /// Of the engines' environment.
+  std::uint32_t ranks_per_node = 2;
+  redundancy::PieceSettings pieces;
+  std::uint64_t view_shards_max = persist::kViewShardsMax;
+
+  /// The node of each rank; empty: `ranks_per_node` consecutive ranks on each of "node0", "node1", ...
   std::vector<std::string> nodes;
 
   /// One rank's death in the file system is the death of all (power, or the batch system's kill).

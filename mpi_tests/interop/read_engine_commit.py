@@ -20,7 +20,7 @@ def launch(directory, what):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
         "KEDGE_PERSISTENT_EVERY": "1",
         "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
-        "KEDGE_TOPOLOGY_RANKS_PER_NODE": "2"}
+        "KEDGE_TEST_RANKS_PER_NODE": "2"}
     done = subprocess.run(
         ["timeout", "--kill-after=5", "60", MPIEXEC, "-n", str(read_manifest.RANKS), PROGRAM, what],
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/simulated_nodes.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
@@ -40,7 +41,6 @@ class Job {
     options_.persistent.every = 1;
     options_.pipeline.mode = kedge::PipelineMode::background;
     options_.pipeline.max_pending = 8;
-    options_.topology.ranks_per_node = 1;
     options_.comm.timeout_s = 40;
     options_.log.level = kedge::LogLevel::info;
     options_.log.sink = [this](kedge::LogLevel, std::string_view line) {
@@ -61,6 +61,7 @@ class Job {
 
  private:
   kedge::Options options_;
+  kedge::faults::SimulatedNodes nodes_{1};
   std::mutex mutex_;
   std::string log_;
   std::vector<double> large_ = std::vector<double>(std::size_t{2} << 20U, 1);

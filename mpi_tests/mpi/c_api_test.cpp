@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/simulated_nodes.hpp"
 #include "kedge/kedge.h"
 #include "kedge/kedge_mpi.h"
 #include "mpi/shared_directory.hpp"
@@ -30,7 +31,6 @@ class CApiOverMpi : public testing::Test {
     set("open.chained", "true");  // starts one after the other in one launch
     set("store.path", directory_ + "/store/{node}");
     set("persistent.path", directory_ + "/prefix");
-    set("topology.ranks_per_node", "2");
     set("comm.timeout_s", "30");
     set("log.level", "warning");
   }
@@ -60,6 +60,7 @@ class CApiOverMpi : public testing::Test {
   int size_ = 0;
   std::string directory_;
   kedge_options* options_ = nullptr;
+  kedge::faults::SimulatedNodes nodes_{2};
 };
 
 TEST_F(CApiOverMpi, ARoundTripWithShardsOfUnevenSize) {

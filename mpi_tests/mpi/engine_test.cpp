@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/simulated_nodes.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 #include "mpi/shared_directory.hpp"
@@ -78,7 +79,6 @@ class EngineOverMpi : public testing::TestWithParam<Kind> {
     options_.pipeline.mode = GetParam().mode;
     options_.store.path = directory_ + "/store/{node}";
     options_.persistent.path = directory_ + "/prefix";
-    options_.topology.ranks_per_node = 2;
     options_.comm.timeout_s = 30;
     options_.log.level = LogLevel::warning;
   }
@@ -93,6 +93,7 @@ class EngineOverMpi : public testing::TestWithParam<Kind> {
   int ranks_ = size_of(MPI_COMM_WORLD);
   std::string directory_;
   Options options_;
+  faults::SimulatedNodes nodes_{2};
 };
 
 TEST_P(EngineOverMpi, ManyEnginesInOneLaunchGoOnFromEachOther) {
@@ -151,7 +152,7 @@ TEST_P(EngineOverMpi, WhatWasWrittenPastThePageCacheComesBackAndIsProtected) {
   const std::string stores = directory_ + "/store";
   for (int round = 1; round <= 6; ++round) {
     // Turn by turn: each opens what the other wrote, and writes over what the other left.
-    options_.store.io = options_.persistent.io = round % 2 != 0 ? Io::direct : Io::buffered;
+    options_.io = round % 2 != 0 ? Io::direct : Io::buffered;
     if (round > 4) {  // what went to the prefix directly, and otherwise
       if (rank_ == 0) std::filesystem::remove_all(stores);
       MPI_Barrier(MPI_COMM_WORLD);
@@ -172,7 +173,7 @@ TEST_P(EngineOverMpi, WhatWasWrittenPastThePageCacheComesBackAndIsProtected) {
     int refused = refusal.empty() ? 0 : 1;
     MPI_Bcast(&refused, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (refused != 0) GTEST_SKIP() << "no direct writes here: " << refusal;
-    EXPECT_EQ(writes_directly_below(directory_), !is_memory && options_.store.io == Io::direct) << round;
+    EXPECT_EQ(writes_directly_below(directory_), !is_memory && options_.io == Io::direct) << round;
     engine.finalize();
   }
 }

@@ -39,7 +39,7 @@ class Job:
         self.launches = 0
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
-            "KEDGE_PERSISTENT_EVERY": "2", "KEDGE_PERSISTENT_KEEP": "3", "KEDGE_TOPOLOGY_RANKS_PER_NODE": "1",
+            "KEDGE_PERSISTENT_EVERY": "2", "KEDGE_PERSISTENT_KEEP": "3", "KEDGE_TEST_RANKS_PER_NODE": "1",
             "KEDGE_PIPELINE_MODE": "background", "KEDGE_LOG_LEVEL": "debug"}
 
     def launch(self):

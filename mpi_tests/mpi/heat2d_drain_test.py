@@ -90,7 +90,7 @@ def by_any_number_of_processes(directory, wanted):
 def lost_nodes(directory, wanted):
     job = killed_job(directory / "lost", "xor", [1], persistent_every=0)
     # Without what told the job's nodes apart: the stores are there, and a start would not look into them.
-    refused(drain(job, "-n", 2, KEDGE_TOPOLOGY_RANKS_PER_NODE="0"), 2, "with the job's options")
+    refused(drain(job, "-n", 2, KEDGE_TEST_RANKS_PER_NODE="0"), 2, "with the job's environment")
     check(drained(drain(job, "-n", 2)) == NEWEST, "not the newest")
     goes_on_from_the_prefix(job, wanted)
     print("ok a lost node is rebuilt", flush=True)
@@ -125,7 +125,7 @@ def script(path, text):
 
 def on_nodes_that_see_their_own_store(directory, wanted):
     """Nodes by KEDGE_NODE, as processes on real nodes: each sees the store of its own alone."""
-    job = Job(directory / "nodes", "xor", persistent_every=0, topology_ranks_per_node=0)
+    job = Job(directory / "nodes", "xor", persistent_every=0, test_ranks_per_node=0)
     rank = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
     job_rank = script(directory / "job-rank", f'KEDGE_NODE=n$(({rank} / 2)) exec "$@"\n')
     drain_process = script(directory / "drain-process", f'KEDGE_NODE=n$(({rank} + ${{FIRST:-0}})) exec "$@"\n')

@@ -167,7 +167,7 @@ def test_die_options(directory, _picture):
     reference = Job(directory / "reference", "--steps", "20", "--every", "4")
     check(reference.run() == 0, reference.log()[-2000:])
     for name, die, ranks_per_node in (("rank", ("--die-rank", "3"), 0), ("node", ("--die-node", "1"), 2)):
-        job = Job(directory / f"die-{name}", "--steps", "20", "--every", "4", topology_ranks_per_node=ranks_per_node,
+        job = Job(directory / f"die-{name}", "--steps", "20", "--every", "4", test_ranks_per_node=ranks_per_node,
                   store_path=f"{directory}/die-{name}/{{node}}", persistent_path=f"{directory}/die-{name}/prefix")
         check(job.run("--die-at", "14", *die) != 0, "nobody died")
         check(job.steps_logged("committed")[-1] == 12, job.log()[-2000:])

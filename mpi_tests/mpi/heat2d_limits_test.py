@@ -36,7 +36,7 @@ class Job:
             "PMIX_MCA_gds": "hash",  # not files
             "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_PERSISTENT_EVERY": "1" if is_protected else "0",
-            "KEDGE_TOPOLOGY_RANKS_PER_NODE": "1" if is_protected else "0"}
+            "KEDGE_TEST_RANKS_PER_NODE": "1" if is_protected else "0"}
 
     def launch(self, steps, limit=None, limited=None, every=EVERY):
         """(exit code, what was printed) so many steps later, with a limit such as "-n 20"."""

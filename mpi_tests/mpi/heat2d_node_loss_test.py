@@ -33,7 +33,7 @@ class Job:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
-            "KEDGE_TOPOLOGY_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_REDUNDANCY_SCHEME": scheme,
+            "KEDGE_TEST_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_REDUNDANCY_SCHEME": scheme,
             "KEDGE_PIPELINE_MODE": "inline"  # what was committed is protected
         } | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
 

@@ -41,7 +41,7 @@ class Job:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "HOME": str(self.directory), "TMPDIR": str(self.directory),  # Open MPI writes there
             "KEDGE_STORE_PATH": f"{self.directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{self.directory}/prefix",
-            "KEDGE_PERSISTENT_EVERY": "0", "KEDGE_TOPOLOGY_RANKS_PER_NODE": "1", "KEDGE_REDUNDANCY_SCHEME": "xor",
+            "KEDGE_PERSISTENT_EVERY": "0", "KEDGE_TEST_RANKS_PER_NODE": "1", "KEDGE_REDUNDANCY_SCHEME": "xor",
             "KEDGE_PIPELINE_MODE": "inline"}  # what was committed is protected
 
     def __enter__(self):

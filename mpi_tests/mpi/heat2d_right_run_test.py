@@ -70,7 +70,7 @@ def sweep_in_one_directory(cases):
     picture(case / "input.pgm", 12)
     code, _, checksum, log = cases.run(case, 20)
     check(code == 78 and checksum is None, "a second input was computed from the first one's end:", code, log)
-    for part in ("input.pgm (", "KEDGE_RUN", "KEDGE_OPEN_ACCEPT_FINGERPRINT=1"):
+    for part in ("input.pgm (", "KEDGE_RUN", "KEDGE_START=accept"):
         check(part in log, part, "is not in", log)
     code, resumed, second, log = cases.run(case, 20, run="second")
     check(code == 0 and resumed is None and second not in (None, first), code, resumed, second, log)
@@ -113,11 +113,11 @@ def removed_and_started_again(cases):
     shutil.rmtree(case / "checkpoints")
     code, _, checksum, log = cases.run(case, 20)
     check(code == 78 and checksum is None, "it resumed from memory what was removed:", code, log)
-    for part in ("has no record of run", "KEDGE_OPEN_ADOPT_STORE=1", "KEDGE_OPEN_FRESH=1", "kedge drop"):
+    for part in ("has no record of run", "KEDGE_START=adopt", "KEDGE_START=fresh", "kedge drop"):
         check(part in log, part, "is not in", log)
     store = log[log.rindex("(" + str(cases.stores)) + 1:log.rindex(")")]
     check(pathlib.Path(store).is_dir(), store)
-    code, resumed, _, log = cases.run(case, 20, open_adopt_store=1)
+    code, resumed, _, log = cases.run(case, 20, start="adopt")
     check((code, resumed) == (0, 20), code, resumed, log)
     shutil.rmtree(case / "checkpoints")
     refused = cases.kedge("drop", store)
@@ -126,7 +126,7 @@ def removed_and_started_again(cases):
     check(dropped.returncode == 0 and store in dropped.stdout and not pathlib.Path(store).exists(), dropped)
     code, resumed, checksum, log = cases.run(case, 20)
     check((code, resumed, checksum) == (0, None, first), code, resumed, checksum, log)
-    code, resumed, checksum, log = cases.run(case, 20, open_fresh=1)
+    code, resumed, checksum, log = cases.run(case, 20, start="fresh")
     check((code, resumed, checksum) == (0, None, first) and "starts over" in first_line(log), code, resumed, log)
     gone = cases.kedge("drop", "--yes", "--run", "main", "--prefix", str(case / "checkpoints"))
     check(gone.returncode == 0 and "checkpoints," in gone.stdout, gone)

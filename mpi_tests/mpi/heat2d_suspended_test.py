@@ -33,7 +33,7 @@ def committed_more(job, than, what):
 
 
 def suspended(directory, name, threads=None, **options):
-    job = Job(directory / name, ranks=3, comm_timeout_s=TIMEOUT_S, exit_signals="SIGUSR2", topology_ranks_per_node=1,
+    job = Job(directory / name, ranks=3, comm_timeout_s=TIMEOUT_S, exit_signals="SIGUSR2", test_ranks_per_node=1,
               store_path=f"{directory}/{name}/store/{{node}}", persistent_every=5, persistent_keep=2, **options)
     if threads:
         job.environment |= {"LD_PRELOAD": THREAD_LEVEL, "KEDGE_TEST_THREADS": threads}

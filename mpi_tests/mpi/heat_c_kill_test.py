@@ -55,7 +55,7 @@ def test_another_plate(directory):
     checksum = job.result()[2]
     for rows, columns in (("512", "384"), ("384", "500")):
         check(job.run("--rows", rows, "--columns", columns) == 1, "it went on from another plate's checkpoints")
-        words = rf"^heat_c: mismatch.*heat_c, 384 x 512.*heat_c, {rows} x {columns}.*KEDGE_OPEN_ACCEPT_FINGERPRINT=1"
+        words = rf"^heat_c: mismatch.*heat_c, 384 x 512.*heat_c, {rows} x {columns}.*KEDGE_START=accept"
         check(len(re.findall(words, job.log(), re.M)) == 1, job.log()[-2000:])
     check(job.run() == 0 and job.result() == (10, 0, checksum), job.log()[-2000:])
 

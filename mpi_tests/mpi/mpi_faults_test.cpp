@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/mpi/mpi_communicator.hpp"
+#include "harness/simulated_nodes.hpp"
 #include "harness/throwing_communicator.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
@@ -92,7 +93,6 @@ class MpiFaults : public ::testing::Test {
     options_.store.path = directory_ + "/store/{node}";
     options_.persistent.path = directory_ + "/prefix";
     options_.persistent.every = 0;
-    options_.topology.ranks_per_node = 1;
     options_.comm.timeout_s = 3;
     options_.log.level = LogLevel::error;
   }
@@ -108,6 +108,7 @@ class MpiFaults : public ::testing::Test {
   int ranks_ = ranks_of_world();
   std::string directory_;
   Options options_;
+  faults::SimulatedNodes nodes_{1};
 };
 
 TEST_F(MpiFaults, AnMpiThatReducesWronglyIsRefusedByName) {

@@ -33,7 +33,7 @@ class Job:
         directory.mkdir(parents=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
-            "KEDGE_TOPOLOGY_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_PERSISTENT_EVERY": "3",
+            "KEDGE_TEST_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_PERSISTENT_EVERY": "3",
             "KEDGE_PIPELINE_MODE": mode, "KEDGE_LOG_LEVEL": "info"}
 
     def launch(self, *more):

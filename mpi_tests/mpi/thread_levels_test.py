@@ -27,7 +27,7 @@ def run(directory, level, **variables):
     """The log, and the checksum that was printed."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
         "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
-        "KEDGE_PERSISTENT_EVERY": "2", "KEDGE_TOPOLOGY_RANKS_PER_NODE": "1", "KEDGE_PIPELINE_MODE": "background",
+        "KEDGE_PERSISTENT_EVERY": "2", "KEDGE_TEST_RANKS_PER_NODE": "1", "KEDGE_PIPELINE_MODE": "background",
         "KEDGE_LOG_LEVEL": "debug"} | {f"KEDGE_{name.upper()}": value for name, value in variables.items()}
     done = subprocess.run(
         ["timeout", "--kill-after=5", "60", MPIEXEC, "-n", str(RANKS), "env", f"LD_PRELOAD={THREAD_LEVEL}",

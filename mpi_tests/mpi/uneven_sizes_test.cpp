@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/simulated_nodes.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 #include "mpi/shared_directory.hpp"
@@ -86,7 +87,6 @@ class UnevenSizes : public testing::TestWithParam<Case> {
     options_.persistent.path = directory_ + "/prefix";
     options_.persistent.every = 0;
     options_.pipeline.mode = PipelineMode::inline_;  // levels are looked at right after commit
-    options_.topology.ranks_per_node = 1;
     options_.redundancy.scheme = GetParam().scheme;
     options_.redundancy.parity = GetParam().parity;
     options_.comm.timeout_s = 60;
@@ -146,6 +146,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
   int rank_ = 0;
   std::string directory_;
   Options options_;
+  faults::SimulatedNodes nodes_{1};
 
  private:
   std::vector<std::uint64_t> memory_;

@@ -13,6 +13,7 @@ import torch.distributed as dist
 import kedge
 
 path, kills = sys.argv[1], sys.argv[2:] == ["kill"]
+os.environ["KEDGE_TEST_RANKS_PER_NODE"] = "1"  # each rank counts as a node
 dist.init_process_group("gloo")
 lines = []
 lines_by_thread = {}  # how many each has logged, as far as the interpreter still knows it
@@ -26,7 +27,7 @@ def log_line(level, line):
 
 
 engine = kedge.Engine(
-    place.options(path, **{"topology.ranks_per_node": 1, "redundancy.scheme": "xor", "persistent.every": 2,
+    place.options(path, **{"redundancy.scheme": "xor", "persistent.every": 2,
                            "pipeline.mode": "background", "comm.timeout_s": 60, "log.level": "debug"}),
     log=log_line)
 rank, size = engine.rank, engine.size

@@ -17,11 +17,12 @@ import kedge.deepspeed
 from kedge import _torch_files
 
 directory = sys.argv[1]
+os.environ["KEDGE_TEST_RANKS_PER_NODE"] = "1"  # each rank counts as a node
 CONFIG = {
     "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1, "steps_per_print": 10**9,
     "optimizer": {"type": "Adam", "params": {"lr": 1e-2, "torch_adam": True}},
     "checkpoint": {"tag_validation": "Fail"},
-    "kedge": {"decoupled": True, "topology": {"ranks_per_node": 1}, "comm": {"timeout_s": 30}, "log": {"level": "error"},
+    "kedge": {"decoupled": True, "comm": {"timeout_s": 30}, "log": {"level": "error"},
               "store": {"path": f"{directory}/store/{{node}}"},
               "persistent": {"path": f"{directory}/prefix", "every": 1, "retries": 0}},
 }  # fmt: skip

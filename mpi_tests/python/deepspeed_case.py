@@ -11,7 +11,8 @@ from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointComm
 import kedge.deepspeed
 
 directory, phase, torch_files = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "true"
-CONFIG = {"kedge": {"torch_files": torch_files, "topology": {"ranks_per_node": 1}, "comm": {"timeout_s": 20},
+os.environ["KEDGE_TEST_RANKS_PER_NODE"] = "1"  # each rank counts as a node
+CONFIG = {"kedge": {"torch_files": torch_files, "comm": {"timeout_s": 20},
                     "store": {"path": f"{directory}/store/{{node}}", "keep": 3}, "log": {"level": "error"},
                     "persistent": {"path": f"{directory}/prefix", "every": 0}}}
 RANKS = 3

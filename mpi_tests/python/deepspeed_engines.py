@@ -20,9 +20,10 @@ import kedge.deepspeed
 from kedge.deepspeed import _install
 
 directory = sys.argv[1]
+os.environ["KEDGE_TEST_RANKS_PER_NODE"] = "1"  # each rank counts as a node
 CONFIG = {
     "train_micro_batch_size_per_gpu": 4, "optimizer": {"type": "Adam", "params": {"lr": 1e-2, "torch_adam": True}},
-    "kedge": {"topology": {"ranks_per_node": 1}, "comm": {"timeout_s": 20}, "log": {"level": "error"},
+    "kedge": {"comm": {"timeout_s": 20}, "log": {"level": "error"},
               "store": {"path": f"{directory}/store/{{node}}"}, "persistent": {"path": f"{directory}/prefix"}},
 }  # fmt: skip
 

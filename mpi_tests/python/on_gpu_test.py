@@ -18,7 +18,7 @@ import kedge  # noqa: E402
 from kedge import _kedge, communicators  # noqa: E402
 
 DEVICE = sys.argv.pop(1) if sys.argv[1:2] == ["cpu"] else "cuda"
-WAYS = {"Direct": {"device.direct": True}, "ByBuffers": {"device.direct": False}, "Snapshot": {"device.snapshot": True}}
+WAYS = {"Direct": {"device.path": "auto"}, "ByBuffers": {"device.path": "buffers"}, "Snapshot": {"device.snapshot": True}}
 DTYPES = (torch.int8, torch.int32, torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64,
           torch.complex64, torch.bool)
 MIB = 1 << 20

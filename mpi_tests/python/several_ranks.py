@@ -3,6 +3,7 @@
 The ranks are those of the launcher, of torch.distributed, of a group of torch.distributed, or of a communicator of mpi4py.
 """
 
+import os
 import sys
 
 over = (sys.argv[2:] or ["launcher"])[0]
@@ -18,6 +19,7 @@ import kedge
 from kedge import communicators
 
 path, ranks = sys.argv[1], None
+os.environ["KEDGE_TEST_RANKS_PER_NODE"] = "1"  # each rank counts as a node
 if over == "group":
     ranks = communicators.torch_distributed(dist.new_group(backend="gloo"))
 elif over == "mpi4py":
@@ -30,7 +32,7 @@ elif over == "mpi4py":
         sys.exit("a communicator was taken for options")
     except kedge.InvalidArgument as error:
         assert "kedge.Engine(communicator=MPI.COMM_WORLD)" in str(error), error
-engine = kedge.Engine(place.options(path, **{"topology.ranks_per_node": 1, "redundancy.scheme": "xor",
+engine = kedge.Engine(place.options(path, **{"redundancy.scheme": "xor",
                                              "comm.timeout_s": 40}), communicator=ranks)
 rank, size = engine.rank, engine.size
 assert size == 4, size

@@ -24,7 +24,8 @@ def rank(path):
 
     dist.init_process_group("gloo")
     me = dist.get_rank()
-    options = place.options(path, **{"comm.timeout_s": str(TIMEOUT_S), "topology.ranks_per_node": "1"})
+    os.environ["KEDGE_TEST_RANKS_PER_NODE"] = "1"
+    options = place.options(path, **{"comm.timeout_s": str(TIMEOUT_S)})
     with kedge.Engine(options, communicator=torch_distributed()) as engine:
         for step in range(3):
             with engine.checkpoint(f"step-{step}") as c:

@@ -247,12 +247,12 @@ std::optional<Failure> GlobalArrays::check(const std::string& name, const HomedN
                              first.region.shard->holes_allowed);
 }
 
-std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::uint64_t view_limit,
+std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::uint64_t view_shards_max,
                                                  std::span<const format::StoredRegion> mine) const {
   std::uint64_t shards = 0;
   for (const auto& [name, homed] : homed_) shards += homed.regions.size();
-  if (group.sum(shards) > view_limit) return std::nullopt;
-  const bool lists_ranks = group.sum(mine.size()) <= std::min(view_limit, kListedRegionsMax);
+  if (group.sum(shards) > view_shards_max) return std::nullopt;
+  const bool lists_ranks = group.sum(mine.size()) <= std::min(view_shards_max, kListedRegionsMax);
   comm::Packer packer;
   if (lists_ranks) put_listed(packer, static_cast<std::uint32_t>(group.rank()), mine);
   for (const auto& [name, homed] : homed_) {

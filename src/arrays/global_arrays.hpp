@@ -56,10 +56,11 @@ class GlobalArrays {
   /// what came from another rank cannot be read.
   [[nodiscard]] std::optional<Failure> check() const;
 
-  /// COLLECTIVE. Rank 0's input for the manifest's HDF5 view; nothing on every rank if there are more than `view_limit`
-  /// shards, and an empty view on other ranks. It lists the regions of all ranks, of which `mine` are this rank's, if
-  /// they are no more than `view_limit` and kListedRegionsMax in all. Throws the same Error on every rank.
-  [[nodiscard]] std::optional<format::View> gather(const comm::Group& group, std::uint64_t view_limit,
+  /// COLLECTIVE. Rank 0's input for the manifest's HDF5 view; nothing on every rank if there are more than
+  /// `view_shards_max` shards, and an empty view on other ranks. It lists the regions of all ranks, of which `mine` are
+  /// this rank's, if they are no more than `view_shards_max` and kListedRegionsMax in all. Throws the same Error on
+  /// every rank.
+  [[nodiscard]] std::optional<format::View> gather(const comm::Group& group, std::uint64_t view_shards_max,
                                                    std::span<const format::StoredRegion> mine) const;
 
  private:

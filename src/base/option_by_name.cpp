@@ -6,6 +6,7 @@
 #include "base/expand_path.hpp"
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
+#include "base/removed_options.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
@@ -20,6 +21,7 @@ const Field& field_of(std::string_view name) {
     known.push_back(dotted_name(field));
     if (known.back() == name) return field;
   }
+  if (const auto advice = describe_removed_option(name)) throw Error(ErrorCode::invalid_argument, *advice);
   const auto meant = nearest(name, known);
   throw Error(ErrorCode::invalid_argument,
               compose("there is no option {}{}", name,

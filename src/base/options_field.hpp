@@ -82,8 +82,7 @@ struct Name {
 // `Member` finds the value in Options, `Valid` judges it; both hold no state, so plain function pointers do.
 // NOLINTNEXTLINE(bugprone-easily-swappable-parameters): two sentences, read in the table
 template <FieldKind kSpecial = FieldKind::text, class Member, class Valid = Anything>
-Field field(Name name, Member /*member*/, Scope scope, std::string_view expects, std::string_view describe,
-            Valid /*valid*/ = {}) {
+Field field(Name name, Member /*member*/, Scope scope, std::string_view expects, Valid /*valid*/ = {}) {
   using T = std::remove_cvref_t<decltype(Member{}(std::declval<Options&>()))>;
   static constexpr FieldKind kKind = kSpecial == FieldKind::text ? kind_of<T>() : kSpecial;
   return {name.section,
@@ -91,7 +90,6 @@ Field field(Name name, Member /*member*/, Scope scope, std::string_view expects,
           kKind,
           scope,
           expects,
-          describe,
           [](const Options& options) { return print(Member{}(options)); },
           [](Options& options, std::string_view text) {
             std::optional<T> value = parse<T>(text, kKind);

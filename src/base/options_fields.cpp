@@ -13,29 +13,28 @@ namespace kedge {
 namespace {
 
 using namespace options_table;  // NOLINT(google-build-using-namespace): the words of one table
-using namespace options_valid;  // NOLINT(google-build-using-namespace): likewise
+using namespace options_valid;  // NOLINT(google-build-using-namespace): the limits in it
 
 std::vector<Field> run_fields() {
   using enum Scope;
   return {
       field(
           {"", "run"}, [](auto& o) -> auto& { return o.run; }, all_ranks,
-          "1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot, or empty",
-          "Name of the run; empty: the name given to the communicator or main, or the only run that has checkpoints "
-          "here.",
-          kRunName),
+          "1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot, or empty", kRunName),
       field(
           {"", "fingerprint"}, [](auto& o) -> auto& { return o.fingerprint; }, all_ranks,
-          "one line of at most 4096 bytes, or empty",
-          "What the results depend on besides the state; a start with another one is refused.", kLine),
+          "one line of at most 4096 bytes, or empty", kLine),
       field(
           {"", "fingerprint_files"}, [](auto& o) -> auto& { return o.fingerprint_files; }, all_ranks,
-          "a list of paths without colons (in the environment, separated by colons)",
-          "Input files whose content belongs to the fingerprint.", kPaths),
+          "a list of paths without colons (in the environment, separated by colons)", kPaths),
       field<FieldKind::time>(
           {"", "deadline"}, [](auto& o) -> auto& { return o.deadline; }, each_rank,
-          "seconds since 1970, a date and time as in 2026-11-25T22:00:00Z, none, or empty",
-          "When the job is going to be ended; empty: SLURM_JOB_END_TIME, if it is set; none: never.", kTimestamp),
+          "seconds since 1970, a date and time as in 2026-11-25T22:00:00Z, none, or empty", kTimestamp),
+      field(
+          {"", "start"}, [](auto& o) -> auto& { return o.start; }, all_ranks,
+          "continue, fresh, adopt, accept or adopt_and_accept"),
+      field(
+          {"", "io"}, [](auto& o) -> auto& { return o.io; }, all_ranks, "auto, buffered or direct"),
   };
 }
 
@@ -45,33 +44,24 @@ std::vector<Field> store_fields() {
       field(
           {"store", "path"}, [](auto& o) -> auto& { return o.store.path; }, each_rank,
           "a path, or empty, with no names in braces but {node} (each run has a directory of its own there)",
-          "Node-local directory; {node} becomes the node's name; empty: the first in memory of the usual places.",
           kStorePath),
       field(
           {"store", "keep"}, [](auto& o) -> auto& { return o.store.keep; }, all_ranks,
-          "a whole number from 1 to 4294967295", "Number of commits kept per rank on the node-local store.",
-          kAtLeastOne),
+          "a whole number from 1 to 4294967295", kAtLeastOne),
       field<FieldKind::size>(
           {"store", "quota_bytes"}, [](auto& o) -> auto& { return o.store.quota_bytes; }, all_ranks,
-          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
-          "Maximum number of bytes that this run's ranks on one node may use together on its store; 0 = no limit."),
+          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB"),
       field(
-          {"store", "durable"}, [](auto& o) -> auto& { return o.store.durable; }, all_ranks, "true or false",
-          "Sync all data before commit returns, so that the commit survives a power loss."),
+          {"store", "durable"}, [](auto& o) -> auto& { return o.store.durable; }, all_ranks, "true or false"),
       field(
           {"store", "lock_timeout_s"}, [](auto& o) -> auto& { return o.store.lock_timeout_s; }, all_ranks,
-          "seconds, 0 or more", "How long a start waits for processes of an earlier start to exit.", kWait),
+          "seconds, 0 or more", kWait),
       field(
           {"store", "on_exit"}, [](auto& o) -> auto& { return o.store.on_exit; }, all_ranks,
-          "keep, remove_if_persistent or remove", "What finalize does with the node-local files."),
+          "keep, remove_if_persistent or remove"),
       field(
           {"store", "copy_threads"}, [](auto& o) -> auto& { return o.store.copy_threads; }, all_ranks,
-          "a whole number from 0 to 64",
-          "Number of threads that copy a large region; 0 = automatic: the machine's cores per rank, at most 4.",
-          kThreads),
-      field(
-          {"store", "io"}, [](auto& o) -> auto& { return o.store.io; }, all_ranks, "auto, buffered or direct",
-          "How large writes reach a store on block storage."),
+          "a whole number from 0 to 64", kThreads),
   };
 }
 
@@ -80,42 +70,28 @@ std::vector<Field> persistent_fields() {
   return {
       field(
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks,
-          "a path, not empty, without names in braces",
-          "The prefix: a directory on the parallel filesystem, the same for all ranks.", kSomePath),
+          "a path, not empty, without names in braces", kSomePath),
       field(
           {"persistent", "every"}, [](auto& o) -> auto& { return o.persistent.every; }, all_ranks,
-          "a whole number, 0 or more", "Flush every Nth commit to the prefix; 0 = none."),
+          "a whole number, 0 or more"),
       field(
           {"persistent", "keep"}, [](auto& o) -> auto& { return o.persistent.keep; }, all_ranks,
-          "a whole number, 0 or more", "Number of commits kept on the prefix, not counting pinned ones; 0 = all."),
-      field(
-          {"persistent", "latest"}, [](auto& o) -> auto& { return o.persistent.latest; }, all_ranks, "true or false",
-          "Write the newest commit's directory name to the file latest on the prefix."),
+          "a whole number, 0 or more"),
       field(
           {"persistent", "mode"}, [](auto& o) -> auto& { return o.persistent.mode; }, all_ranks,
-          "octal permission bits from \"0700\" to \"0775\"", "Permissions of tag directories, less the umask.", kMode),
+          "octal permission bits from \"0700\" to \"0775\"", kMode),
       field(
           {"persistent", "plain_routed"}, [](auto& o) -> auto& { return o.persistent.plain_routed; }, all_ranks,
-          "true or false", "Also flush routed files as plain files, beside the manifest."),
+          "true or false"),
       field(
-          {"persistent", "trust"}, [](auto& o) -> auto& { return o.persistent.trust; }, all_ranks, "self, group or any",
-          "Whose files on a prefix are trusted."),
-      field(
-          {"persistent", "io"}, [](auto& o) -> auto& { return o.persistent.io; }, all_ranks, "auto, buffered or direct",
-          "How containers are written to the prefix."),
+          {"persistent", "trust"}, [](auto& o) -> auto& { return o.persistent.trust; }, all_ranks,
+          "self, group or any"),
       field<FieldKind::size>(
           {"persistent", "bandwidth_limit"}, [](auto& o) -> auto& { return o.persistent.bandwidth_limit; }, all_ranks,
-          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
-          "Maximum number of bytes per second that a node writes to the prefix; 0 = no limit."),
+          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB"),
       field(
           {"persistent", "retries"}, [](auto& o) -> auto& { return o.persistent.retries; }, all_ranks,
-          "a whole number from 0 to 1000",
-          "In the background, how often a flush that failed for lack of space or with an I/O error is tried again.",
-          kRetries),
-      field(
-          {"persistent", "view_limit"}, [](auto& o) -> auto& { return o.persistent.view_limit; }, all_ranks,
-          "a whole number, 0 or more",
-          "Maximum number of shards in the manifest's HDF5 view; with more there is no view."),
+          "a whole number from 0 to 1000", kRetries),
   };
 }
 
@@ -124,29 +100,19 @@ std::vector<Field> redundancy_fields() {
   return {
       field(
           {"redundancy", "scheme"}, [](auto& o) -> auto& { return o.redundancy.scheme; }, all_ranks,
-          "auto, single, partner, xor or rs", "How ranks of different failure domains protect each other."),
+          "auto, single, partner, xor or rs"),
       field(
           {"redundancy", "set_size"}, [](auto& o) -> auto& { return o.redundancy.set_size; }, all_ranks,
-          "a whole number from 2 to 32", "Number of members of a redundancy set to aim for.", kSetSize),
+          "a whole number from 2 to 32", kSetSize),
       field(
           {"redundancy", "parity"}, [](auto& o) -> auto& { return o.redundancy.parity; }, all_ranks,
-          "a whole number from 1 to 4", "With scheme rs: how many members of each set may be lost.", kParity),
+          "a whole number from 1 to 4", kParity),
       field(
           {"redundancy", "every"}, [](auto& o) -> auto& { return o.redundancy.every; }, all_ranks,
-          "a whole number, 0 or more", "Protect every Nth commit; 0 = none."),
-      field<FieldKind::size>(
-          {"redundancy", "piece_bytes"}, [](auto& o) -> auto& { return o.redundancy.piece_bytes; }, all_ranks,
-          "a size from \"4 KiB\" to \"16 MiB\", or 0",
-          "Bytes per message when protecting and rebuilding; 0 = automatic.", kPieceBytes),
-      field(
-          {"redundancy", "depth"}, [](auto& o) -> auto& { return o.redundancy.depth; }, all_ranks,
-          "a whole number from 1 to 64",
-          "Number of pieces that a rank has in flight at once when protecting and rebuilding.", kDepth),
+          "a whole number, 0 or more"),
       field<FieldKind::size>(
           {"redundancy", "bandwidth_limit"}, [](auto& o) -> auto& { return o.redundancy.bandwidth_limit; }, all_ranks,
-          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
-          "Maximum number of bytes per second that a node sends while it protects in the background; 0 = no "
-          "limit."),
+          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB"),
   };
 }
 
@@ -155,27 +121,21 @@ std::vector<Field> pipeline_fields() {
   return {
       field(
           {"pipeline", "mode"}, [](auto& o) -> auto& { return o.pipeline.mode; }, all_ranks,
-          "auto, inline or background",
-          "Whether commit protects and flushes before it returns, or a thread does so in the background."),
+          "auto, inline or background"),
       field(
           {"pipeline", "max_pending"}, [](auto& o) -> auto& { return o.pipeline.max_pending; }, all_ranks,
-          "a whole number from 1 to 1024",
-          "Number of commits that may be on their way to higher levels at once, the one being written included.",
-          kPending),
+          "a whole number from 1 to 1024", kPending),
       field(
-          {"pipeline", "when_full"}, [](auto& o) -> auto& { return o.pipeline.when_full; }, all_ranks,
-          "block, skip or fail", "What create does when pipeline.max_pending commits are under way."),
+          {"pipeline", "when_full"}, [](auto& o) -> auto& { return o.pipeline.when_full; }, all_ranks, "block or fail"),
       field(
           {"pipeline", "cores"}, [](auto& o) -> auto& { return o.pipeline.cores; }, each_rank,
-          "numbers of cores and ranges of them, such as \"0,64-67\", or empty",
-          "Cores of each node on which threads protect and flush in the background.", kCores),
+          "numbers of cores and ranges of them, such as \"0,64-67\", or empty", kCores),
       field(
-          {"pipeline", "messages"}, [](auto& o) -> auto& { return o.pipeline.messages; }, all_ranks, "auto, mpi or tcp",
-          "How background threads exchange messages: over MPI or TCP."),
+          {"pipeline", "messages"}, [](auto& o) -> auto& { return o.pipeline.messages; }, all_ranks,
+          "auto, mpi or tcp"),
       field(
           {"pipeline", "interface"}, [](auto& o) -> auto& { return o.pipeline.interface; }, all_ranks,
-          "names of network interfaces and subnets, such as \"ib0,10.1.0.0/16\", or empty",
-          "Network interfaces or subnets for background messages over TCP.", kNetworks),
+          "names of network interfaces and subnets, such as \"ib0,10.1.0.0/16\", or empty", kNetworks),
   };
 }
 
@@ -183,22 +143,9 @@ std::vector<Field> open_fields() {
   using enum Scope;
   return {
       field(
-          {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all, loaded or headers",
-          "How much of the selected commit open verifies."),
+          {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all, loaded or headers"),
       field(
-          {"open", "fresh"}, [](auto& o) -> auto& { return o.open.fresh; }, all_ranks, "true or false",
-          "Start a new run, ignoring the earlier checkpoints; for one start only."),
-      field(
-          {"open", "adopt_store"}, [](auto& o) -> auto& { return o.open.adopt_store; }, all_ranks, "true or false",
-          "Continue from commits in the stores of a run that the prefix has no record of, or of a run whose "
-          "prefix was moved and whose former path cannot be read."),
-      field(
-          {"open", "accept_fingerprint"}, [](auto& o) -> auto& { return o.open.accept_fingerprint; }, all_ranks,
-          "true or false", "Continue from the run's checkpoints even if the fingerprint differs."),
-      field(
-          {"open", "chained"}, [](auto& o) -> auto& { return o.open.chained; }, all_ranks, "true or false",
-          "Continue from checkpoints of another task of the job array, another part of the launch, or an engine that "
-          "already finished in this process."),
+          {"open", "chained"}, [](auto& o) -> auto& { return o.open.chained; }, all_ranks, "true or false"),
   };
 }
 
@@ -207,18 +154,13 @@ std::vector<Field> schedule_fields() {
   return {
       field(
           {"schedule", "every"}, [](auto& o) -> auto& { return o.schedule.every; }, all_ranks,
-          "a whole number, 0 or more",
-          "need_checkpoint returns true at every Nth call; 0 = by schedule.seconds and schedule.overhead."),
+          "a whole number, 0 or more"),
       field(
           {"schedule", "seconds"}, [](auto& o) -> auto& { return o.schedule.seconds; }, all_ranks, "seconds, 0 or more",
-          "need_checkpoint returns true when the last checkpoint, committed or failed, was this long ago; 0 = "
-          "disabled.",
           kWait),
       field(
           {"schedule", "overhead"}, [](auto& o) -> auto& { return o.schedule.overhead; }, all_ranks,
-          "a share from 0 to 1",
-          "need_checkpoint returns true when checkpoints cost at most this share of the run time; 0 = disabled.",
-          kShare),
+          "a share from 0 to 1", kShare),
   };
 }
 
@@ -228,13 +170,12 @@ std::vector<Field> exit_fields() {
       field(
           {"exit", "signals"}, [](auto& o) -> auto& { return o.exit.signals; }, all_ranks,
           "a list of SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU (in the environment, separated by colons)",
-          "Signals that ask the job to end after a last checkpoint, instead of killing it.", kSignals),
+          kSignals),
       field(
           {"exit", "margin_s"}, [](auto& o) -> auto& { return o.exit.margin_s; }, all_ranks, "seconds, 0 or more",
-          "How long before the deadline the last checkpoint is to be done.", kWait),
+          kWait),
       field(
-          {"exit", "grace_s"}, [](auto& o) -> auto& { return o.exit.grace_s; }, all_ranks, "seconds, 0 or more",
-          "How long after a signal the job is killed; 0 = not known.", kWait),
+          {"exit", "grace_s"}, [](auto& o) -> auto& { return o.exit.grace_s; }, all_ranks, "seconds, 0 or more", kWait),
   };
 }
 
@@ -242,14 +183,9 @@ std::vector<Field> device_fields() {
   using enum Scope;
   return {
       field(
-          {"device", "direct"}, [](auto& o) -> auto& { return o.device.direct; }, all_ranks, "true or false",
-          "Copy GPU memory straight into an in-memory store instead of through pinned buffers."),
+          {"device", "path"}, [](auto& o) -> auto& { return o.device.path; }, all_ranks, "auto, buffers or gds"),
       field(
-          {"device", "snapshot"}, [](auto& o) -> auto& { return o.device.snapshot; }, all_ranks, "true or false",
-          "Copy GPU memory only within the GPU in save, and to the store in the background."),
-      field(
-          {"device", "gds"}, [](auto& o) -> auto& { return o.device.gds; }, all_ranks, "auto, off or on",
-          "Write GPU memory to a store on a disk by GPUDirect Storage (cuFile)."),
+          {"device", "snapshot"}, [](auto& o) -> auto& { return o.device.snapshot; }, all_ranks, "true or false"),
   };
 }
 
@@ -257,13 +193,8 @@ std::vector<Field> topology_fields() {
   using enum Scope;
   return {
       field(
-          {"topology", "ranks_per_node"}, [](auto& o) -> auto& { return o.topology.ranks_per_node; }, all_ranks,
-          "a whole number from 0 to 4294967295",
-          "Simulates nodes of this many consecutive ranks each; 0 = the real nodes."),
-      field(
           {"topology", "failure_domain"}, [](auto& o) -> auto& { return o.topology.failure_domain; }, all_ranks,
-          "node or env:NAME",
-          "What fails together: the node, or all ranks with the same value of an environment variable.", kDomain),
+          "node or env:NAME", kDomain),
   };
 }
 
@@ -272,7 +203,7 @@ std::vector<Field> comm_fields() {
   return {
       field(
           {"comm", "timeout_s"}, [](auto& o) -> auto& { return o.comm.timeout_s; }, all_ranks, "seconds, more than 0",
-          "How long a collective call waits for the other ranks.", kPositive),
+          kPositive),
   };
 }
 
@@ -281,7 +212,7 @@ std::vector<Field> log_fields() {
   return {
       field(
           {"log", "level"}, [](auto& o) -> auto& { return o.log.level; }, each_rank,
-          "debug, info, warning, error or off", "The lowest severity that is logged."),
+          "debug, info, warning, error or off"),
   };
 }
 
@@ -290,13 +221,10 @@ std::vector<Field> event_fields() {
   return {
       field(
           {"events", "path"}, [](auto& o) -> auto& { return o.events.path; }, all_ranks,
-          "a path, or empty, with no names in braces but {node}, {run}, {user} and {job}",
-          "Where events are written as JSON lines: a directory, or with {node} in it a file; empty: nowhere.",
-          kEventsPath),
+          "a path, or empty, with no names in braces but {node}, {run}, {user} and {job}", kEventsPath),
       field<FieldKind::size>(
           {"events", "max_bytes"}, [](auto& o) -> auto& { return o.events.max_bytes; }, all_ranks,
-          "a size from \"4 KiB\", or 0", "Size at which a file of events is renamed and a new one begun; 0 = never.",
-          kRotation),
+          "a size from \"4 KiB\", or 0", kRotation),
   };
 }
 
@@ -335,7 +263,7 @@ std::string variable_name(const Field& field) {
   return name + upper_case(field.key);
 }
 
-bool is_path(const Field& field) noexcept { return field.key == "path"; }
+bool is_path(const Field& field) noexcept { return field.kind == FieldKind::text && field.key == "path"; }
 
 std::optional<Failure> check(const Options& options) {
   for (const Field& field : option_fields()) {

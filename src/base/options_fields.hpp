@@ -33,8 +33,7 @@ struct Field {
   std::string_view key;
   FieldKind kind;
   Scope scope;
-  std::string_view expects;   ///< completes "must be ..."
-  std::string_view describe;  ///< one sentence for people
+  std::string_view expects;  ///< completes "must be ..."; what the option means is said in share/kedge/kedge.toml
   std::string (*get)(const Options&);
   /// False if the text is no value of this kind; the options are then unchanged.
   bool (*set)(Options&, std::string_view);

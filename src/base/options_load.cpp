@@ -15,6 +15,7 @@
 
 #include "base/expand_path.hpp"
 #include "base/options_fields.hpp"
+#include "base/removed_options.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
@@ -64,6 +65,8 @@ std::vector<std::string> known_names(std::string_view section) {
 
 [[noreturn]] void refuse_unknown(const std::string& origin, const std::string& section, std::string_view key) {
   const std::string name = section.empty() ? std::string(key) : compose("{}.{}", section, key);
+  if (const auto advice = describe_removed_option(name))
+    refuse(ErrorCode::invalid_argument, compose("{}: {}", origin, *advice));
   for (const Field& field : option_fields()) {  // the right key in the wrong section
     if (field.key == key)
       refuse(ErrorCode::invalid_argument,
@@ -131,6 +134,11 @@ void apply_table(LoadedOptions& loaded, const toml::table& table, const std::str
       refuse(ErrorCode::invalid_argument,
              compose("{}: {} must be {}, not {}", origin, dotted_name(*field), field->expects, shown(node)));
     assign(loaded, *field, *text, origin);
+    if (loaded.options.start != StartMode::continue_)
+      refuse(ErrorCode::invalid_argument,
+             compose("{}: start = \"{}\" would act on every start with this file; remove the line, and set "
+                     "KEDGE_START={} in the environment of the one start",
+                     origin, *text, *text));
   }
 }
 
@@ -190,6 +198,7 @@ void apply_variable(LoadedOptions& loaded, const std::string& name, const std::s
     if (variable_name(field) == name) return assign(loaded, field, value, name);
   }
   if (is_no_option(name)) return;
+  if (const auto advice = describe_removed_variable(name)) refuse(ErrorCode::invalid_argument, *advice);
   std::vector<std::string> known;
   for (const Field& field : option_fields()) known.push_back(variable_name(field));
   refuse(ErrorCode::invalid_argument, compose("unknown environment variable {}{}", name, hint(name, known)));

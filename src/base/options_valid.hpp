@@ -67,10 +67,6 @@ inline constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1;
 inline constexpr auto kThreads = [](std::uint32_t threads) { return threads <= 64; };
 inline constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && members <= 32; };
 inline constexpr auto kParity = [](std::uint32_t parity) { return parity >= 1 && parity <= 4; };
-inline constexpr auto kPieceBytes = [](std::uint64_t bytes) {
-  return bytes == 0 || (bytes >= 4096 && bytes <= 16U << 20U);
-};
-inline constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 64; };
 inline constexpr auto kRetries = [](std::uint32_t retries) { return retries <= 1000; };
 inline constexpr auto kRotation = [](std::uint64_t bytes) { return bytes == 0 || bytes >= 4096; };
 inline constexpr auto kPending = [](std::uint32_t commits) { return commits >= 1 && commits <= 1024; };

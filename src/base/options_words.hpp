@@ -18,6 +18,12 @@ struct Words<LogLevel> {
                                       std::pair{LogLevel::off, "off"}};
 };
 template <>
+struct Words<StartMode> {
+  static constexpr std::array kAll = {std::pair{StartMode::continue_, "continue"}, std::pair{StartMode::fresh, "fresh"},
+                                      std::pair{StartMode::adopt, "adopt"}, std::pair{StartMode::accept, "accept"},
+                                      std::pair{StartMode::adopt_and_accept, "adopt_and_accept"}};
+};
+template <>
 struct Words<OnExit> {
   static constexpr std::array kAll = {std::pair{OnExit::keep, "keep"},
                                       std::pair{OnExit::remove_if_persistent, "remove_if_persistent"},
@@ -34,9 +40,9 @@ struct Words<Io> {
                                       std::pair{Io::direct, "direct"}};
 };
 template <>
-struct Words<Gds> {
-  static constexpr std::array kAll = {std::pair{Gds::automatic, "auto"}, std::pair{Gds::off, "off"},
-                                      std::pair{Gds::on, "on"}};
+struct Words<DevicePath> {
+  static constexpr std::array kAll = {std::pair{DevicePath::automatic, "auto"},
+                                      std::pair{DevicePath::buffers, "buffers"}, std::pair{DevicePath::gds, "gds"}};
 };
 template <>
 struct Words<PipelineMode> {
@@ -46,8 +52,7 @@ struct Words<PipelineMode> {
 };
 template <>
 struct Words<WhenFull> {
-  static constexpr std::array kAll = {std::pair{WhenFull::block, "block"}, std::pair{WhenFull::skip, "skip"},
-                                      std::pair{WhenFull::fail, "fail"}};
+  static constexpr std::array kAll = {std::pair{WhenFull::block, "block"}, std::pair{WhenFull::fail, "fail"}};
 };
 template <>
 struct Words<Messages> {

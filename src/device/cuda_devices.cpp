@@ -107,7 +107,7 @@ class CudaDevices final : public Devices {
   std::unique_ptr<Checksums> checksums(const Location& location) override {
     return cuda_checksums(*driver(), location);
   }
-  std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor, DirectPath wanted) override;
+  std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor) override;
 
  private:
   [[nodiscard]] const CudaDriver* driver();
@@ -138,14 +138,8 @@ const CuFile& CudaDevices::cufile() {
   return *cufile_;
 }
 
-std::unique_ptr<DirectFile> CudaDevices::direct_file(const Location& location, int descriptor, DirectPath wanted) {
-  const unsigned kinds = storage_kinds(descriptor);
-  if (kinds == 0 && wanted == DirectPath::native) {
-    throw Error(ErrorCode::bad_state,
-                "cuFile has no native path to the store's filesystem or disk (device.gds = on uses its compatibility "
-                "mode)");
-  }
-  return cuda_direct_file(*driver(), cufile(), location, descriptor, kinds, wanted);
+std::unique_ptr<DirectFile> CudaDevices::direct_file(const Location& location, int descriptor) {
+  return cuda_direct_file(*driver(), cufile(), location, descriptor, storage_kinds(descriptor));
 }
 
 /// For memory without a context: the application's current one if it is on this device, else the primary one.

@@ -112,17 +112,11 @@ void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system
 }  // namespace
 
 std::unique_ptr<DirectFile> cuda_direct_file(const CudaDriver& driver, const CuFile& cufile, const Location& location,
-                                             int descriptor, unsigned kinds, DirectPath wanted) {
+                                             int descriptor, unsigned kinds) {
   const ScopedContext current(driver, location);
   const ScopedRelaxedCapture uncaptured(driver);
   open_driver(cufile);
-  const bool native = is_native(cufile, kinds);
-  if (!native && wanted == DirectPath::native) {
-    throw_unavailable(
-        "cuFile has no native path to the store's disk: the driver nvidia-fs is not loaded or does not support it, or "
-        "cufile.json forces the compatibility mode (device.gds = on uses that)");
-  }
-  return std::make_unique<CudaDirectFile>(driver, cufile, descriptor, native);
+  return std::make_unique<CudaDirectFile>(driver, cufile, descriptor, is_native(cufile, kinds));
 }
 
 }  // namespace kedge::device

@@ -88,14 +88,8 @@ class Checksums {
   [[nodiscard]] virtual std::vector<std::uint32_t> finish() = 0;
 };
 
-/// Acceptable paths from a device to a file.
-enum class DirectPath : std::uint8_t {
-  native,  ///< bypassing host memory
-  any      ///< also through host buffers of the vendor's library
-};
-
-/// A file that devices can write past the page cache. Destroy it before the file is closed or changes its size.
-/// Thread-safe.
+/// A file that devices write past the page cache, as long as this lives; to be destroyed before the file is closed or
+/// its size changes. From any thread.
 class DirectFile {
  public:
   DirectFile() = default;
@@ -134,10 +128,9 @@ class Devices {
                                                                       std::span<std::byte> memory) = 0;
   /// Throws Error of any code if this device cannot compute checksums.
   [[nodiscard]] virtual std::unique_ptr<Checksums> checksums(const Location& location) = 0;
-  /// Registers a file opened with O_DIRECT. Throws Error if the device cannot write it in a wanted way, which does not
-  /// mean that the device failed.
-  [[nodiscard]] virtual std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor,
-                                                                DirectPath wanted) = 0;
+  /// The file of a descriptor that was opened with O_DIRECT. Throws what is no failure of the device, too, where there
+  /// is no way.
+  [[nodiscard]] virtual std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor) = 0;
 };
 
 /// The devices of the vendor library that the application has loaded, if this build supports it.

@@ -110,7 +110,7 @@ bool DirectWrites::is_candidate(const Transfer& transfer) const noexcept {
 
 /// Null if the file cannot be registered; after one refusal no file is registered.
 DirectFile* DirectWrites::registered(const Transfer& transfer) {
-  if (settings_.gds == Gds::off) return nullptr;
+  if (!settings_.is_wanted) return nullptr;
   FileRegistration& access = *transfer.to.access;
   const std::lock_guard guard(access.mutex_);
   if (access.file_) return access.file_.get();
@@ -120,8 +120,7 @@ DirectFile* DirectWrites::registered(const Transfer& transfer) {
     // Adjacent pages must leave the cache too: where it keeps many pages as one, a write to one makes all of them
     // dirty. From now on this checkpoint's pages are cached one by one.
     transfer.to.file->drop_cached_pages(0, transfer.to.file->status().size_bytes);
-    access.file_ = devices_->direct_file(transfer.location, descriptor,
-                                         settings_.gds == Gds::on ? DirectPath::any : DirectPath::native);
+    access.file_ = devices_->direct_file(transfer.location, descriptor);
   });
   if (failure) {
     if (failure->code == ErrorCode::device_failed) throw Error(*failure);
@@ -150,11 +149,11 @@ std::vector<std::uint32_t> DirectWrites::write_all(DirectFile& file, Checksums& 
 }
 
 void DirectWrites::refuse(const Failure& why) {
-  tell(settings_.gds == Gds::on ? LogLevel::warning : LogLevel::info,
+  tell(LogLevel::warning,
        compose("GPU memory goes to the node-local store through pinned buffers, not by GPUDirect Storage: {} "
-               "(device.gds = off skips the attempt)",
+               "(device.path = auto skips the attempt)",
                why.message));
-  settings_.gds = Gds::off;
+  settings_.is_wanted = false;
 }
 
 void DirectWrites::tell(LogLevel level, std::string_view line) const {

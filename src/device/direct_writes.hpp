@@ -44,8 +44,8 @@ class DirectWrites {
   static constexpr std::uint64_t kBytesMin = std::uint64_t{4} << 20U;
 
   struct Settings {
-    Gds gds = Gds::off;
-    /// Gets a line that says whether direct writes are used and why not, and ChecksumSelector's lines.
+    bool is_wanted = false;  ///< device.path = gds
+    /// Gets one line if this way is used, or why it is not; and what ChecksumSelector logs.
     ChecksumSelector::LogLine log = {};
   };
 

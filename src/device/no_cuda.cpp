@@ -45,10 +45,7 @@ class NoDevices final : public Devices {
     refuse();
   }
   std::unique_ptr<Checksums> checksums(const Location& /*location*/) override { refuse(); }
-  std::unique_ptr<DirectFile> direct_file(const Location& /*location*/, int /*descriptor*/,
-                                          DirectPath /*wanted*/) override {
-    refuse();
-  }
+  std::unique_ptr<DirectFile> direct_file(const Location& /*location*/, int /*descriptor*/) override { refuse(); }
 
  private:
   LoadedDriver loaded_;

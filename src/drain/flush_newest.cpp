@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/start_mode.hpp"
 #include "base/text.hpp"
 #include "engine/engine_environment.hpp"
 #include "kedge/engine.hpp"
@@ -10,9 +11,8 @@
 namespace kedge::drain {
 
 Options options_to_flush(Options options) {
-  options.open.fresh = false;
-  options.open.accept_fingerprint = false;
-  options.open.verify = Verify::all;  // verify completely before closing
+  options.start = adopts(options.start) ? StartMode::adopt : StartMode::continue_;
+  options.open.verify = Verify::all;  // the opened commit is verified in full before it is closed
   options.fingerprint.clear();
   options.fingerprint_files.clear();
   options.pipeline.mode = PipelineMode::inline_;

@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kNode = "{node}";
 
 /// Nodes of consecutive ranks: which of them a process sees does not depend on the process.
-bool sees_all_nodes(const start::Environment& environment, const Options& options) {
-  return environment.node.empty() && options.topology.ranks_per_node != 0;
+bool sees_all_nodes(const start::Environment& environment) {
+  return environment.node.empty() && environment.ranks_per_node != 0;
 }
 
 /// Existing directories that match `path` with any node.
@@ -44,8 +44,8 @@ std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::s
 std::vector<std::string> roots(const start::Environment& environment, const Options& options) {
   const std::string& configured = options.store.path;
   if (configured.empty()) return environment.store_candidates;
-  if (sees_all_nodes(environment, options)) return with_any_node(*environment.file_system, configured);
-  return {store::expand_node(configured, start::node_name(environment, options, 0))};
+  if (sees_all_nodes(environment)) return with_any_node(*environment.file_system, configured);
+  return {store::expand_node(configured, start::node_name(environment, 0))};
 }
 
 class Look {
@@ -73,7 +73,7 @@ class Look {
   /// Judges by the name; other nodes' stores are not read.
   [[nodiscard]] bool is_of_run(const std::string& name) const {
     const std::size_t at = name.find('@');
-    const bool is_another_nodes = !sees_all_nodes(environment_, options_) && !environment_.node.empty() &&
+    const bool is_another_nodes = !sees_all_nodes(environment_) && !environment_.node.empty() &&
                                   at != std::string::npos && name.substr(at + 1) != environment_.node;
     return !is_another_nodes &&
            store::is_directory_of(name.substr(0, at), files().user(), {}, std::string(run_), record_.prefix_id);
@@ -81,7 +81,7 @@ class Look {
 
   /// Whether a start here would not use this directory.
   [[nodiscard]] bool is_beyond_reach(const std::string& directory) const {
-    const bool names_nodes = sees_all_nodes(environment_, options_) || !environment_.node.empty();
+    const bool names_nodes = sees_all_nodes(environment_) || !environment_.node.empty();
     return !names_nodes && directory.substr(directory.rfind('/') + 1).find('@') != std::string::npos;
   }
 
@@ -91,8 +91,8 @@ class Look {
     if (content.record.run_id != record_.run_id || content.record.prefix_id != record_.prefix_id) return;
     if (is_beyond_reach(directory)) {
       throw Error(Failure{ErrorCode::invalid_argument,
-                          "this store belongs to a job that named its nodes itself (topology.ranks_per_node or "
-                          "KEDGE_NODE); run this with the job's options and environment",
+                          "this store belongs to a job that named its nodes itself (KEDGE_NODE or "
+                          "KEDGE_TEST_RANKS_PER_NODE); run this with the job's environment",
                           -1, directory, 0});
     }
     found_.stores.push_back(directory);

@@ -103,12 +103,13 @@ class EngineImpl {
   void give_up(std::chrono::duration<double> after);
   [[nodiscard]] std::string given_up(std::chrono::duration<double> after) const;
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
-  [[nodiscard]] pipeline::Stages make_stages(std::vector<pipeline::ScheduledStage> more);
+  [[nodiscard]] pipeline::Stages make_stages(std::vector<pipeline::StageWithTurns> more);
   [[nodiscard]] pipeline::Pipeline make_pipeline(const EngineEnvironment& environment);
   [[nodiscard]] std::string run_to_name() const;
   [[nodiscard]] recovery::Recovery make_recovery();
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
+  void log_experiments() const;
   [[nodiscard]] Writer::Uses writer_uses();
   [[nodiscard]] Reader::Uses reader_uses();
   [[nodiscard]] device::Staging::Refused not_registered() const;

@@ -15,10 +15,6 @@ namespace {
 // How long the work in the background stands still for one commit, of comm.timeout_s: other ranks wait for it.
 constexpr double kPausedShare = 0.25;
 
-redundancy::PieceSettings piece_settings(const Options& options) {
-  return {options.redundancy.piece_bytes, options.redundancy.depth};
-}
-
 std::string paused_too_long(pipeline::Pause::Seconds limit) {
   return compose(
       "background work resumed by itself after {} of pause(), the limit for each commit, as other ranks wait for it; "
@@ -71,24 +67,34 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
                      : "device.snapshot has no effect, as nothing is done in the background here (at log level "
                        "info another message says why)");
   }
+  log_experiments();
   metrics_.started(group_.size(), environment_.clock->seconds() - begun_s_);
+}
+
+/// Users of options that no GPU has run yet learn it from the log, too.
+void EngineImpl::log_experiments() const {
+  if (!group_.is_root()) return;
+  if (options_.device.snapshot) log_.info("device.snapshot is experimental: no application has run it on a GPU yet");
+  if (options_.device.path == DevicePath::gds) {
+    log_.info("device.path = gds is experimental: it has not been run with the driver nvidia-fs yet");
+  }
 }
 
 /// Logs, once per node, that the store cannot be registered; empty if it is not to be.
 device::Staging::Refused EngineImpl::not_registered() const {
-  if (!options_.device.direct) return {};
+  if (options_.device.path == DevicePath::buffers) return {};
   return [this](const Failure& why) {
     if (started_.topology.node.front() != group_.rank()) return;
     log_.warning(
         compose("cannot copy GPU memory straight into the node-local store; using pinned buffers instead: {} "
-                "(device.direct = false skips the attempt)",
+                "(device.path = buffers skips the attempt)",
                 why.message));
   };
 }
 
 /// Whether it serves is the same for all ranks of a node: one of them says so.
 device::DirectWrites::Settings EngineImpl::direct_writes() const {
-  return {options_.device.gds, [this](LogLevel level, std::string_view line) {
+  return {options_.device.path == DevicePath::gds, [this](LogLevel level, std::string_view line) {
             if (started_.topology.node.front() == group_.rank()) log_.write(level, line);
           }};
 }
@@ -146,18 +152,18 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
   events.path = start::absolute_path(environment_, events.path);
   return std::make_unique<pipeline::EventLog>(
       environment_.file_system, events,
-      pipeline::EventOrigin{started_.run, start::node_name(environment_, options_, group_.rank()), group_.rank(),
+      pipeline::EventOrigin{started_.run, start::node_name(environment_, group_.rank()), group_.rank(),
                             environment_.file_system->user(), started_.job, started_.path},
       environment_.clock, log_);
 }
 
 /// What commits go through.
-pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::ScheduledStage> more) {
+pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithTurns> more) {
   store::NodeStore& store = *started_.node.store;
   auto protect = std::make_unique<pipeline::ProtectStage>(
       store, ledger_,
       pipeline::ProtectSettings{
-          .assignment = started_.assignment, .pieces = piece_settings(options_), .durable = options_.store.durable});
+          .assignment = started_.assignment, .pieces = environment_.pieces, .durable = options_.store.durable});
   auto flush = std::make_unique<pipeline::FlushStage>(
       pipeline::FlushStorage{.store = store,
                              .ledger = ledger_,
@@ -169,14 +175,16 @@ pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::ScheduledStage> m
                               .durable = options_.store.durable,
                               .pauses = options_.pipeline.mode != PipelineMode::inline_,
                               .between_pieces = [this] { pause_.pass(); },
-                              .is_ended = [this] { return pause_.is_ended(); }},
+                              .is_ended = [this] { return pause_.is_ended(); },
+                              .io = options_.io,
+                              .view_shards_max = environment_.view_shards_max},
       *environment_.clock, log_);
   using pipeline::Turns;
   const pipeline::ProtectStage& protects = *protect;
-  std::vector<pipeline::ScheduledStage> list;
+  std::vector<pipeline::StageWithTurns> list;
   list.push_back({std::move(protect), std::make_unique<Turns>(Turns::Rule::every_nth, options_.redundancy.every)});
   list.push_back({std::move(flush), std::make_unique<Turns>(Turns::Rule::nth_since_last, options_.persistent.every)});
-  for (pipeline::ScheduledStage& one : more) list.push_back(std::move(one));
+  for (pipeline::StageWithTurns& one : more) list.push_back(std::move(one));
   return {std::move(list), protects};
 }
 
@@ -191,7 +199,7 @@ pipeline::Pipeline EngineImpl::make_pipeline(const EngineEnvironment& environmen
                 .after_each_submit = environment.waits_for_worker},
       .executor = {.channel = {options_.pipeline.mode, options_.pipeline.messages, options_.pipeline.interface},
                    .cores = options_.pipeline.cores,
-                   .sent_bytes_per_s = options_.redundancy.bandwidth_limit},
+                   .bandwidth_limit = options_.redundancy.bandwidth_limit},
       .run = run_to_name()};
   return {group_,
           make_stages(environment.more_stages()),
@@ -222,7 +230,7 @@ recovery::Recovery EngineImpl::make_recovery() {
           {.verify = options_.open.verify == Verify::headers ? Verify::headers : Verify::all,
            .durable = options_.store.durable,
            .keep = options_.store.keep,
-           .pieces = piece_settings(options_),
+           .pieces = environment_.pieces,
            .defers_reads = pipeline_.waits().is_in_background()},
           log_};
 }

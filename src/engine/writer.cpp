@@ -36,13 +36,11 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   // worker's queue.
   if (!local) local = waits.wait_until_sealed();
   // One rank may know what another is about to hear.
-  enum Before : std::uint64_t { nothing, skip_flushes, survey };
-  const bool is_one_too_many = !expected.is_last && waits.is_full();
+  enum Before : std::uint64_t { nothing, survey };
   const bool looks = uses_.ledger.known().must_survey() || has_lost_store(uses_.recreation.node);
-  const Before mine = looks ? survey : is_one_too_many ? skip_flushes : nothing;
+  const Before mine = looks ? survey : nothing;
   const std::string what = expected.is_output ? compose("output {}", tag) : std::string(tag);
   const std::uint64_t before = comm::begin_call(uses_.group, comm::Call::create, fnv1a(what), local, mine);
-  if (before == skip_flushes) waits.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (before == survey) {
     waits.quiesce();

@@ -40,10 +40,10 @@ struct ManifestHead {
   // Set by encode_manifest:
   std::uint64_t file_size = 0;
   std::uint64_t table_offset = 0;       ///< commit.world_size rows of kShardRowBytes
-  std::uint64_t attributes_offset = 0;  ///< 0 if there are none
-  std::uint64_t attributes_size = 0;    ///< of the JSON text without padding
-  bool has_view = false;                ///< false if there were more shards than persistent.view_limit
-  std::vector<Extent> extents;          ///< all of the file after the head, by offset
+  std::uint64_t attributes_offset = 0;  ///< 0: there are none
+  std::uint64_t attributes_size = 0;    ///< JSON, padding not counted
+  bool has_view = false;                ///< false: there were more shards than a view may have
+  std::vector<Extent> extents;          ///< all of the file behind these bytes, by offset
   bool operator==(const ManifestHead&) const = default;
 };
 

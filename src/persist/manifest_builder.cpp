@@ -103,7 +103,7 @@ void ManifestBuilder::make_layout(const comm::Group& group, const format::Contai
   has_layout_ = false;
   const auto global = arrays::GlobalArrays::exchange(group, arrays::shared_regions(container.regions()));
   comm::throw_if(group.vote(global.check()));
-  const std::optional<format::View> view = global.gather(group, view_limit_, container.regions());
+  const std::optional<format::View> view = global.gather(group, view_shards_max_, container.regions());
   group.together([&] {
     if (!group.is_root()) return;
     std::vector<std::string> files;
@@ -114,9 +114,9 @@ void ManifestBuilder::make_layout(const comm::Group& group, const format::Contai
   });
   if (!view && group.is_root()) {
     log_.info(
-        compose("the global arrays have more than persistent.view_limit = {} shards: the manifest has no "
-                "HDF5 view of them; their containers have all the data",
-                view_limit_));
+        compose("the global arrays have more than {} shards: the manifest has no HDF5 view of them; their containers "
+                "have all the data",
+                view_shards_max_));
   }
   lists_ranks_ = view && view->rank_regions;
   structure_hash_ = lists_ranks_ ? structure.full_hash : structure.shared_hash;

@@ -18,6 +18,9 @@
 
 namespace kedge::persist {
 
+/// With more shards the manifest has no HDF5 view: reading it would take longer than reading the containers.
+inline constexpr std::uint64_t kViewShardsMax = 100'000;
+
 struct Manifest {
   TagEntry entry;                ///< the commit's entry, the same on every rank
   std::vector<std::byte> bytes;  ///< rank 0's
@@ -27,10 +30,10 @@ struct Manifest {
 /// the shapes of all shards, filling it in takes one row of each rank.
 class ManifestBuilder {
  public:
-  /// `run` is the run's name. The manifest has an HDF5 view of the global arrays if these have up to `view_limit`
+  /// `run` is the run's name. The manifest has an HDF5 view of the global arrays if these have up to `view_shards_max`
   /// shards.
-  ManifestBuilder(std::string run, std::uint64_t view_limit, const Log& log)
-      : run_(std::move(run)), view_limit_(view_limit), log_(log) {}
+  ManifestBuilder(std::string run, std::uint64_t view_shards_max, const Log& log)
+      : run_(std::move(run)), view_shards_max_(view_shards_max), log_(log) {}
 
   /// Whether build() may make a layout, and call HDF5 for it.
   enum class LayoutPolicy : std::uint8_t { any, known };
@@ -59,7 +62,7 @@ class ManifestBuilder {
                                               const TagEntry& entry, const Attributes& attributes) const;
 
   std::string run_;
-  std::uint64_t view_limit_;
+  std::uint64_t view_shards_max_;
   Log log_;
   bool has_layout_ = false;           ///< whether there is one, the same on every rank
   bool lists_ranks_ = false;          ///< the layout shows each rank's own regions; the same on every rank

@@ -89,8 +89,8 @@ TagCatalog& PosixPrefixStorage::catalog() {
   return *catalog_;
 }
 
-fs::ChosenIo PosixPrefixStorage::choose_io() {
-  return fs::choose_io(*file_system_, options_.io,
+fs::ChosenIo PosixPrefixStorage::choose_io(Io io) {
+  return fs::choose_io(*file_system_, io,
                        {start().directory().path(), "probe-of-writes", fs::ProbeTarget::Storage::fresh});
 }
 
@@ -188,7 +188,7 @@ std::string PosixPrefixStorage::publish(const TagEntry& entry, std::span<const s
   });
   convenience("the catalog", [&] { catalog().add(entry); });
   convenience("latest", [&] {
-    if (options_.latest && !entry.commit.is_output) write_latest(entry.directory);
+    if (!entry.commit.is_output) write_latest(entry.directory);
   });
   convenience("the record of unfinished work", [&] { unfinished().unmark(entry.directory); });
   return left_out;

@@ -44,7 +44,7 @@ class PosixPrefixStorage final : public PrefixStorage {
   [[nodiscard]] OpenedContainer open(const std::string& name, const CommitHead& commit,
                                      LogicalRank logical_rank) override;
 
-  [[nodiscard]] fs::ChosenIo choose_io() override;
+  [[nodiscard]] fs::ChosenIo choose_io(Io io) override;
   void enable_direct_writes() noexcept override { direct_ = true; }
   [[nodiscard]] bool is_complete(const TagEntry& entry) override;
   [[nodiscard]] std::uint64_t missing_bytes(const TagEntry& entry, std::uint64_t manifest_bytes,

@@ -79,7 +79,7 @@ class PrefixStorage {
   // Error{busy} once a later start of the run has begun. What they changed is on stable storage when they return.
 
   /// Measures, where that is to decide, how large writes reach the place fastest; takes half a second at most.
-  [[nodiscard]] virtual fs::ChosenIo choose_io() = 0;
+  [[nodiscard]] virtual fs::ChosenIo choose_io(Io io) = 0;
   /// Any rank. What is put from now on goes past the page cache.
   virtual void enable_direct_writes() noexcept = 0;
   /// True if just this commit is published already: an earlier attempt did it and could not say so.

@@ -43,14 +43,10 @@ void CommitLog::reached(const CommitProgress& progress, const StageProgress& sta
 void CommitLog::failed(const CommitProgress& progress, const StageProgress& stage) {
   if (!is_root_ || progress.reason == Reason::required) return;
   const auto scheduled =
-      std::ranges::find_if(stages_.all(), [&](const ScheduledStage& one) { return one.stage->name() == stage.name; });
+      std::ranges::find_if(stages_.all(), [&](const StageWithTurns& one) { return one.stage->name() == stage.name; });
   const std::string line = scheduled->stage->warning(progress.commit, *stage.failure, stage.tries);
   if (stage.level != Level::persistent || flush_news_.is_news(*stage.failure)) log_.warning(line);
   else log_.debug(line);
-}
-
-void CommitLog::skipped(const CommitProgress& /*progress*/, const StageProgress& stage) {
-  if (is_root_) log_.warning(stage.failure->message);
 }
 
 void CommitLog::finished(const CommitProgress& progress) {

@@ -24,7 +24,6 @@ class CommitLog final : public CommitObserver {
   void lost(const CommitProgress& progress, const Failure& failure) override;
   void reached(const CommitProgress& progress, const StageProgress& stage) override;
   void failed(const CommitProgress& progress, const StageProgress& stage) override;
-  void skipped(const CommitProgress& progress, const StageProgress& stage) override;
   void finished(const CommitProgress& progress) override;
   /// A commit was submitted to the worker.
   void handed_over(const CommitProgress& progress);

@@ -36,10 +36,6 @@ void Completions::finished(const CommitProgress& progress) {
   }
 }
 
-void Completions::skipped(const CommitProgress& progress, const StageProgress& stage) {
-  note_failed(progress.commit.id, stage.level, *stage.failure);
-}
-
 void Completions::gave_up(const CommitProgress& progress, const StageProgress& stage) {
   note_failed(progress.commit.id, stage.level, *stage.failure);
 }

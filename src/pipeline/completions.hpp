@@ -41,7 +41,6 @@ class Completions final : public CommitObserver {
   void reached(const CommitProgress& progress, const StageProgress& stage) override;
   void failed(const CommitProgress& progress, const StageProgress& stage) override;
   void finished(const CommitProgress& progress) override;
-  void skipped(const CommitProgress& progress, const StageProgress& stage) override;
   void gave_up(const CommitProgress& progress, const StageProgress& stage) override;
   void lost(const CommitProgress& progress, const Failure& failure) override;
 

@@ -86,12 +86,8 @@ class Executor {
   }
   /// Drops optional deferred work.
   virtual void give_up_after_open() {}
-  /// Prevents jobs from beginning until skip(). Returns the number of jobs begun so far.
-  [[nodiscard]] virtual std::uint64_t hold() { return 0; }
-  /// Makes a stage not due in all jobs after the first `begun`, and continues. Returns the commits concerned.
-  [[nodiscard]] virtual std::vector<CommitProgress> skip(std::size_t /*stage*/, std::uint64_t /*begun*/) { return {}; }
-  /// Ends it without communicating, even during a job; nothing may be submitted afterwards. Repeated calls return the
-  /// first result.
+  /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it. How it was stopped
+  /// the first time.
   [[nodiscard]] virtual Stopped stop(Deadline /*deadline*/) { return Stopped::idle; }
 };
 

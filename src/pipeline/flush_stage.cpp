@@ -129,14 +129,14 @@ comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_by
 
 /// Measuring takes longer than writing a small commit.
 bool FlushStage::is_worth_measuring(std::uint64_t total_bytes) const {
-  return settings_.persistent.io != Io::automatic || total_bytes >= kMeasuredBytesMin;
+  return settings_.io != Io::automatic || total_bytes >= kMeasuredBytesMin;
 }
 
-/// COLLECTIVE. Before the first flush that is large enough: follows persistent.io, or measures on rank 0 for all ranks.
+/// COLLECTIVE. Before the first flush that is worth it. By the option io; rank 0 measures, and all ranks do the same.
 void FlushStage::choose_io(const comm::Group& group) {
   bool direct = false;
   if (group.is_root()) {
-    const fs::ChosenIo chosen = prefix_storage_.choose_io();
+    const fs::ChosenIo chosen = prefix_storage_.choose_io(settings_.io);
     log_.info(compose("prefix {}: {}", prefix_storage_.where(), chosen.why));
     direct = chosen.direct;
   }

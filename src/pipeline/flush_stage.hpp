@@ -38,6 +38,8 @@ struct FlushSettings {
   bool pauses = false;   ///< call back between written pieces
   std::function<void()> between_pieces = [] {};
   std::function<bool()> is_ended = [] { return false; };  ///< lifts the bandwidth limit
+  Io io = Io::automatic;                                  ///< how containers are written
+  std::uint64_t view_shards_max = persist::kViewShardsMax;
 };
 
 /// From where to where a flush goes, and who knows of it.
@@ -55,7 +57,7 @@ class FlushStage final : public Stage {
         ledger_(storage.ledger),
         prefix_storage_(storage.prefix_storage),
         markers_(storage.markers),
-        builder_(settings.run.name, settings.persistent.view_limit, log),
+        builder_(settings.run.name, settings.view_shards_max, log),
         settings_(std::move(settings)),
         clock_(clock),
         log_(log),

@@ -15,9 +15,9 @@ namespace {
 
 std::shared_ptr<fs::RateLimiter> make_rate_limiter(const ExecutorSettings& settings, std::size_t ranks_on_node,
                                                    Pause& pause, Clock& clock) {
-  if (settings.sent_bytes_per_s == 0) return nullptr;
+  if (settings.bandwidth_limit == 0) return nullptr;
   const auto sharers = static_cast<double>(std::max<std::size_t>(ranks_on_node, 1));
-  const double rate = static_cast<double>(settings.sent_bytes_per_s) / sharers;
+  const double rate = static_cast<double>(settings.bandwidth_limit) / sharers;
   return std::make_shared<fs::RateLimiter>(
       clock, rate, [] {}, [&pause] { return pause.is_ended(); });
 }

@@ -16,8 +16,8 @@ namespace kedge::pipeline {
 
 struct ExecutorSettings {
   ChannelSettings channel;
-  std::string cores = {};              ///< for the worker's thread; empty for any
-  std::uint64_t sent_bytes_per_s = 0;  ///< of a node's workers together; 0 for no limit
+  std::string cores = {};             ///< on which a worker runs; empty: on any
+  std::uint64_t bandwidth_limit = 0;  ///< bytes per second that the workers of a node send; 0: without limit
 };
 
 /// COLLECTIVE, on `group`. Makes a worker, unless options or system rule it out, which is logged with the remedy.

@@ -63,12 +63,6 @@ void Metrics::retries(const CommitProgress& progress, const StageProgress& stage
   write({.name = "flush_retry", .commit = &progress.commit, .seconds = wait_s, .failure = &*stage.failure});
 }
 
-void Metrics::skipped(const CommitProgress& progress, const StageProgress& stage) {
-  if (stage.level != Level::persistent) return;
-  count([](Counters& counters) { ++counters.flushes_skipped; });
-  write({.name = "flush_skipped", .commit = &progress.commit});
-}
-
 void Metrics::damaged(const CommitHead& commit, const Failure& failure) {
   write({.name = "damaged", .commit = &commit, .failure = &failure});
 }

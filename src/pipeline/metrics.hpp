@@ -40,7 +40,6 @@ class Metrics final : public CommitObserver {
   void reached(const CommitProgress& progress, const StageProgress& stage) override;
   void failed(const CommitProgress& progress, const StageProgress& stage) override;
   void retries(const CommitProgress& progress, const StageProgress& stage, double wait_s) override;
-  void skipped(const CommitProgress& progress, const StageProgress& stage) override;
   void damaged(const CommitHead& commit, const Failure& failure) override;
   void retired(std::span<const CommitHead> commits) override;
   void opened(const CommitHead& commit, const OpenedFrom& from, double seconds);

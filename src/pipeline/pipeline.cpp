@@ -58,8 +58,7 @@ Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& set
                   uses.log),
       executor_(make_executor(group_, settings.executor, uses.store.ranks_on_node().size(), duties(), uses.pause,
                               uses.clock, uses.log)),
-      waits_(group_, uses.ledger, *executor_, stages_, snapshots_, outputs_, observers_.all, uses.pause,
-             settings.waits),
+      waits_(group_, uses.ledger, *executor_, snapshots_, uses.pause, settings.waits),
       owed_(group_, uses.ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
   if (executor_->is_in_background()) uses.store.set_idle_files(store::FileKind::container, settings.waits.max_pending);
 }
@@ -68,7 +67,7 @@ Duties Pipeline::duties() {
   return {[this](Execution& execution, Job& job) { work(execution, job); },
           [this](Execution& execution) {
             runner_.begin();
-            for (const ScheduledStage& one : stages_.all()) comm::throw_if(one.stage->tidy(execution.group()));
+            for (const StageWithTurns& one : stages_.all()) comm::throw_if(one.stage->tidy(execution.group()));
           },
           [this](Execution& execution) { return after_open_.step(execution); }};
 }

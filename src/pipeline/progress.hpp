@@ -86,9 +86,7 @@ class CommitObserver {
   virtual void failed(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// A stage failed (StageProgress::failure) and is retried after `wait_s`.
   virtual void retries(const CommitProgress& /*progress*/, const StageProgress& /*stage*/, double /*wait_s*/) {}
-  /// A stage that was due will not run (StageProgress::failure).
-  virtual void skipped(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
-  /// A stage of an opened commit failed (StageProgress::failure) and is not retried.
+  /// Nobody tries any more to take a commit that was opened through this stage, see StageProgress::failure.
   virtual void gave_up(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// No stage is due any more.
   virtual void finished(const CommitProgress& /*progress*/) {}

@@ -14,7 +14,7 @@
 
 namespace kedge::pipeline {
 
-struct ScheduledStage {
+struct StageWithTurns {
   std::unique_ptr<Stage> stage;
   /// Has parts that other threads may change after a failure.
   std::unique_ptr<Turns> turns;
@@ -26,11 +26,12 @@ struct ScheduledStage {
 /// In the order of execution; equal on every rank.
 class StageList {
  public:
-  explicit StageList(std::vector<ScheduledStage> stages) : stages_(std::move(stages)) {}
+  explicit StageList(std::vector<StageWithTurns> stages) : stages_(std::move(stages)) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return stages_.size(); }
-  [[nodiscard]] ScheduledStage& operator[](std::size_t number) { return stages_[number]; }
-  [[nodiscard]] const std::vector<ScheduledStage>& all() const noexcept { return stages_; }
+  [[nodiscard]] StageWithTurns& operator[](std::size_t number) { return stages_[number]; }
+  [[nodiscard]] const std::vector<StageWithTurns>& all() const noexcept { return stages_; }
+  /// The one that reaches this level.
   [[nodiscard]] std::size_t index_of(Level level) const;
   [[nodiscard]] const Stage& of(Level level) const { return *stages_[index_of(level)].stage; }
   /// Whether the schedule takes checkpoints to this level.
@@ -57,9 +58,9 @@ class StageList {
   void restart_due(const CommitProgress& progress);
 
  private:
-  [[nodiscard]] static bool is_due(const ScheduledStage& scheduled, std::optional<Level> highest, bool failed);
+  [[nodiscard]] static bool is_due(const StageWithTurns& scheduled, std::optional<Level> highest, bool failed);
 
-  std::vector<ScheduledStage> stages_;
+  std::vector<StageWithTurns> stages_;
 };
 
 }  // namespace kedge::pipeline

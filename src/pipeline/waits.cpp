@@ -1,22 +1,17 @@
 #include "pipeline/waits.hpp"
 
 #include <utility>
-#include <vector>
 
 #include "base/text.hpp"
 
 namespace kedge::pipeline {
 
-Waits::Waits(comm::Group group, const commits::Ledger& ledger, Executor& executor, StageList& stages,
-             const Snapshots& snapshots, OwedOutputs& outputs, const CommitObservers& observers, Pause& pause,
-             WaitSettings settings)
+Waits::Waits(comm::Group group, const commits::Ledger& ledger, Executor& executor, const Snapshots& snapshots,
+             Pause& pause, WaitSettings settings)
     : group_(std::move(group)),
       ledger_(ledger),
       executor_(executor),
-      stages_(stages),
       snapshots_(snapshots),
-      outputs_(outputs),
-      observers_(observers),
       pause_(pause),
       settings_(settings) {}
 
@@ -25,24 +20,16 @@ std::size_t Waits::pending() const {
   return backlog.is_stopping ? 0 : backlog.jobs.size();
 }
 
-Waited Waits::wait_until_below_limit() {
-  const auto is_below = [&](const Backlog& backlog) { return backlog.jobs.size() < settings_.max_pending; };
-  return executor_.wait_until(is_below, Deadline::never(), true);
-}
-
 std::optional<Failure> Waits::wait_for_room() {
-  if (!is_full()) return failure();
-  switch (settings_.when_full) {
-    case WhenFull::block: {
-      const Pause::Awaited awaited(pause_);
-      return wait_until_below_limit().failure;
-    }
-    case WhenFull::skip: return failure();  // all ranks skip together
-    case WhenFull::fail: break;
+  if (!is_in_background() || pending() < settings_.max_pending) return failure();
+  if (settings_.when_full == WhenFull::block) {
+    const Pause::Awaited awaited(pause_);
+    const auto is_below = [&](const Backlog& backlog) { return backlog.jobs.size() < settings_.max_pending; };
+    return executor_.wait_until(is_below, Deadline::never(), true).failure;
   }
   return Failure{ErrorCode::no_space,
                  compose("as many commits as pipeline.max_pending permits ({}) are pending; make checkpoints less "
-                         "often, or set pipeline.when_full to block or skip",
+                         "often, or set pipeline.when_full to block",
                          pending()),
                  -1,
                  {},
@@ -82,28 +69,6 @@ void Waits::quiesce() {
 
 void Waits::submitted() {
   if (settings_.after_each_submit) (void)wait_until_idle();
-}
-
-void Waits::skip_flushes() {
-  const Pause::Awaited awaited(pause_);
-  const std::size_t flush = stages_.index_of(Level::persistent);
-  const std::uint64_t begun = group_.max(executor_.hold());
-  std::vector<CommitProgress> skipped = executor_.skip(flush, begun);
-  if (!skipped.empty()) stages_[flush].turns->make_due();
-  skipped_ += skipped.size();
-  for (CommitProgress& progress : skipped) {
-    StageProgress& stage = progress.stages[flush];
-    stage.failure = Failure{ErrorCode::not_found,
-                            compose("the flush of {} was skipped: checkpoints are made faster than they can be flushed "
-                                    "(pipeline.when_full = skip; {} so far)",
-                                    progress.commit.tag, skipped_),
-                            -1,
-                            {},
-                            0};
-    if (progress.commit.is_output) outputs_.note();
-    observers_.tell(&CommitObserver::skipped, progress, stage);
-  }
-  group_.together([&] { comm::throw_if(wait_until_below_limit().failure); });
 }
 
 }  // namespace kedge::pipeline

@@ -11,11 +11,8 @@
 #include "commits/ledger.hpp"
 #include "kedge/options.hpp"
 #include "pipeline/executor.hpp"
-#include "pipeline/owed_outputs.hpp"
 #include "pipeline/pause.hpp"
-#include "pipeline/progress.hpp"
 #include "pipeline/snapshots.hpp"
-#include "pipeline/stage_list.hpp"
 
 namespace kedge::pipeline {
 
@@ -36,9 +33,8 @@ struct WaitSettings {
 /// the vote at the start of the next call.
 class Waits {
  public:
-  /// The referenced objects must outlive it.
-  Waits(comm::Group group, const commits::Ledger& ledger, Executor& executor, StageList& stages,
-        const Snapshots& snapshots, OwedOutputs& outputs, const CommitObservers& observers, Pause& pause,
+  /// All that is referred to must outlive it.
+  Waits(comm::Group group, const commits::Ledger& ledger, Executor& executor, const Snapshots& snapshots, Pause& pause,
         WaitSettings settings);
 
   /// Waits until another commit may be written, unless pipeline.when_full says otherwise. Returns why none may.
@@ -51,13 +47,10 @@ class Waits {
   [[nodiscard]] Waited wait_for(std::string_view tag, Level level, Deadline deadline);
   /// COLLECTIVE. Waits until nothing is pending, and drops optional deferred work. Throws the worker's failure.
   void quiesce();
-  /// COLLECTIVE. Skips all flushes that have not begun on any rank; returns when another commit may be written.
-  void skip_flushes();
+  /// A commit was submitted.
   void submitted();
 
-  /// Whether another commit must wait.
-  [[nodiscard]] bool is_full() const { return is_in_background() && pending() >= settings_.max_pending; }
-  /// Number of pending commits. Thread-safe.
+  /// Commits under way; from any thread.
   [[nodiscard]] std::size_t pending() const;
   /// Whether there is a worker, no commit is pending, and no opened one is to be protected.
   [[nodiscard]] bool is_idle() const { return is_in_background() && executor_.backlog().is_idle(); }
@@ -66,18 +59,12 @@ class Waits {
   [[nodiscard]] std::optional<Failure> failure() const { return executor_.backlog().failure; }
 
  private:
-  [[nodiscard]] Waited wait_until_below_limit();
-
   comm::Group group_;
   const commits::Ledger& ledger_;
   Executor& executor_;
-  StageList& stages_;
   const Snapshots& snapshots_;
-  OwedOutputs& outputs_;
-  const CommitObservers& observers_;
   Pause& pause_;
   WaitSettings settings_;
-  std::uint64_t skipped_ = 0;  ///< flushes
 };
 
 }  // namespace kedge::pipeline

@@ -134,10 +134,7 @@ Worker::Turn Worker::wait_for_turn(State& state, bool of_job) {
       const std::lock_guard guard(state.mutex);
       if (state.is_stopping) return Turn::ended;
       if (state.is_after_open && !of_job) return Turn::step;
-      if (!state.jobs.empty() && !state.is_held) {
-        ++state.begun;
-        return Turn::job;
-      }
+      if (!state.jobs.empty()) return Turn::job;
     }
     if (attempt([&] { (void)state.submitted->wait(Deadline::never()); })) return Turn::ended;
   }
@@ -168,7 +165,6 @@ bool Worker::do_job(State& state, Execution& execution, const Duties& duties) {
   }
   const auto failure = attempt([&] { execution.group().guarded([&] { duties.work(execution, *job); }); });
   const bool goes_on = end_turn(state, failure, [&] {
-    ++state.ended;
     state.jobs.pop_front();
     state.tidies = true;
   });
@@ -248,29 +244,6 @@ void Worker::set_urgent(bool urgent) {
 void Worker::give_up_after_open() {
   const std::lock_guard guard(state_->mutex);
   state_->is_given_up = true;
-}
-
-std::uint64_t Worker::hold() {
-  const std::lock_guard guard(state_->mutex);
-  state_->is_held = true;
-  return state_->begun;
-}
-
-std::vector<CommitProgress> Worker::skip(std::size_t stage, std::uint64_t begun) {
-  std::vector<CommitProgress> skipped;
-  {
-    const std::lock_guard guard(state_->mutex);
-    std::uint64_t number = state_->ended;
-    for (Job& job : state_->jobs) {
-      StageState& state = job.progress.stages[stage].state;
-      if (++number <= begun || state != StageState::due) continue;
-      state = StageState::not_due;
-      skipped.push_back(job.progress);
-    }
-    state_->is_held = false;
-  }
-  state_->submitted->raise();
-  return skipped;
 }
 
 Stopped Worker::stop(Deadline deadline) {

@@ -39,24 +39,19 @@ class Worker final : public Executor {
   [[nodiscard]] Backlog backlog() const override;
   [[nodiscard]] Waited wait_until(const Condition& condition, Deadline deadline, bool urgent) override;
   void give_up_after_open() override;
-  [[nodiscard]] std::uint64_t hold() override;
-  [[nodiscard]] std::vector<CommitProgress> skip(std::size_t stage, std::uint64_t begun) override;
   [[nodiscard]] Stopped stop(Deadline deadline) override;
 
  private:
   /// Shared with the thread, which may outlive the worker.
   struct State {
     std::mutex mutex;
-    std::deque<Job> jobs;     ///< the first has begun or is next
-    std::uint64_t begun = 0;  ///< jobs begun so far
-    std::uint64_t ended = 0;
-    bool is_urgent = false;  ///< somebody waits for a job
-    bool is_held = false;
-    bool tidies = false;         ///< a tidy is running
-    bool is_after_open = false;  ///< deferred work is left
-    bool is_given_up = false;    ///< drop optional deferred work
-    bool is_sending = false;     ///< from mapped files, outside of a job
-    Id128 to_protect;            ///< by deferred work; or none
+    std::deque<Job> jobs;        ///< the first one is under way, once it has begun
+    bool is_urgent = false;      ///< somebody waits for a job
+    bool tidies = false;         ///< what follows a job is under way
+    bool is_after_open = false;  ///< there is work after an open
+    bool is_given_up = false;    ///< of that, what is only worth something
+    bool is_sending = false;     ///< from files, outside of a job
+    Id128 to_protect;            ///< by the work after an open; none: nothing
     bool is_stopping = false;
     std::optional<Failure> failure;
     std::unique_ptr<Communicator::Signal> submitted;

@@ -167,7 +167,7 @@ void Recovery::require_recoverable(const Choice& choice, const Selection& select
   if (std::holds_alternative<Latest>(selection)) storage_.ledger.lose();  // one lost tag does not make the run lost
   throw Error(
       ErrorCode::unrecoverable,
-      compose("run '{}' has commits, but {} be recovered: {}. {}to start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+      compose("run '{}' has commits, but {} be recovered: {}. {}to start over, set KEDGE_START=fresh for one start",
               storage_.run.name,
               std::holds_alternative<Latest>(selection) ? "none of them can"
                                                         : compose("'{}' cannot", commits::to_string(selection)),

@@ -5,7 +5,7 @@
 
 namespace kedge::redundancy {
 
-/// The options redundancy.piece_bytes and redundancy.depth.
+/// Sizes of the messages: tests choose others.
 struct PieceSettings {
   std::uint64_t bytes = 0;  ///< of a piece; 0 is automatic
   std::uint32_t depth = 4;  ///< steps in progress at once

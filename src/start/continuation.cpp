@@ -62,7 +62,7 @@ class ContinuationCheck {
     refuse(
         ErrorCode::mismatch,
         compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over "
-                "in its place, once it has ended, set open.fresh (KEDGE_OPEN_FRESH=1)",
+                "in its place, once it has ended, set KEDGE_START=fresh for one start",
                 words),
         named_.directory);
   }
@@ -106,9 +106,9 @@ persist::LaunchInfo launch_info_of(const Environment& environment, const Communi
   return launch_info;
 }
 
-void require_may_continue(const Options::Open& options, const persist::RunStart& start,
+void require_may_continue(const Options& options, const persist::RunStart& start,
                           const persist::LaunchInfo& launch_info) {
-  if (options.chained || options.fresh) return;
+  if (options.open.chained || options.start == StartMode::fresh) return;
   if (const auto before = start.previous()) {
     ContinuationCheck({start.directory().run(), start.directory().path()}, *before, launch_info).require();
   }

@@ -11,8 +11,8 @@ namespace kedge::start {
 [[nodiscard]] persist::LaunchInfo launch_info_of(const Environment& environment, const Communicator& communicator);
 
 /// Local, rank 0; not for a drain. Throws mismatch if what the start before left is another computation's, unless
-/// open.chained or open.fresh say what to do with it.
-void require_may_continue(const Options::Open& options, const persist::RunStart& start,
+/// open.chained or start = fresh say what to do with it.
+void require_may_continue(const Options& options, const persist::RunStart& start,
                           const persist::LaunchInfo& launch_info);
 
 /// Local, rank 0. A start outside of job arrays, by hand, leaves the run to the task that it belonged to.

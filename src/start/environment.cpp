@@ -15,6 +15,7 @@
 
 #include "base/exit_signals.hpp"
 #include "base/options_load.hpp"
+#include "base/options_values.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 #include "store/location.hpp"
@@ -119,6 +120,8 @@ Environment Environment::system() {
   environment.file_system = fs::posix_file_system();
   environment.clock = system_clock();
   environment.node = process_variable("KEDGE_NODE").value_or("");
+  environment.ranks_per_node =
+      parse_number<std::uint32_t>(process_variable("KEDGE_TEST_RANKS_PER_NODE").value_or("0")).value_or(0);
   environment.machine = compose("{}/{}", boot_id(), host_name());
   environment.mounts = mount_namespace();
   environment.processes = processes_here(environment.machine);
@@ -136,27 +139,27 @@ std::string absolute_path(const Environment& environment, const std::string& pat
   return stays ? path : fs::join(environment.directory, path);
 }
 
-std::string node_name(const Environment& environment, const Options& options, int rank) {
+std::string node_name(const Environment& environment, int rank) {
   if (!environment.node.empty()) return environment.node;
-  if (options.topology.ranks_per_node != 0) {
-    return compose("node{}", static_cast<std::uint32_t>(rank) / options.topology.ranks_per_node);
+  if (environment.ranks_per_node != 0) {
+    return compose("node{}", static_cast<std::uint32_t>(rank) / environment.ranks_per_node);
   }
   const std::string host = host_name();
   return host.empty() ? "node" : host;
 }
 
-bool simulates_nodes(const Environment& environment, const Options& options) {
-  return !environment.node.empty() || options.topology.ranks_per_node != 0;
+bool simulates_nodes(const Environment& environment) {
+  return !environment.node.empty() || environment.ranks_per_node != 0;
 }
 
-std::string node_identity(const Environment& environment, const Options& options, int rank) {
-  if (environment.node.empty() && options.topology.ranks_per_node != 0) return node_name(environment, options, rank);
+std::string node_identity(const Environment& environment, int rank) {
+  if (environment.node.empty() && environment.ranks_per_node != 0) return node_name(environment, rank);
   return compose("{}/{}", environment.machine, environment.node);
 }
 
 std::string failure_domain(const Environment& environment, const Options& options, int rank) {
   const std::string& choice = options.topology.failure_domain;
-  if (!choice.starts_with(kFromVariable)) return node_identity(environment, options, rank);
+  if (!choice.starts_with(kFromVariable)) return node_identity(environment, rank);
   const std::string name = choice.substr(kFromVariable.size());
   const auto value = environment.variable(name);
   if (value && !value->empty()) return *value;

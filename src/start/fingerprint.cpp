@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "base/start_mode.hpp"
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
 #include "kedge/error.hpp"
@@ -36,16 +37,16 @@ std::string fingerprint_of(fs::FileSystem& file_system, const Options& options) 
 }
 
 void require_same_fingerprint(const std::optional<std::string>& recorded, const std::string& mine,
-                              const std::string& run) {
-  if (!recorded || mine.empty() || *recorded == mine) return;
+                              const std::string& run, StartMode start) {
+  if (!recorded || mine.empty() || *recorded == mine || start == StartMode::fresh || accepts(start)) return;
   throw Error(
       ErrorCode::mismatch,
       compose(
           "the checkpoints of the run '{}' were made with different input: recorded \"{}\", given \"{}\". Give this "
-          "job a run of its own (KEDGE_RUN) or start it in another directory; or set "
-          "open.fresh (KEDGE_OPEN_FRESH=1) to start over here, or open.accept_fingerprint "
-          "(KEDGE_OPEN_ACCEPT_FINGERPRINT=1) to continue them with this input",
-          run, *recorded, mine));
+          "job a run of its own (KEDGE_RUN) or start it in another directory; or set KEDGE_START for one start: fresh "
+          "to "
+          "start over here, or {} to continue them with this input",
+          run, *recorded, mine, start == StartMode::adopt ? "adopt_and_accept" : "accept"));
 }
 
 }  // namespace kedge::start

@@ -14,8 +14,9 @@ namespace kedge::start {
 /// neither is given. Throws Error{not_found | io} for a file that cannot be read.
 [[nodiscard]] std::string fingerprint_of(fs::FileSystem& file_system, const Options& options);
 
-/// Local. Throws mismatch that names both if `mine` is given and another one was recorded.
+/// Local. Throws mismatch that names both if `mine` is given, another one was recorded, and `start` does not accept
+/// that.
 void require_same_fingerprint(const std::optional<std::string>& recorded, const std::string& mine,
-                              const std::string& run);
+                              const std::string& run, StartMode start);
 
 }  // namespace kedge::start

@@ -8,6 +8,7 @@
 
 #include "base/attempt.hpp"
 #include "base/random.hpp"
+#include "base/start_mode.hpp"
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
 #include "comm/wire.hpp"
@@ -82,7 +83,7 @@ persist::RunRecord record_of(const KnownRun& known, const RunIds& ids) {
 struct RecordAccess {
   const persist::RunStart& start;
   fs::FileSystem& file_system;
-  const Options::Open& options;
+  StartMode mode;
   const Log& log;
 };
 
@@ -99,20 +100,19 @@ void follow(const RecordAccess& with, const persist::RunRecord& record, KnownRun
     if (!is_same) original = find_original_prefix(with.file_system, there, known.run.id);
   });
   if (failure && !failure->path.starts_with(there)) throw Error(*std::move(failure));
-  if (failure && !with.options.adopt_store && !with.options.fresh) {
+  if (failure && !adopts(with.mode) && with.mode != StartMode::fresh) {
     rethrow_with(*std::move(failure),
                  "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or "
                  "copied. Restart once the path is readable or gone. If the prefix was moved, or the original will not "
-                 "be used again, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to start over, set open.fresh "
-                 "(KEDGE_OPEN_FRESH=1)");
+                 "be used again, set KEDGE_START=adopt for one start; to start over, set KEDGE_START=fresh");
   }
   known.is_copy =
-      original == OriginalPrefix::there || (original == OriginalPrefix::denied && !with.options.adopt_store);
-  if (original == OriginalPrefix::denied && known.is_copy && !with.options.fresh) {
+      original == OriginalPrefix::there || (original == OriginalPrefix::denied && !adopts(with.mode));
+  if (original == OriginalPrefix::denied && known.is_copy && with.mode != StartMode::fresh) {
     with.log.warning(
         compose("the prefix was {} at the last start, where permission is denied: it counts as copied from there, and "
                 "gets new stores. If it was moved, checkpoints that were not flushed stay in the old stores{}; to take "
-                "these along, the first start after a move needs open.adopt_store",
+                "these along, the first start after a move needs KEDGE_START=adopt",
                 record.prefix, record.store.empty() ? "" : compose(" (rank 0's is {})", record.store)));
   }
   if (!is_same) known.moved_from = record.prefix;
@@ -210,7 +210,7 @@ void share(const comm::Group& group, KnownRun& known) {
 }
 
 /// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Of several
-/// runs, of which the later was begun with open.fresh, that of the last one made: generations begin anew with each.
+/// runs, of which the later was begun with start = fresh, that of the last one made: generations begin anew with each.
 /// Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
 Id128 id_of_manifests(persist::PrefixStorage& prefix_storage, const std::string& run) {
   std::vector<persist::TagEntry> entries = prefix_storage.list().entries;
@@ -311,22 +311,22 @@ KnownRun find_run(const comm::Group& group, const Options& options, const Enviro
     known.launch_info = launch_info_of(environment, group.communicator());
     with_full_prefix_advice([&] {
       start = std::make_unique<persist::RunStart>(open_records(environment.file_system, options, known.launch_info));
-      if (!options.open.fresh) inherit_array_task(*start, known.launch_info);
+      if (options.start != StartMode::fresh) inherit_array_task(*start, known.launch_info);
       known.run.incarnation = start->take(known.launch_info);
     });
-    if (!environment.is_drain) require_may_continue(options.open, *start, known.launch_info);
+    if (!environment.is_drain) require_may_continue(options, *start, known.launch_info);
     known.given = normal_path(absolute_path(environment, options.persistent.path));
-    read_known({*start, *environment.file_system, options.open, log}, known);
+    read_known({*start, *environment.file_system, options.start, log}, known);
   });
   share(group, known);
   return known;
 }
 
-RunIds decide_ids(const comm::Group& group, const Options& given, KnownRun& known, const RunSources& places) {
-  const Options::Open& options = given.open;
-  if (!options.fresh) require_no_other_run(group, given.run, known, places);
-  const LocalStores stores(group, known, places, options.fresh || known.is_settled());
-  if (options.fresh) {
+RunIds decide_ids(const comm::Group& group, const Options& options, KnownRun& known, const RunSources& places) {
+  const bool is_fresh = options.start == StartMode::fresh;
+  if (!is_fresh) require_no_other_run(group, options.run, known, places);
+  const LocalStores stores(group, known, places, is_fresh || known.is_settled());
+  if (is_fresh) {
     known.left_behind = stores.describe_left_behind();
     for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
     give_up(known, known.run.id);
@@ -335,9 +335,9 @@ RunIds decide_ids(const comm::Group& group, const Options& given, KnownRun& know
   RunIds found{known.run.id, known.prefix_id};
   if (!known.is_settled()) found = find_ids(group, known, places, stores);
   if (stores.has_unknown(found)) {
-    if (!options.adopt_store) stores.require_none_unknown(found);
+    if (!adopts(options.start)) stores.require_none_unknown(found);
     const RunIds ids = adopt(known, found, stores);
-    warn_of_rebuilding(group, places.log, known, "the stores (open.adopt_store)");
+    warn_of_rebuilding(group, places.log, known, "the stores (start = adopt)");
     group.together([&] {
       if (group.is_root())
         with_full_prefix_advice([&] { persist::write_run_record(*places.start, record_of(known, ids)); });
@@ -348,7 +348,7 @@ RunIds decide_ids(const comm::Group& group, const Options& given, KnownRun& know
   if (found.run_id.is_none() && known.has_commits) {
     refuse(ErrorCode::corrupt,
            compose("run '{}' has made checkpoints, but its record, its manifests and its stores are all lost or "
-                   "damaged; restore the record from a backup, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
+                   "damaged; restore the record from a backup, or start over with KEDGE_START=fresh",
                    known.run.name),
            persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
   }

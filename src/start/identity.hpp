@@ -32,7 +32,7 @@ struct KnownRun {
   std::optional<std::string> fingerprint;    ///< as recorded; rank 0's
   std::string store;                         ///< as recorded (RunRecord::store); rank 0's
   persist::LaunchInfo launch_info;           ///< who makes this start; rank 0's, but for its id
-  std::string left_behind;                   ///< with open.fresh: what stays in stores that the prefix has no record of
+  std::string left_behind;  ///< with start = fresh: what stays in stores that the prefix has no record of
 
   /// The prefix has some trace of the run: a damaged record, a note of a commit, or its id.
   [[nodiscard]] bool has_trace() const { return is_damaged || has_commits || !run.id.is_none(); }
@@ -55,7 +55,7 @@ struct RunIds {
 struct RecordUpdate {
   const std::string& fingerprint;  ///< what commits depend on from now on; empty if nobody says
   const std::string& store;        ///< rank 0's
-  bool fresh = false;              ///< open.fresh
+  bool fresh = false;              ///< start = fresh
 };
 
 /// Where to look for what is known of the run.
@@ -76,9 +76,9 @@ struct RunSources {
 /// COLLECTIVE. The ids that are known, else those of the run's manifests and of stores that belong to this prefix, else
 /// new ones. They are in the run's record before anything lies in a store, unless the run begins anew. Stores of the
 /// run's name that name this prefix and have commits that it does not know stop the start (mismatch), unless
-/// open.adopt_store continues from them, or open.fresh gives them up: `known` is changed accordingly. Throws corrupt
+/// start = adopt continues from them, or fresh gives them up: `known` is changed accordingly. Throws corrupt
 /// (there were commits, and nothing says of which run).
-[[nodiscard]] RunIds decide_ids(const comm::Group& group, const Options& given, KnownRun& known,
+[[nodiscard]] RunIds decide_ids(const comm::Group& group, const Options& options, KnownRun& known,
                                 const RunSources& places);
 
 /// Local, rank 0, once this start has its place on all stores: begins its incarnation, and puts right what the records

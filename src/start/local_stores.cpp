@@ -64,7 +64,7 @@ RunIds LocalStores::common(const Id128& run_id) const {
 void LocalStores::throw_ambiguous(const store::NamedStore& one) const {
   refuse(ErrorCode::mismatch,
          compose("stores have commits of several runs '{}' that the prefix has no record of; free those that are not "
-                 "wanted with kedge drop, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
+                 "wanted with kedge drop, or start over with KEDGE_START=fresh",
                  known_.run.name),
          one.directory);
 }
@@ -79,7 +79,7 @@ void LocalStores::require_none_left_behind(const Id128& run_id) const {
              compose("the prefix {} has checkpoints of run '{}' and lost its records; this store has checkpoints of "
                      "the same run, whose prefix was {}. To continue from the store, move the prefix back there; to "
                      "continue from the newest checkpoint on the prefix, run kedge drop on the store; to keep both "
-                     "but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+                     "but start over, set KEDGE_START=fresh",
                      known_.prefix, known_.run.name, one.record.prefix),
              one.directory);
     }
@@ -109,27 +109,28 @@ std::string LocalStores::words_for(const store::NamedStore& one, const RunIds& i
     const std::string then = one.record.prefix == known_.given ? std::string("a directory then")
                                                                : compose("to which {} led then", known_.given);
     const std::string adopt =
-        is_anothers(one) ? std::string()
-                         : compose(", or, if {} has taken its place, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1)",
-                                   known_.prefix);
+        is_anothers(one)
+            ? std::string()
+            : compose(", or, if {} has taken its place, set KEDGE_START=adopt for one start", known_.prefix);
     return compose(
         "this store has commits of run '{}' for the prefix {}, {}; now {} leads to {}, which has no record of them. To "
-        "continue from them, make it lead there again{}; to keep them but start over here, set open.fresh "
-        "(KEDGE_OPEN_FRESH=1); to free the store, run kedge drop on it",
+        "continue from them, make it lead there again{}; to keep them but start over here, set "
+        "KEDGE_START=fresh; to free the store, run kedge drop on it",
         known_.run.name, one.record.prefix, then, known_.given, known_.prefix, adopt);
   }
   if (ids.run_id.is_none()) {
     return compose(
         "the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed, replaced or "
-        "moved?). To continue from the store, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to keep it but start "
-        "over, open.fresh (KEDGE_OPEN_FRESH=1); to free it, run kedge drop on it",
+        "moved?). To continue from the store, set KEDGE_START=adopt for one start; to keep it but start "
+        "over, KEDGE_START=fresh; to free it, run kedge drop on it",
         known_.prefix, known_.run.name);
   }
   return compose(
       "this store has commits of run '{}' for the prefix {} that the prefix has no record of: it has another run of "
-      "that name (did it lose its records, or was it replaced?). To continue from the store, set open.adopt_store "
-      "(KEDGE_OPEN_ADOPT_STORE=1); to continue from what is on the prefix, free the store with kedge drop; to keep "
-      "both but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+      "that name (did it lose its records, or was it replaced?). To continue from the store, set "
+      "KEDGE_START=adopt for one start; to continue from what is on the prefix, free the store with kedge drop; to "
+      "keep "
+      "both but start over, set KEDGE_START=fresh",
       known_.run.name, known_.prefix);
 }
 
@@ -171,7 +172,7 @@ std::string LocalStores::describe_left_behind() const {
             ? std::string()
             : compose(
                   "; to continue from it instead, end this job before its first checkpoint, remove {} and start "
-                  "with open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1)",
+                  "with KEDGE_START=adopt",
                   shell_word(persist::records_directory(known_.prefix, known_.run.name)));
     mine = compose(
         "a node-local store has commits of an earlier run '{}'{} that the prefix has no record of; it stays "

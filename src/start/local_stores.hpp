@@ -35,7 +35,7 @@ class LocalStores {
   [[nodiscard]] RunIds adopt_unknown(const RunIds& ids) const;
   /// The runs of all that name this prefix and have commits.
   [[nodiscard]] std::vector<Id128> runs_with_commits() const;
-  /// Warning of open.fresh about runs that the prefix does not know: the lowest rank's first such store, its newest
+  /// Warning of start = fresh about runs that the prefix does not know: the lowest rank's first such store, its newest
   /// commit, and the ways on; empty if there is none.
   [[nodiscard]] std::string describe_left_behind() const;
   /// Where the prefix of those with these ids lay, if that is elsewhere.

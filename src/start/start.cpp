@@ -52,7 +52,7 @@ class Start {
       settle_run();
       take_storage();
       announce();
-      choose_store_io(group_, file_system_, options_.store, *started_.node.store, log_);
+      choose_store_io(group_, file_system_, options_, *started_.node.store, log_);
       require_separate_stores(group_, {file_system_, started_.node.store->directory(), started_.run}, started_.topology,
                               nonce);
       begin();
@@ -95,7 +95,7 @@ class Start {
     std::string node;
     std::string domain;
     group_.together([&] {
-      node = node_identity(environment_, options_, group_.rank());
+      node = node_identity(environment_, group_.rank());
       domain = failure_domain(environment_, options_, group_.rank());
     });
     started_.topology = comm::find_topology(group_.communicator(), node, domain, group_.deadline());
@@ -118,7 +118,7 @@ class Start {
   void share_cores() {
     started_.copy_threads = options_.store.copy_threads;
     if (started_.copy_threads != 0) return;
-    const bool simulated = group_.any(simulates_nodes(environment_, options_));
+    const bool simulated = group_.any(simulates_nodes(environment_));
     const std::string& machine = environment_.machine;
     const auto sharers =
         simulated ? comm::find_topology(group_.communicator(), machine, machine, group_.deadline()).node.size()
@@ -147,16 +147,15 @@ class Start {
   }
 
   void require_same_input() const {
-    if (options_.open.fresh || options_.open.accept_fingerprint) return;
-    require_same_fingerprint(known_.fingerprint, fingerprint_, known_.run.name);
+    require_same_fingerprint(known_.fingerprint, fingerprint_, known_.run.name, options_.start);
   }
 
   /// Whose commits count, and where the stores are to lie.
   void settle_run() {
     group_.together([&] {
       surroundings_ = {absolute_path(environment_, options_.store.path),
-                       node_name(environment_, options_, group_.rank()), environment_.store_candidates,
-                       simulates_nodes(environment_, options_)};
+                       node_name(environment_, group_.rank()), environment_.store_candidates,
+                       simulates_nodes(environment_)};
       const store::Root root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.prefix_id);
       root_ = root.directory;
       if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) log_.warning(root.warning);
@@ -170,7 +169,7 @@ class Start {
         group_, options_, known_,
         {file_system_, started_.prefix.start.get(), *started_.prefix.prefix_storage, root_, surroundings_, log_});
     started_.run.id = ids_.run_id;
-    started_.noted.on_prefix = known_.has_commits && !options_.open.fresh;
+    started_.noted.on_prefix = known_.has_commits && options_.start != StartMode::fresh;
   }
 
   void take_storage() {
@@ -181,7 +180,7 @@ class Start {
       const auto not_taken = attempt([&] { take_store(); });
       // Once more: a start that began at the same time may have written down only now who it is, and hold the store.
       if (group_.is_root() && !environment_.is_drain)
-        require_may_continue(options_.open, *started_.prefix.start, known_.launch_info);
+        require_may_continue(options_, *started_.prefix.start, known_.launch_info);
       comm::throw_if(not_taken);
       store::StoreRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.prefix_id)) records.write_owner(owner());
@@ -282,7 +281,7 @@ class Start {
       if (!group_.is_root()) return;
       with_full_prefix_advice([&] {
         if (environment_.is_drain) started_.prefix.start->mark_drain();
-        write_identity(*started_.prefix.start, known_, ids_, {fingerprint_, store_to_record(), options_.open.fresh});
+        write_identity(*started_.prefix.start, known_, ids_, {fingerprint_, store_to_record(), options_.start == StartMode::fresh});
       });
     });
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
@@ -296,7 +295,7 @@ class Start {
 
   /// Rank 0's. Others than the last ones are recorded once a commit was made or opened there (CommitMarkers).
   [[nodiscard]] const std::string& store_to_record() {
-    const bool has_older = started_.commits_exist && !options_.open.fresh && !known_.store.empty();
+    const bool has_older = started_.commits_exist && options_.start != StartMode::fresh && !known_.store.empty();
     const std::string& own = started_.node.store->directory();
     started_.noted.store_recorded = !has_older || known_.store == own;
     return has_older ? known_.store : own;
@@ -313,16 +312,16 @@ class Start {
     redundancy::log_choice(started_.topology, options_.redundancy, log_);
   }
 
-  /// The store of the run that open.fresh leaves behind, if it is here.
+  /// The store of the run that start = fresh leaves behind, if it is here.
   [[nodiscard]] std::optional<std::string> store_left_behind() const {
-    if (!options_.open.fresh || known_.prefix_id.is_none()) return std::nullopt;
+    if (options_.start != StartMode::fresh || known_.prefix_id.is_none()) return std::nullopt;
     const RunIds before{known_.run.id, known_.prefix_id};
     std::optional<std::string> directory;
     (void)attempt([&] { directory = store::find_store(file_system_, root_, surroundings_, owner_of(before)); });
     return directory;
   }
 
-  /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.
+  /// Nobody uses the memory that start = fresh leaves behind, and nobody else says so.
   void log_store_left_behind() const {
     if (!known_.left_behind.empty()) log_.info(known_.left_behind);
     const auto directory = store_left_behind();
@@ -341,8 +340,8 @@ class Start {
   }
 
   [[nodiscard]] std::string what_was_found() const {
-    if (options_.open.fresh)
-      return "starts over, ignoring earlier checkpoints (open.fresh; unset it for the next start)";
+    if (options_.start == StartMode::fresh)
+      return "starts over, ignoring earlier checkpoints (KEDGE_START=fresh; unset it for the next start)";
     const bool on_prefix = started_.noted.on_prefix || ids_.from_manifests;
     if (!started_.commits_exist && !on_prefix) return "no checkpoints yet, starts from scratch";
     if (!on_prefix) return "has checkpoints in the stores";
@@ -383,8 +382,9 @@ class Start {
   std::string root_;
   std::string fingerprint_;  ///< what this job gives; rank 0's
   RunIds ids_;
-  std::unique_ptr<store::StoreLock> left_behind_;  ///< on the store that open.fresh leaves: nobody works there any more
-  bool stores_know_ = false;                       ///< a store says that commits of the run exist
+  std::unique_ptr<store::StoreLock>
+      left_behind_;           ///< on the store that start = fresh leaves: nobody works there any more
+  bool stores_know_ = false;  ///< a store says that commits of the run exist
   Started started_;
 };
 

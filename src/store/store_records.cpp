@@ -58,7 +58,7 @@ std::vector<NamedStore> find_stores_of_run(fs::FileSystem& file_system, const st
     if (unreadable == OnUnreadable::skipped) continue;
     rethrow_with(*std::move(failure),
                  "; this store may belong to this run: restart once the file can be read, remove the store's directory "
-                 "if no job needs it, or set open.fresh (KEDGE_OPEN_FRESH=1) to start over and leave the store as it "
+                 "if no job needs it, or set KEDGE_START=fresh to start over and leave the store as it "
                  "is");
   }
   return stores;

@@ -49,9 +49,11 @@ Outcome config(bool json) {
     const std::string text = field.get(loaded.options);
     const std::string& origin = loaded.origin.at(name);
     table.add({name, value_cell(field, text), printable(origin)});
-    values[name] = {{"value", value_json(field, text)}, {"from", origin},
-                    {"variable", variable_name(field)}, {"expects", field.expects},
-                    {"describe", field.describe},       {"same_on_all_ranks", field.scope == Scope::all_ranks}};
+    values[name] = {{"value", value_json(field, text)},
+                    {"from", origin},
+                    {"variable", variable_name(field)},
+                    {"expects", field.expects},
+                    {"same_on_all_ranks", field.scope == Scope::all_ranks}};
   }
   print(json ? json_text({{"options", values}}) : table.text());
   return Outcome::ok;

@@ -232,7 +232,7 @@ Command add_drop(CLI::App& program) {
                      "Stores on this node to remove; default: list yours in the default places");
   parser
       ->add_option("--run", arguments->run,
-                   "Remove all checkpoints and records of this name on the prefix, also those that open.fresh left")
+                   "Remove all checkpoints and records of this name on the prefix, also those that start = fresh left")
       ->check(not_empty)
       ->type_name("NAME");
   parser

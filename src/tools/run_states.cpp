@@ -29,7 +29,7 @@ RunState RunStates::of(const Id128& run_id) const {
 std::string_view state_text(RunState state) {
   switch (state) {
     case RunState::present: return "the prefix's current run";
-    case RunState::given_up: return "an older run, given up by open.fresh or open.adopt_store";
+    case RunState::given_up: return "an older run, given up by start = fresh or adopt";
     default: return {};
   }
 }

@@ -158,7 +158,7 @@ std::string head_text(const TagContent& content) {
   head.add({"ranks", compose("{}", entry.commit.world_size)});
   head.add({"containers", containers_cell(content)});
   head.add({"manifest", size_text(content.manifest_bytes)});
-  head.add({"HDF5 view", content.has_view ? "yes" : "left out: more shards than persistent.view_limit"});
+  head.add({"HDF5 view", content.has_view ? "yes" : "left out: too many shards"});
   if (entry.commit.is_output) head.add({"output", "yes"});
   head.add({"pinned", entry.pinned ? "yes" : "no"});
   return head.text();

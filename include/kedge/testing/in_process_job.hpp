@@ -19,7 +19,7 @@ namespace kedge::testing {
 ///   Options options;
 ///   options.store.path = "/tmp/try/{node}";       // a directory for each node: remove it and the node is lost
 ///   options.persistent.path = "/tmp/try/prefix";
-///   options.topology.ranks_per_node = 1;          // nodes are called node0, node1, ...
+///   setenv("KEDGE_TEST_RANKS_PER_NODE", "1", 1);  // nodes of one rank, called node0, node1, ...
 ///   InProcessJob job(4, options);
 ///   job.stop_at(2, 200);                          // kills rank 2
 ///   job.start([](Engine& engine, Communicator& communicator) { ... });
@@ -27,8 +27,8 @@ namespace kedge::testing {
 ///
 /// Deaths run destructors. Those of an engine change no file, so files are as after a kill, though not as after a power
 /// loss. An engine that timed out keeps what it had mapped until the process ends, as it does over MPI. Options::load()
-/// reads the environment, which all ranks share; Options alone are enough to tell nodes apart. A job is used by one
-/// thread.
+/// reads the environment, which all ranks share, and so does KEDGE_TEST_RANKS_PER_NODE, when an engine is made. A job is
+/// used by one thread.
 class InProcessJob {
  public:
   /// Body of one rank, with its engine and a connected communicator for its own messages. Both are valid until it

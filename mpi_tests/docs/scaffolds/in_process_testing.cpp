@@ -3,6 +3,7 @@
 #include <kedge/testing/in_process_job.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 namespace {
@@ -24,7 +25,7 @@ int main() {
   kedge::Options options;
   options.store.path = here + "/{node}";
   options.persistent.path = here + "/prefix";
-  options.topology.ranks_per_node = 1;
+  ::setenv("KEDGE_TEST_RANKS_PER_NODE", "1", 1);
   options.log.level = kedge::LogLevel::error;
   // [example]
   return job.events().size() == 4 ? 0 : 1;

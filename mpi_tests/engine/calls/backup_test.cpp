@@ -33,7 +33,7 @@ class Backup : public ::testing::TestWithParam<std::string> {
     if (::mkdtemp(pattern.data()) == nullptr) GTEST_SKIP() << GetParam() << " is not there or cannot be written";
     directory = pattern;
     ASSERT_TRUE(std::filesystem::create_directories(directory + "/job/prefix"));
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.store.path = directory + "/job/{node}";
     job.options.store.keep = 2;
     job.options.persistent.path = directory + "/job/prefix";

@@ -117,7 +117,7 @@ TEST_F(DeviceDirect, IsRegisteredNoMoreWhenTheEngineIsGone) {
 }
 
 TEST_F(DeviceDirect, GoesByBuffersWhereThatIsWanted) {
-  job.options.device.direct = false;
+  job.options.device.path = DevicePath::buffers;
   EXPECT_EQ(committed(job, devices, kSteady), std::vector<std::size_t>(kSteady.size(), 0));
 }
 

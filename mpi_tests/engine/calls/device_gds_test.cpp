@@ -27,7 +27,7 @@ class DeviceGds : public DeviceMemory {
       };
     }
     prepare(on_disk);
-    on_disk.options.device.gds = Gds::on;
+    on_disk.options.device.path = DevicePath::gds;
   }
   ~DeviceGds() override {
     EXPECT_EQ(cache->overwritten, 0U) << "what the cache had would be written over what a device wrote";
@@ -132,7 +132,7 @@ TEST_F(DeviceGds, TheFilesAreTheSameWithAndWithout) {
   cache->forget();
   SimulatedJob without{2, SimulatedJob::block_disk()};
   prepare(without);
-  without.options.device.gds = Gds::off;
+  without.options.device.path = DevicePath::automatic;
   EXPECT_EQ(commits(without, 3), std::vector<std::size_t>(3, 0));
   EXPECT_FALSE(without.logged("GPUDirect"));
   const std::vector<std::byte> buffered = container(without);
@@ -157,20 +157,8 @@ TEST_F(DeviceGds, SurvivesALossOfPowerIfTheStoreIsDurable) {
   expect_returned(on_disk.start(body(true)));
 }
 
-TEST_F(DeviceGds, GoesByBuffersWhereItIsNotNativeUnlessThatIsWanted) {
-  for (const auto& one : devices) one->files_by_host = true;
-  on_disk.options.device.gds = Gds::automatic;
-  EXPECT_EQ(commits(on_disk, 3), std::vector<std::size_t>(3, 0));
-  EXPECT_TRUE(on_disk.logged("through pinned buffers, not by GPUDirect Storage"));
-  cache->forget();
-  SimulatedJob wanted{2, SimulatedJob::block_disk()};
-  prepare(wanted);
-  wanted.options.device.gds = Gds::on;
-  EXPECT_GT(commits(wanted, 3)[2], 0U);
-}
-
 TEST_F(DeviceGds, GoesByBuffersOrDirectlyIntoAStoreInMemory) {
-  job.options.device.gds = Gds::on;
+  job.options.device.path = DevicePath::gds;
   EXPECT_EQ(commits(job, 3), std::vector<std::size_t>(3, 0));
   EXPECT_FALSE(job.logged("GPUDirect"));
 }
@@ -187,7 +175,7 @@ TEST_F(DeviceGds, AFailedWriteIsTheSameOnAllRanks) {
     SimulatedJob own{2, SimulatedJob::block_disk()};
     cache->forget();
     prepare(own);
-    own.options.device.gds = Gds::on;
+    own.options.device.path = DevicePath::gds;
     OnEachRank thrown(2);
     expect_returned(own.start([&](RankScope& scope) {
       Fields fields(*of(scope.rank), scope.rank);

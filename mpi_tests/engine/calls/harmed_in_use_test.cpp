@@ -204,7 +204,7 @@ TEST_F(HarmedInUse, WhatIsSentWhileItIsTruncatedIsNoProtection) {
 /// What the other rank lost is rebuilt from this rank's files: whoever makes parity of zeros does not see that.
 TEST_F(HarmedInUse, WhatIsSentWhileItIsTruncatedRebuildsNothing) {
   constexpr int kSender = 0;
-  job.options.redundancy.piece_bytes = 2 * kLarge;  // read, and checked, before it is truncated
+  job.pieces.bytes = 2 * kLarge;  // read, and checked, before it is truncated
   for (const char* kind : {"rank-", "parity-"}) {
     SCOPED_TRACE(kind);
     job.in_front = {};
@@ -260,7 +260,7 @@ TEST_F(HarmedInUse, WhatIsFlushedWhileItIsTruncatedIsNotPersistent) {
 
 /// Parity that is written as it comes, whose beginning somebody cuts off: the next write gives it its old size again.
 TEST_F(HarmedInUse, ParityWithAHoleIsNoProtection) {
-  job.options.redundancy.piece_bytes = 1U << 20U;
+  job.pieces.bytes = 1U << 20U;
   job.in_front = [this](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
     if (rank != kHarmed) return own;
     return std::make_unique<Truncating>(std::move(own), [this, sent = std::make_shared<int>()] {

@@ -135,7 +135,7 @@ TEST(JobEnd, AfterASignalTheGraceIsWhatIsLeft) {
 
 /// A flush that is under way may take longer than the job has.
 TEST(JobEnd, TheLastCheckpointDoesNotWaitForAFlush) {
-  for (const WhenFull when_full : {WhenFull::block, WhenFull::skip, WhenFull::fail}) {
+  for (const WhenFull when_full : {WhenFull::block, WhenFull::fail}) {
     JobWithDeadline job;
     Gate held;
     held.close();

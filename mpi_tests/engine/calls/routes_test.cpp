@@ -71,7 +71,7 @@ TEST_P(Routes, EmptyDirectoriesInARoutedOneComeBack) {
   SimulatedJob job(2, disk());
   job.options.persistent.every = 1;
   job.options.persistent.plain_routed = true;
-  job.options.topology.ranks_per_node = 1;
+  job.ranks_per_node = 1;
   const auto expect_tree = [&](Engine& engine) {
     EXPECT_EQ(engine.open(), "a");
     EXPECT_EQ(engine.regions().size(), 1U) << "the file alone";

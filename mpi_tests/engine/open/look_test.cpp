@@ -16,7 +16,7 @@ using format::SetFileKind;
 
 struct Job : SimulatedJob {
   Job(int count, Scheme scheme, std::uint32_t keep) : SimulatedJob(count) {
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
     options.redundancy.scheme = scheme;
     options.store.keep = keep;
   }

@@ -47,7 +47,7 @@ class LyingHeaders : public ::testing::TestWithParam<int> {
   LyingHeaders() : job(4) {
     job.options.store.keep = 2;
     job.options.redundancy.scheme = Scheme::xor_;
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
   }
   SimulatedJob job;
 };

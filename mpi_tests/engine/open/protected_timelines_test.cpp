@@ -13,10 +13,10 @@ namespace {
 /// Both are protected; one rank per node.
 struct Fork : TwoTimelines {
   Fork(int ranks, Scheme scheme, std::uint32_t set_size)
-      : TwoTimelines(ranks, [&](Options& options) {
-          options.topology.ranks_per_node = 1;
-          options.redundancy.scheme = scheme;
-          options.redundancy.set_size = set_size;
+      : TwoTimelines(ranks, [&](SimulatedJob& configured) {
+          configured.ranks_per_node = 1;
+          configured.options.redundancy.scheme = scheme;
+          configured.options.redundancy.set_size = set_size;
         }) {}
 
   /// The files of these nodes are the first timeline's, of the others the second's.

@@ -165,7 +165,7 @@ TEST(RestoreOnce, MuchThatTheStateDoesNotLoadIsCheckedBehindItAndNothingOlderIsG
   constexpr std::size_t kMuch = (std::size_t{17} << 20U) / sizeof(double);
   for (const bool protects : {false, true}) {
     SimulatedJob job(2);
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.redundancy.scheme = Scheme::partner;
     job.options.redundancy.every = protects ? 1 : 0;
     job.options.store.keep = 2;

@@ -125,7 +125,7 @@ TEST(StepBack, AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
       ASSERT_TRUE(opened.failure) << ranks << " ranks";
       EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
       EXPECT_TRUE(says(opened.failure->message, {"test", "b (generation", "c (generation", "the container of rank",
-                                                 "is damaged", "KEDGE_OPEN_FRESH=1"}))
+                                                 "is damaged", "KEDGE_START=fresh"}))
           << opened.failure->message;
     }
     // Nothing was touched: whoever mends a file has it again.

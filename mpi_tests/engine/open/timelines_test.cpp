@@ -15,8 +15,8 @@ std::string node_directory(int node) { return compose("/nodes/node{}", node); }
 /// Two timelines with one tag and one generation number: the second start is made from the state before the first.
 struct Fork : TwoTimelines {
   explicit Fork(int ranks)
-      : TwoTimelines(ranks, [](Options& options) {
-          options.redundancy.scheme = Scheme::single;  // a missing container is not rebuilt
+      : TwoTimelines(ranks, [](SimulatedJob& configured) {
+          configured.options.redundancy.scheme = Scheme::single;  // a missing container is not rebuilt
         }) {}
 };
 

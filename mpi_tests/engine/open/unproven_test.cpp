@@ -28,7 +28,7 @@ void commit(Engine& engine, const char* tag, int step, std::size_t count = kMuch
 /// Two ranks that protect each other. Commits a, b and c; the starts after it work in the background.
 struct Job : SimulatedJob {
   explicit Job(std::uint64_t protect_every, std::uint64_t quota_mib = 0, std::size_t count = kMuch) : SimulatedJob(2) {
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
     options.redundancy.scheme = Scheme::partner;
     options.redundancy.every = protect_every;
     options.store.keep = 1;

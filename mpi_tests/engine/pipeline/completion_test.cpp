@@ -277,34 +277,5 @@ TEST_P(BackgroundCompletion, WhenFullCreateFails) {
   EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b", "a"}));
 }
 
-TEST_P(BackgroundCompletion, WhenFullFlushesThatHaveNotBegunAreSkipped) {
-  job.options.pipeline.when_full = WhenFull::skip;
-  job.options.pipeline.max_pending = 3;
-  gate.close();
-  std::thread opener;
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    Heard heard;
-    commit_step(engine, scope.rank, "a", 1);
-    once(engine, scope.rank, [&] { gate.await(3); });
-    commit_step(engine, scope.rank, "b", 2);
-    commit_step(engine, scope.rank, "c", 3);
-    engine.on_complete("c", Level::persistent, heard.as("c"));
-    once(engine, scope.rank, [&] {
-      opener = std::thread([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        gate.open();
-      });
-    });
-    commit_step(engine, scope.rank, "d", 4);
-    EXPECT_EQ(heard.words, Words{"c: not_found"});
-    engine.finalize();
-  }));
-  opener.join();
-  EXPECT_EQ(tags(job), (std::vector<Tag>{"d", "a"}));
-  EXPECT_TRUE(job.logged("the flush of b was skipped"));
-  EXPECT_TRUE(job.logged("; 2 so far)"));
-}
-
 }  // namespace
 }  // namespace kedge::faults::completion_test

@@ -24,6 +24,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
+#include "harness/simulated_nodes.hpp"
 #include "kedge/transport.hpp"
 #include "pipeline/event_log.hpp"
 
@@ -64,7 +65,7 @@ std::vector<std::string> names_of(const std::vector<Json>& events) {
 class Events : public FlushFixture, public ::testing::WithParamInterface<bool> {
  protected:
   Events() {
-    job.options.topology.ranks_per_node = 2;
+    job.ranks_per_node = 2;
     job.options.pipeline.mode = GetParam() ? PipelineMode::background : PipelineMode::inline_;
     job.options.events.path = "/events";
     job.surroundings = [](int rank, engine::EngineEnvironment& environment) {
@@ -367,7 +368,7 @@ TEST_F(RealEvents, AKillLeavesWholeLines) {
 
 TEST_F(RealEvents, APipeOrALinkIsRefusedAndHoldsNobodyUp) {
   options.events.path = directory + "/there-{node}";
-  options.topology.ranks_per_node = 1;
+  const SimulatedNodes nodes(1);
   std::vector<std::string> lines;
   options.log.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
   ASSERT_EQ(::mkfifo((directory + "/there-node0").c_str(), 0600), 0);

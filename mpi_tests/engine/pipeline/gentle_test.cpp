@@ -263,7 +263,7 @@ struct LimitedJob : SimulatedJob {
     options.pipeline.mode = PipelineMode::background;
     options.persistent.every = 0;
     options.redundancy.bandwidth_limit = limit;
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
   }
   /// Each rank commits, and does `then`.
   void run(const std::function<void(Engine&)>& then) {

@@ -18,7 +18,7 @@ namespace {
 class SnapshotLevels : public DeviceSnapshot {
  protected:
   SnapshotLevels() {
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.persistent.every = 1;
     const auto ordinary = job.surroundings;
     job.surroundings = [this, ordinary](int rank, engine::EngineEnvironment& environment) {
@@ -127,18 +127,6 @@ TEST_F(SnapshotLevels, OneThatIsNotSealedIsUnderWay) {
     engine.wait("2", Level::persistent);
     application.checkpoint(3);
     engine.wait("3", Level::persistent);
-  }));
-}
-
-TEST_F(SnapshotLevels, WhereFlushesAreSkippedItIsSealedAllTheSame) {
-  job.options.pipeline.when_full = WhenFull::skip;
-  job.options.pipeline.max_pending = 2;
-  expect_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    Application application(*of(scope.rank), engine);
-    for (int step = 1; step < 9; ++step) application.checkpoint(step);
-    EXPECT_EQ(application.restore(), 8);
-    engine.wait("8", Level::persistent);
   }));
 }
 

@@ -38,7 +38,7 @@ TEST_P(ThirdStage, TakesEverySecondCheckpointAndItsFailureIsLoggedAndMadeUpFor) 
   job.surroundings = [&](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.waits_for_worker = true;
     environment.more_stages = [&lines] {
-      std::vector<pipeline::ScheduledStage> stages;
+      std::vector<pipeline::StageWithTurns> stages;
       using pipeline::Turns;
       stages.push_back({std::make_unique<IndexStage>(lines), std::make_unique<Turns>(Turns::Rule::nth_since_last, 2)});
       return stages;

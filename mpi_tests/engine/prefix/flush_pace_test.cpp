@@ -1,4 +1,4 @@
-// How flushes write: no faster than persistent.bandwidth_limit, the way that persistent.io says, and a container that a
+// How flushes write: no faster than persistent.bandwidth_limit, the way that io says, and a container that a
 // failed attempt left is replaced.
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ void commit_bytes(Engine& engine, const Tag& tag, std::size_t bytes) {
 /// Seconds that pass while `ranks` of one node commit and flush 4 MiB each.
 double seconds_of_a_flush(int ranks, std::uint64_t limit) {
   SimulatedJob job(ranks);
-  job.options.topology.ranks_per_node = static_cast<std::uint32_t>(ranks);
+  job.ranks_per_node = static_cast<std::uint32_t>(ranks);
   job.options.persistent.every = 1;
   job.options.persistent.bandwidth_limit = limit;
   const auto clock = std::make_shared<FakeClock>();  // of rank 0
@@ -75,7 +75,7 @@ TEST(FlushPace, RankZeroMeasuresOnceHowAllRanksWrite) {
                           Case{Io::direct, 1e9, 1, true, "go direct, past the page cache; measured"},
                           Case{Io::buffered, 2e9, 0, false, "go through the page cache"}}) {
     PersistentJob job(3);
-    job.options.persistent.io = one.io;
+    job.options.io = one.io;
     std::array<std::shared_ptr<Probed>, 3> systems;
     job.surroundings = [&](int rank, start::Environment& environment) {
       auto& mine = systems.at(static_cast<std::size_t>(rank));

@@ -77,14 +77,12 @@ TEST_F(FlushTest, TheNewestWinsWhereverItIs) {
   EXPECT_TRUE(job.logged("skipped c"));
 }
 
-TEST_F(FlushTest, LatestNamesTheNewestDirectoryAndCanBeTurnedOff) {
+TEST_F(FlushTest, LatestNamesTheNewestDirectory) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   EXPECT_EQ(text_of(job, "/prefix/latest"), directories(job).front() + "\n");
-  job.disk.remove_all("/prefix/latest");
-  job.options.persistent.latest = false;
   reopen(job, latest, Newer::keep, {{"c", 3}});
-  EXPECT_FALSE(job.disk.snapshot().contains("/prefix/latest"));
+  EXPECT_EQ(text_of(job, "/prefix/latest"), directories(job).front() + "\n");
 }
 
 TEST_F(FlushTest, OpenDoesNotBelieveLatest) {
@@ -251,9 +249,9 @@ TEST_F(FlushTest, AnUnchangedStructureCostsNoHdf5Call) {
 /// Commits three times, with what `create` and `save` make of 0, 1 and 2; how often rank 0 went into HDF5 for the third
 /// manifest.
 template <class Make>
-std::uint64_t hdf5_calls_of_the_third(const Options& options, const Make& make) {
+std::uint64_t hdf5_calls_of_the_third(std::uint64_t view_shards_max, const Make& make) {
   PersistentJob job(2);
-  job.options.persistent.view_limit = options.persistent.view_limit;
+  job.view_shards_max = view_shards_max;
   std::uint64_t calls = 0;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -273,7 +271,8 @@ std::uint64_t hdf5_calls_of_the_third(const Options& options, const Make& make) 
 
 TEST_F(FlushTest, AttributesCostHdf5CallsOnlyWhereTheirFormChanges) {
   const auto calls = [](const std::function<Attributes(int)>& attributes) {
-    return hdf5_calls_of_the_third({}, [&](Engine& engine, int i) { engine.create(compose("t{}", i), attributes(i)); });
+    return hdf5_calls_of_the_third(persist::kViewShardsMax,
+                                   [&](Engine& engine, int i) { engine.create(compose("t{}", i), attributes(i)); });
   };
   EXPECT_EQ(
       calls([](int i) -> Attributes {
@@ -285,9 +284,7 @@ TEST_F(FlushTest, AttributesCostHdf5CallsOnlyWhereTheirFormChanges) {
 
 TEST_F(FlushTest, RegionsOfARanksOwnAreShownAnewWhenTheyChangeUnlessTheyAreTooMany) {
   const auto calls = [](std::uint64_t limit) {
-    Options options;
-    options.persistent.view_limit = limit;
-    return hdf5_calls_of_the_third(options, [](Engine& engine, int i) {
+    return hdf5_calls_of_the_third(limit, [](Engine& engine, int i) {
       engine.create(compose("t{}", i));
       const std::vector<double> own(static_cast<std::size_t>(i / 2 + 1));  // another size in the third
       (void)engine.save("own", {own.data(), DataType::float64, Shape{own.size()}});
@@ -299,7 +296,7 @@ TEST_F(FlushTest, RegionsOfARanksOwnAreShownAnewWhenTheyChangeUnlessTheyAreTooMa
 
 TEST_F(FlushTest, ACopyOfTheManifestIsKeptInTwoFailureDomains) {
   PersistentJob job(4);
-  job.options.topology.ranks_per_node = 2;
+  job.ranks_per_node = 2;
   commit_steps(job, {{"a", 1}});
   std::vector<std::string> nodes;
   for (const auto& [path, entry] : job.disk.snapshot()) {

@@ -16,7 +16,7 @@ class OwedOutputs : public OutputsFixture {
  protected:
   /// Of four ranks on two nodes: one that could not be flushed, in stores without any checkpoint.
   static void leave_one_of_four_ranks(SimulatedJob& job) {
-    job.options.topology.ranks_per_node = 2;
+    job.ranks_per_node = 2;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
@@ -46,7 +46,7 @@ TEST_F(OwedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce) {
     PersistentJob job(4);
     leave_one_of_four_ranks(job);
     job.ranks = 2;
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.store.keep = 1;
     for (int start = 0; start < 2; ++start) {
       expect_all_returned(job.start([&](RankScope& scope) {
@@ -62,7 +62,7 @@ TEST_F(OwedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce) {
     EXPECT_TRUE(job.logged("kedge drain /prefix --run test"));
     EXPECT_TRUE(job.logged("1 of the outputs is in the node-local stores only (p1)"));
     job.ranks = 4;
-    job.options.topology.ranks_per_node = 2;
+    job.ranks_per_node = 2;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_EQ(engine.open(Tag("p1")), "p1");
@@ -79,7 +79,7 @@ TEST_F(OwedOutputs, OneOfAnotherSizeOutlivesTheRemovalOfTheStores) {
   PersistentJob job(4);
   leave_one_of_four_ranks(job);
   job.ranks = 2;
-  job.options.topology.ranks_per_node = 1;
+  job.ranks_per_node = 1;
   job.options.store.on_exit = OnExit::remove;
   make(job, {{"a", 1}}, true);
   EXPECT_TRUE(
@@ -88,7 +88,7 @@ TEST_F(OwedOutputs, OneOfAnotherSizeOutlivesTheRemovalOfTheStores) {
   job.options.store.on_exit = OnExit::keep;
   make(job, {{"b", 2}}, true);
   job.ranks = 4;
-  job.options.topology.ranks_per_node = 2;
+  job.ranks_per_node = 2;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_EQ(engine.open(Tag("p1")), "p1");

@@ -50,10 +50,10 @@ TEST_F(PrefixLimits, NoRegionsAnywhereOrOnSomeRanks) {
   for (const int ranks : {1, 3}) {
     for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{100}}) {
       PersistentJob job(ranks);
-      job.options.persistent.view_limit = limit;
+      job.view_shards_max = limit;
       round_trip(job, 2, nothing, none, nothing);
       PersistentJob some(ranks);
-      some.options.persistent.view_limit = limit;
+      some.view_shards_max = limit;
       round_trip(
           some, 3,
           [](Engine& engine, int rank, int i) {
@@ -68,7 +68,7 @@ TEST_F(PrefixLimits, NoRegionsAnywhereOrOnSomeRanks) {
 TEST_F(PrefixLimits, ShardsOfNoSizeAndStructuresThatChange) {
   for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{100}}) {
     PersistentJob job(3);
-    job.options.persistent.view_limit = limit;
+    job.view_shards_max = limit;
     round_trip(
         job, 6,
         [](Engine& engine, int rank, int i) {

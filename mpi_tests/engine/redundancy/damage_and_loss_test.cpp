@@ -21,7 +21,7 @@ constexpr int kRanks = 8;
 /// lose two of each. partner: rank r and r + 4 are a pair.
 struct Job : SimulatedJob {
   explicit Job(Scheme scheme = Scheme::xor_, Verify verify = Verify::all) : SimulatedJob(kRanks) {
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
     options.redundancy.scheme = scheme;
     options.redundancy.set_size = 4;
     options.open.verify = verify;

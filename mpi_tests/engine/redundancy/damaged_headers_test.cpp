@@ -18,7 +18,7 @@ constexpr std::uint64_t kInTheHead = 70;
 /// Every rank on a node of its own, in one set.
 struct JobOf : SimulatedJob {
   JobOf(int rank_count, Scheme scheme) : SimulatedJob(rank_count) {
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
     options.redundancy.scheme = scheme;
     options.redundancy.set_size = static_cast<std::uint32_t>(rank_count);
   }

@@ -18,7 +18,7 @@ constexpr int kRanks = 4;
 
 struct Job : SimulatedJob {
   explicit Job(Scheme scheme = Scheme::xor_) : SimulatedJob(kRanks) {
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
     options.redundancy.scheme = scheme;
   }
   [[nodiscard]] std::size_t warnings(std::string_view tag, const std::string& what = "is not protected against") const {

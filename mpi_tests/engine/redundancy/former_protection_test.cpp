@@ -27,7 +27,7 @@ void expect_survives_each_node(SimulatedJob& job, const std::vector<std::string>
 
 /// "b" is protected by xor.
 void make_protected(SimulatedJob& job) {
-  job.options.topology.ranks_per_node = 1;
+  job.ranks_per_node = 1;
   job.options.redundancy.scheme = Scheme::xor_;
   job.options.redundancy.every = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}});
@@ -83,7 +83,7 @@ TEST(FormerProtection, CountsIfNoneIsMadeAnyMore) {
 TEST(FormerProtection, CountsNotIfANodeHoldsTwoMembersOfASet) {
   SimulatedJob job(4);
   make_protected(job);
-  job.options.topology.ranks_per_node = 2;
+  job.ranks_per_node = 2;
   job.options.redundancy.every = 0;
   for (int rank = 0; rank < 4; ++rank)
     job.disk.mount(rank, compose("/nodes/node{}", rank / 2), compose("/nodes/node{}", rank));

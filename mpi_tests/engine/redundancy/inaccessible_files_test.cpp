@@ -23,7 +23,7 @@ DiskOptions disk_of(bool memory) { return memory ? SimulatedJob::memory_disk() :
 /// One rank on each of four nodes; "a" and "b" are committed.
 struct ProtectedJob : SimulatedJob {
   ProtectedJob(bool memory, Scheme scheme) : SimulatedJob(4, disk_of(memory)) {
-    options.topology.ranks_per_node = 1;
+    ranks_per_node = 1;
     options.redundancy.scheme = scheme;
     commit_steps(*this, {{"a", 1}, {"b", 2}});
   }

@@ -90,7 +90,7 @@ TEST_P(Inaccessible, ContainersAreLostAndTheNextSavesAreFine) {
   for (const Obstacle& obstacle : obstacles()) {
     SCOPED_TRACE(obstacle.name);
     SimulatedJob job(one.job_ranks, disk());
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.redundancy.scheme = one.scheme;
     job.options.persistent.every = one.persistent ? 1 : 0;
     commit_steps(job, {{"a", 1}, {"b", 2}});
@@ -117,7 +117,7 @@ TEST_P(InaccessibleIdle, AFileThatTurnsBadBetweenTwoSavesCostsNoneOfThem) {
   for (const Obstacle& obstacle : obstacles()) {
     SCOPED_TRACE(obstacle.name);
     SimulatedJob job(2, GetParam() ? SimulatedJob::memory_disk() : SimulatedJob::block_disk());
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.redundancy.scheme = Scheme::single;
     commit_steps(job, {{"a", 1}, {"b", 2}});
     // Rank 1's files, but for the one of the newest commit, are where the next save would go.

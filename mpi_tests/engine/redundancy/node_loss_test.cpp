@@ -28,7 +28,7 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
 }
 
 void set_up(SimulatedJob& job, const Case& param) {
-  job.options.topology.ranks_per_node = param.ranks_per_node;
+  job.ranks_per_node = param.ranks_per_node;
   job.options.redundancy.scheme = param.scheme;
   job.options.redundancy.set_size = param.set_size;
   job.options.redundancy.parity = param.parity;

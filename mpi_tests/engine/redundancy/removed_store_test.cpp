@@ -57,7 +57,7 @@ class RemovedStore : public testing::TestWithParam<Removal> {
     std::string pattern = "/dev/shm/kedge-test-XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) GTEST_SKIP() << "/dev/shm is not there or cannot be written";
     directory = pattern;
-    job.options.topology.ranks_per_node = 2;
+    job.ranks_per_node = 2;
     job.options.redundancy.scheme = Scheme::partner;
     job.options.store.path = directory + "/{node}";
     job.options.persistent.path = directory + "/prefix";

@@ -19,7 +19,7 @@ constexpr std::uint64_t kKiB = 1024;
 class TightNode : public testing::Test {
  protected:
   TightNode() {
-    job.options.topology.ranks_per_node = kRanks;
+    job.ranks_per_node = kRanks;
     job.options.redundancy.scheme = Scheme::single;
   }
 
@@ -217,7 +217,7 @@ TEST_F(TightNode, AStateThatGrewOnOneRankIsAddedUpBeforeAnyRankTakesIt) {
 }
 
 TEST_F(TightNode, ParityThatDoesNotFitIsNotBegun) {
-  job.options.topology.ranks_per_node = 2;
+  job.ranks_per_node = 2;
   job.options.redundancy.scheme = Scheme::partner;
   limit(0, 900 * kKiB);  // three files of 256 KiB
   expect_returned(job.start([&](RankScope& scope) {
@@ -244,7 +244,7 @@ TEST_F(TightNode, WhatIsFetchedForAllRanksOfANodeIsAddedUp) {
 }
 
 TEST_F(TightNode, WhatIsRebuiltForAllRanksOfANodeIsAddedUp) {
-  job.options.topology.ranks_per_node = 2;
+  job.ranks_per_node = 2;
   job.options.redundancy.scheme = Scheme::partner;
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

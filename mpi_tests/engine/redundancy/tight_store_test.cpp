@@ -24,7 +24,7 @@ class TightStore : public testing::Test {
   TightStore() { set(job); }
 
   static void set(SimulatedJob& job) {
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.redundancy.scheme = Scheme::xor_;
   }
   static void save(Engine& engine, std::size_t step, std::size_t doubles) {

@@ -51,10 +51,10 @@ TEST_F(CopiedStores, UnderAnotherNameTheyAreNeitherReadNorWritten) {
   // Nor are they what adopting finds.
   lose_prefix();
   EXPECT_EQ(expect_refused(ErrorCode::mismatch).path, stores.front());
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   expect_step(3);
   // Without the stores the run does not begin again in silence, and with a backup in their place it goes on from that.
-  job.options.open.adopt_store = false;
+  job.options.start = StartMode::continue_;
   for (const std::string& one : stores) job.disk.remove_all(one);
   (void)expect_refused(ErrorCode::unrecoverable);
   for (const std::string& one : stores) {
@@ -87,9 +87,9 @@ TEST_F(CopiedStores, OfOneNodeInThePlaceOfAnothersStandInForNothing) {
   for (const auto scheme : {Scheme::partner, Scheme::single}) {
     SCOPED_TRACE(to_string(scheme));
     job.options.redundancy.scheme = scheme;
-    job.options.open.fresh = true;
+    job.options.start = StartMode::fresh;
     commit_steps(job, {{"a", 1}});
-    job.options.open.fresh = false;
+    job.options.start = StartMode::continue_;
     const std::string lost = store("node1");
     job.disk.remove_all(lost);
     copy(store("node0"), lost);

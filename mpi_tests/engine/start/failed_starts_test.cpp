@@ -33,7 +33,7 @@ class FailingStart : public RightRun {
 
   explicit FailingStart(int ranks) {
     job.ranks = ranks;
-    job.options.topology.ranks_per_node = 1;
+    job.ranks_per_node = 1;
     job.options.fingerprint = "one";
     commit_steps(job, {{"a", 1}});
     local_only();
@@ -118,22 +118,22 @@ const std::vector<Situation>& situations() {
          it.expect_at("/moved", {1});
          it.expect_at("/copy", {30});
        }},
-      {"Adopted", lost, [](It& it) { it.job.options.open.adopt_store = true; }, 2, goes_on},
-      {"AdoptedOnce", lost, [](It& it) { it.job.options.open.adopt_store = true; }, 2,
+      {"Adopted", lost, [](It& it) { it.job.options.start = StartMode::adopt; }, 2, goes_on},
+      {"AdoptedOnce", lost, [](It& it) { it.job.options.start = StartMode::adopt; }, 2,
        [](It& it) {
-         it.job.options.open.adopt_store = false;
+         it.job.options.start = StartMode::continue_;
          it.expect_at_or_mismatch(2);
        }},
       {"NotAdopted", lost, nothing, kNothing,
        [](It& it) {
          it.expect_mismatch();
-         it.job.options.open.adopt_store = true;
+         it.job.options.start = StartMode::adopt;
          it.expect_at("/case", {2});
        },
        true},
-      {"Fresh", nothing, [](It& it) { it.job.options.open.fresh = true; }, kNothing,
+      {"Fresh", nothing, [](It& it) { it.job.options.start = StartMode::fresh; }, kNothing,
        [](It& it) {
-         it.job.options.open.fresh = false;
+         it.job.options.start = StartMode::continue_;
          it.expect_at("/case", {2, kNothing});
        }},
       {"DamagedRecord", [](It& it) { it.damage_record(); }, nothing, 2, goes_on},
@@ -160,7 +160,7 @@ const std::vector<Situation>& situations() {
       {"OtherInputAccepted", nothing,
        [](It& it) {
          it.job.options.fingerprint = "two";
-         it.job.options.open.accept_fingerprint = true;
+         it.job.options.start = StartMode::accept;
        },
        2, goes_on},
   };

@@ -29,8 +29,8 @@ TEST_F(Fingerprints, AnotherInputInTheSameDirectoryIsRefusedWithBothNamesAndTheW
   EXPECT_EQ(reopen(job).step, 1);
   give("plate 100 x 100");
   const auto failure = expect_refused(ErrorCode::mismatch);
-  EXPECT_TRUE(says(failure.message, {"plate 384 x 512", "plate 100 x 100", "KEDGE_RUN", "another directory",
-                                     "KEDGE_OPEN_ACCEPT_FINGERPRINT=1"}))
+  EXPECT_TRUE(says(failure.message,
+                   {"plate 384 x 512", "plate 100 x 100", "KEDGE_RUN", "another directory", "KEDGE_START=accept"}))
       << failure.message;
   job.options.run = "small";
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 2}}).tag, std::nullopt);
@@ -41,9 +41,9 @@ TEST_F(Fingerprints, AnAcceptedOneIsRecordedInItsPlace) {
   give("one");
   commit_steps(job, {{"a", 1}});
   give("two");
-  job.options.open.accept_fingerprint = true;
+  job.options.start = StartMode::accept;
   EXPECT_EQ(reopen(job).step, 1);
-  job.options.open.accept_fingerprint = false;
+  job.options.start = StartMode::continue_;
   EXPECT_EQ(reopen(job).step, 1);
   give("one");
   (void)expect_refused(ErrorCode::mismatch);
@@ -58,9 +58,9 @@ TEST_F(Fingerprints, AreComparedOnlyWhereBothAreGivenAndCommitsExist) {
   EXPECT_EQ(reopen(job).step, 1);
   give("three");
   (void)expect_refused(ErrorCode::mismatch);
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 2}}).tag, std::nullopt);
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   EXPECT_EQ(reopen(job).step, 2);
   give("two");
   (void)expect_refused(ErrorCode::mismatch);
@@ -106,13 +106,13 @@ TEST_F(Fingerprints, AFreshStartThatDiesAnywhereLeavesNoRunWithAnothersInput) {
   commit_steps(job, {{"a", 1}});
   const auto before = job.disk.snapshot();
   give("two");
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   reopen(job);
   const auto operations = job.operations;
   for (std::uint64_t n = 1; n <= operations[0]; ++n) {
     SCOPED_TRACE(compose("rank 0 dies in operation {}", n));
     job.disk.restore(before);
-    job.options.open.fresh = true;
+    job.options.start = StartMode::fresh;
     job.disk.stop_world_after(0, n, n);
     job.start([](RankScope& scope) {
       try {
@@ -121,7 +121,7 @@ TEST_F(Fingerprints, AFreshStartThatDiesAnywhereLeavesNoRunWithAnothersInput) {
         // rank 0 is gone
       }
     });
-    job.options.open.fresh = false;
+    job.options.start = StartMode::continue_;
     const Opened opened = reopen(job);
     if (opened.failure) {
       EXPECT_EQ(opened.failure->code, ErrorCode::mismatch) << to_string(*opened.failure);
@@ -139,9 +139,9 @@ TEST_F(Fingerprints, WithoutOneAFreshRunHasNone) {
   give("one");
   EXPECT_EQ(reopen(job).step, 1);
   give("");
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   reopen(job, latest, Newer::keep, {{"b", 2}});
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   give("two");
   EXPECT_EQ(reopen(job).step, 2);
 }
@@ -150,7 +150,7 @@ TEST_F(Fingerprints, WhatOnlyTheStoresKnowOfIsSaidToBeOfUnknownInput) {
   give("one");
   commit_steps(job, {{"a", 1}});
   lose_prefix();
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   give("two");
   EXPECT_EQ(reopen(job).step, 1);
   EXPECT_TRUE(job.logged("no fingerprint is recorded for the checkpoints of run 'main'"));

@@ -131,7 +131,7 @@ TEST(Identity, GenerationsGrowAlsoAfterTheRecordWasLost) {
   for (int start = 0; start < 3; ++start) reopen(job, latest, Newer::keep, {{"a", start}});
   const auto generation = superblock_of(job.disk, 0, "a").commit.generation;
   remove_record(job);
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 7}}).step, 2);
   EXPECT_GT(superblock_of(job.disk, 0, "b").commit.generation, generation);
   EXPECT_EQ(reopen(job).step, 7);
@@ -200,9 +200,9 @@ TEST(Identity, ALostRecordIsMadeAgainFromTheStores) {
   commit_steps(job, {{"a", 1}});
   const auto id = superblock_of(job.disk, 0, "a").commit.run_id;
   remove_record(job);
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   EXPECT_EQ(reopen(job).step, 1);
-  job.options.open.adopt_store = false;
+  job.options.start = StartMode::continue_;
   EXPECT_TRUE(says(text_of(job.disk, kRecords + "/run.json"), {to_string(id)}));
   // Also that commits exist is known again.
   remove_stores(job);
@@ -215,7 +215,7 @@ TEST(Identity, ALostRecordIsMadeAgainFromAnyStoreThatIsLeft) {
   const auto id = superblock_of(job.disk, 2, "a").commit.run_id;
   remove_record(job);
   job.disk.remove_all("/nodes/node0");
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   reopen(job);
   EXPECT_TRUE(says(text_of(job.disk, kRecords + "/run.json"), {to_string(id)}));
   EXPECT_TRUE(says(text_of(job.disk, run_directory_of(job.disk, "node0") + "/run"), {to_string(id)}));
@@ -234,7 +234,7 @@ TEST(Identity, LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZero)
                                             ErrorCode::unrecoverable);
       EXPECT_TRUE(says(failure.message,
                        {"test", "none of them", "no container of them is on the prefix or in a node-local store",
-                        "KEDGE_OPEN_FRESH=1"}))
+                        "KEDGE_START=fresh"}))
           << failure.message;
     }
   }
@@ -323,11 +323,11 @@ TEST(Identity, ADamagedFirstCommitIsUnrecoverableAlsoWithoutThePrefixRecords) {
     job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
     commit_once_and_damage(job);
     remove_record(job);
-    job.options.open.adopt_store = true;
+    job.options.start = StartMode::adopt;
     for (int start = 0; start < 2; ++start) {
       const auto failure = reopen(job).failure.value_or(Failure{});
       EXPECT_EQ(failure.code, ErrorCode::unrecoverable) << to_string(failure);
-      EXPECT_TRUE(says(failure.message, {"a (generation", "is damaged", "KEDGE_OPEN_FRESH=1"})) << failure.message;
+      EXPECT_TRUE(says(failure.message, {"a (generation", "is damaged", "KEDGE_START=fresh"})) << failure.message;
     }
   }
 }
@@ -338,7 +338,7 @@ TEST(Identity, TheNoteOfAnyOneNodeIsEnough) {
   remove_record(job);
   job.disk.remove_all("/nodes/node0");
   job.disk.remove_all("/nodes/node2");
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   EXPECT_EQ(reopen(job).failure.value_or(Failure{}).code, ErrorCode::unrecoverable);
 }
 

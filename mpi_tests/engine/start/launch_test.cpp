@@ -58,7 +58,7 @@ TEST(Launch, TheBatchSystemsJobHasOneNameWhereverItIsAskedFor) {
 
 TEST(Launch, AStoreSaysWhichJobUsedItLast) {
   SimulatedJob job(4);
-  job.options.topology.ranks_per_node = 2;
+  job.ranks_per_node = 2;
   const auto start_in = [&](const Variables& variables, bool is_drain = false) {
     job.surroundings = [=](int rank, start::Environment& environment) {
       if (rank == 0) environment.variable = from(variables);  // of the other node's processes nobody says it

@@ -1,5 +1,5 @@
 // What the stores know and the prefix does not: a run begun afresh, a prefix that a link or a copy replaced, records
-// set back; what open.fresh leaves is named, and a store with outputs alone stops a start too.
+// set back; what start = fresh leaves is named, and a store with outputs alone stops a start too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@ class Lineages : public RightRun {
   void begin_afresh() {
     commit_steps(job, {{"old", 1}});
     local_only();
-    job.options.open.fresh = true;
+    job.options.start = StartMode::fresh;
     commit_steps(job, {{"new", 20}});
-    job.options.open.fresh = false;
+    job.options.start = StartMode::continue_;
   }
   void lose_records() { job.disk.remove_all("/case/checkpoints/.kedge"); }
   Failure expect_told() {
     const Failure failure = expect_refused(ErrorCode::mismatch);
-    EXPECT_TRUE(says(failure.message, {"no record of", "KEDGE_OPEN_ADOPT_STORE=1", "KEDGE_OPEN_FRESH=1", "kedge drop"}))
+    EXPECT_TRUE(says(failure.message, {"no record of", "KEDGE_START=adopt", "KEDGE_START=fresh", "kedge drop"}))
         << failure.message;
     EXPECT_TRUE(failure.path.starts_with("/nodes/")) << failure.path;
     return failure;
@@ -38,9 +38,9 @@ class Lineages : public RightRun {
     EXPECT_EQ(opened.step, step);
   }
   void expect_adopted(int step) {
-    job.options.open.adopt_store = true;
+    job.options.start = StartMode::adopt;
     expect_at(step);
-    job.options.open.adopt_store = false;
+    job.options.start = StartMode::continue_;
     expect_at(step);
   }
   /// Of the engine's prefix: a link in a directory of its own, which leads to a directory.
@@ -79,18 +79,18 @@ TEST_F(Lineages, ItGoesOnFromItsStoresWhereTheyAreAdopted) {
 TEST_F(Lineages, StoresOfBothAreMoreThanAdoptionCanTell) {
   begin_afresh();
   lose_records();
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   const Failure failure = expect_refused(ErrorCode::mismatch);
-  EXPECT_TRUE(says(failure.message, {"several runs", "kedge drop", "KEDGE_OPEN_FRESH=1"})) << failure.message;
+  EXPECT_TRUE(says(failure.message, {"several runs", "kedge drop", "KEDGE_START=fresh"})) << failure.message;
 }
 
 /// Generations begin anew with each run: the older one may have the higher ones.
 TEST_F(Lineages, TheRunThatWasGivenUpDoesNotComeBackFromItsManifests) {
   commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
   job.advance_clock(std::chrono::seconds(1));
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   commit_steps(job, {{"new", 20}});
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   job.disk.remove_all("/nodes");
   job.disk.make_directories("/nodes", 0755);
   lose_records();
@@ -101,9 +101,9 @@ TEST_F(Lineages, RecordsThatWereSetBackDoNotPassOverTheNewerRun) {
   commit_steps(job, {{"old", 1}});
   const auto records = job.disk.snapshot();
   local_only();
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   commit_steps(job, {{"new", 20}});
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   lose_records();
   for (const auto& [path, entry] : records) {
     if (!path.starts_with("/case/checkpoints/.kedge")) continue;
@@ -116,16 +116,16 @@ TEST_F(Lineages, RecordsThatWereSetBackDoNotPassOverTheNewerRun) {
 /// Twice afresh: both that were given up are known to be.
 TEST_F(Lineages, EachStoreThatWasGivenUpIsLeftAlone) {
   begin_afresh();
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   commit_steps(job, {{"newer", 40}});
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   EXPECT_EQ(stores(), 3U);
   expect_at(40);
   // Also the store of a run that the prefix had lost.
   lose_records();
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   commit_steps(job, {{"newest", 60}});
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   EXPECT_EQ(stores(), 4U);
   expect_at(60);
 }
@@ -157,13 +157,13 @@ TEST_F(Lineages, ALinkThatLeadsElsewhereDoesNotBeginFromZero) {
     if (target_is_gone) job.disk.remove_all("/onetrue");
     link_to(compose("/two{}", target_is_gone));
     const Failure failure = expect_refused(ErrorCode::mismatch);
-    EXPECT_TRUE(says(failure.message, {"make it lead there again", "KEDGE_OPEN_FRESH=1", "kedge drop"}));
+    EXPECT_TRUE(says(failure.message, {"make it lead there again", "KEDGE_START=fresh", "kedge drop"}));
     // What still has its own prefix is not for another one to take.
-    EXPECT_EQ(says(failure.message, {"KEDGE_OPEN_ADOPT_STORE=1"}), target_is_gone) << failure.message;
-    job.options.open.adopt_store = true;
+    EXPECT_EQ(says(failure.message, {"KEDGE_START=adopt"}), target_is_gone) << failure.message;
+    job.options.start = StartMode::adopt;
     if (target_is_gone) EXPECT_EQ(reopen(job).step, 1);
     else expect_refused(ErrorCode::mismatch);
-    job.options.open.adopt_store = false;
+    job.options.start = StartMode::continue_;
     job.disk.remove_all("/nodes");
     job.disk.make_directories("/nodes", 0755);
   }
@@ -176,9 +176,9 @@ TEST_F(Lineages, ALinkThatGoesBackAndForthLeadsToEachRunsOwn) {
   commit_steps(job, {{"a", 1}});
   link_to("/two");
   expect_refused(ErrorCode::mismatch);
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   commit_steps(job, {{"b", 20}});
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   for (int round = 0; round < 2; ++round) {
     link_to("/one");
     expect_at(1);
@@ -240,9 +240,9 @@ TEST_F(Lineages, WhatFreshLeavesBehindInAStoreOfARemovedPrefixIsNamed) {
   commit_steps(job, {{"a", 1}, {"b", 2}});
   lose_prefix();
   const auto lines = job.log().size();
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   EXPECT_EQ(reopen(job).tag, std::nullopt);
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   std::vector<std::string> told;
   const auto log = job.log();
   for (std::size_t i = lines; i < log.size(); ++i) {
@@ -250,7 +250,7 @@ TEST_F(Lineages, WhatFreshLeavesBehindInAStoreOfARemovedPrefixIsNamed) {
   }
   ASSERT_EQ(told.size(), 1U);
   EXPECT_TRUE(says(told[0], {"commits of an earlier run 'main' (the newest is b, generation", "/nodes/node",
-                             "remove /case/checkpoints/.kedge/main", "KEDGE_OPEN_ADOPT_STORE=1"}))
+                             "remove /case/checkpoints/.kedge/main", "KEDGE_START=adopt"}))
       << told[0];
   // As it says, to continue from it.
   job.disk.remove_all("/case/checkpoints/.kedge/main");
@@ -261,7 +261,7 @@ TEST_F(Lineages, WhatFreshLeavesBehindInAStoreOfARemovedPrefixIsNamed) {
 TEST_F(Lineages, WhatFreshLeavesBehindIsNamedOnce) {
   local_only();
   commit_steps(job, {{"a", 1}});
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   for (const std::size_t starts : {1U, 2U}) {
     EXPECT_EQ(reopen(job).tag, std::nullopt);
     const auto log = job.log();
@@ -289,13 +289,13 @@ TEST_F(Lineages, AStoreThatHasOutputsAloneStopsAStartOnAReplacedPrefix) {
       job.disk.plant_link("/case/checkpoints", "/elsewhere");
     }
     expect_told();
-    job.options.open.adopt_store = true;
+    job.options.start = StartMode::adopt;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_EQ(engine.open(), std::nullopt);
       engine.finalize();
     }));
-    job.options.open.adopt_store = false;
+    job.options.start = StartMode::continue_;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_EQ(engine.open(Tag("p1")), "p1");

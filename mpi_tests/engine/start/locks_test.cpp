@@ -1,5 +1,5 @@
 // One start of a run at a time: who waits for whom, who wins, who is named, and that no container is touched before;
-// open.fresh waits too.
+// start = fresh waits too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,6 +34,7 @@ std::vector<testing::RankOutcome> start_beside(SimulatedJob& job, const Options&
                       engine::EngineEnvironment environment;
                       environment.file_system = job.disk.view(first_view + rank);
                       environment.clock = clock;
+                      environment.ranks_per_node = job.ranks_per_node;
                       return engine::EngineEnvironment::make_engine(world.communicator(rank), options, environment);
                     }};
     body(scope);
@@ -92,7 +93,7 @@ TEST(Locks, AFreshStartBesideOneThatWorksIsBusyAndHarmsNothing) {
     SimulatedJob job(ranks);
     job.options.persistent.every = 1;
     Options fresh = job.options;
-    fresh.open.fresh = true;
+    fresh.start = StartMode::fresh;
     commit_steps(job, {{"z", 9}});
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
@@ -111,9 +112,9 @@ TEST(Locks, AFreshStartBesideOneThatWorksIsBusyAndHarmsNothing) {
       engine.finalize();
     }));
     EXPECT_EQ(reopen(job).step, 3);
-    job.options.open.fresh = true;
+    job.options.start = StartMode::fresh;
     EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 4}}).tag, std::nullopt) << "nobody works there any more";
-    job.options.open.fresh = false;
+    job.options.start = StartMode::continue_;
     EXPECT_EQ(reopen(job).step, 4);
   }
 }
@@ -121,7 +122,7 @@ TEST(Locks, AFreshStartBesideOneThatWorksIsBusyAndHarmsNothing) {
 TEST(Locks, AFreshStartWaitsUntilTheOneBeforeHasEnded) {
   SimulatedJob job(2);
   Options fresh = job.options;
-  fresh.open.fresh = true;
+  fresh.start = StartMode::fresh;
   fresh.store.lock_timeout_s = 1e6;
   std::optional<std::thread> beside;
   std::atomic<bool> has_begun = false;
@@ -336,7 +337,7 @@ TEST(Locks, ARunWhoseRecordWasLostIsStillGuarded) {
       job.disk.remove_all("/prefix/.kedge");
       expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::mismatch);
       Options adopting = job.options;
-      adopting.open.adopt_store = true;
+      adopting.start = StartMode::adopt;
       const auto failure = expect_all_threw(start_beside(job, adopting, kOthers, only_start), ErrorCode::busy);
       EXPECT_TRUE(says(failure.message, {"incarnation 2, rank 0"})) << failure.message;
     }

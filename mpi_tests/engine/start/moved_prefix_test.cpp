@@ -92,15 +92,15 @@ TEST_F(MovedPrefix, AFreshCopyInAPlaceWhereACopyWasDoesNotGoOnFromThatOne) {
   copy("/case", "/copy");
   enter("/copy");
   const Failure failure = expect_refused(ErrorCode::mismatch);
-  EXPECT_TRUE(says(failure.message, {"no record of", "KEDGE_OPEN_ADOPT_STORE=1", "kedge drop", "KEDGE_OPEN_FRESH=1"}));
+  EXPECT_TRUE(says(failure.message, {"no record of", "KEDGE_START=adopt", "kedge drop", "KEDGE_START=fresh"}));
   const auto before = job.disk.snapshot();
   remove_everywhere(failure.path);
   expect_at("/copy", 1);
   // Who says so goes on from them.
   job.disk.restore(before);
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   expect_at("/copy", 30);
-  job.options.open.adopt_store = false;
+  job.options.start = StartMode::continue_;
   expect_at("/copy", 30);
 }
 
@@ -139,7 +139,7 @@ TEST_F(MovedPrefix, AnOldPlaceOutOfReachIsTakenForTheOriginal) {
   deny("/case/", EACCES);
   expect_at("/copy", 1);
   EXPECT_TRUE(job.logged("a copy of /case/checkpoints"));
-  EXPECT_TRUE(job.logged("needs open.adopt_store"));
+  EXPECT_TRUE(job.logged("needs KEDGE_START=adopt"));
 }
 
 /// A guess would cost the checkpoints in the stores, or take the original's.
@@ -148,7 +148,7 @@ TEST_F(MovedPrefix, AnOldPlaceThatCannotBeReadStopsTheStartUntilItCan) {
   deny("/case/", EIO);
   enter("/moved");
   const auto failure = expect_refused(ErrorCode::io);
-  EXPECT_TRUE(says(failure.message, {"whether it was moved or copied", "Restart once", "KEDGE_OPEN_ADOPT_STORE=1"}))
+  EXPECT_TRUE(says(failure.message, {"whether it was moved or copied", "Restart once", "KEDGE_START=adopt"}))
       << failure.message;
   EXPECT_TRUE(failure.path.starts_with("/case/checkpoints/.kedge/main")) << failure.path;
   const auto before = job.disk.snapshot();
@@ -157,18 +157,18 @@ TEST_F(MovedPrefix, AnOldPlaceThatCannotBeReadStopsTheStartUntilItCan) {
   // Who knows that it was moved can say so: that place may never come back.
   job.disk.restore(before);
   deny("/case/", EIO);
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   expect_at("/moved", 2);
-  job.options.open.adopt_store = false;
+  job.options.start = StartMode::continue_;
   expect_at("/moved", 2);
 }
 
 TEST_F(MovedPrefix, WhoKnowsThatItWasMovedNeedsNoPermissionInTheOldPlace) {
   move("/case", "/moved");
   deny("/case/", EACCES);
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   expect_at("/moved", 2);
-  job.options.open.adopt_store = false;
+  job.options.start = StartMode::continue_;
   expect_at("/moved", 2);
 }
 
@@ -197,7 +197,7 @@ TEST_F(MovedPrefix, OneThatLostItsRecordsDoesNotForgetItsStores) {
     for (int node = 0; node < nodes_lost; ++node) job.disk.remove_all(compose("/nodes/node{}", node));
     const auto failure = expect_refused(ErrorCode::mismatch);
     EXPECT_TRUE(says(failure.message, {"lost its records", "prefix was /case/checkpoints", "move the prefix back",
-                                       "kedge drop", "KEDGE_OPEN_FRESH=1"}))
+                                       "kedge drop", "KEDGE_START=fresh"}))
         << failure.message;
     EXPECT_TRUE(failure.path.starts_with(compose("/nodes/node{}/kedge-", nodes_lost))) << failure.path;
   }
@@ -208,7 +208,7 @@ TEST_F(MovedPrefix, OneThatLostItsRecordsDoesNotForgetItsStores) {
   move_and_start("/moved", "/case", 2);
   job.disk.restore(before);
   enter("/moved");
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   EXPECT_EQ(reopen(job).tag, std::nullopt);
 }
 

@@ -98,9 +98,9 @@ TEST_F(NewStores, ACopyDoesNotNameTheOriginals) {
 TEST_F(NewStores, AFreshRunNamesItsOwn) {
   commit_steps(job, {{"a", 1}});
   const std::string before = recorded("/case");
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   reopen(job, latest, Newer::keep, {{"b", 2}});
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   const std::string fresh = recorded("/case");
   EXPECT_NE(fresh, before);
   expect_named(fresh);
@@ -119,16 +119,16 @@ TEST_F(NewStores, AStartThatFailsDoesNotHideIt) {
   const auto before = job.disk.snapshot();
   for (const bool fresh : {false, true}) {
     use_other_stores();
-    job.options.open.fresh = fresh;
+    job.options.start = fresh ? StartMode::fresh : StartMode::continue_;
     (void)job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); });
     const auto operations = job.operations[0];
     for (std::uint64_t n = 1; n <= operations; ++n) {
       SCOPED_TRACE(compose("operation {} fails{}", n, fresh ? ", fresh" : ""));
       job.disk.restore(before);
-      job.options.open.fresh = fresh;
+      job.options.start = fresh ? StartMode::fresh : StartMode::continue_;
       job.disk.fail(0, n, EIO);
       const auto outcomes = job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); });
-      job.options.open.fresh = false;
+      job.options.start = StartMode::continue_;
       if (!outcomes[0].failure || (fresh && recorded("/case") != store)) continue;  // it took place
       expect_named(store);
       if (HasFailure()) return;

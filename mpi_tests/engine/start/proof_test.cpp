@@ -120,9 +120,9 @@ TEST(Proof, OnlyTheTwoThatShareAreNamed) {
 TEST(Proof, RanksOfOneFailureDomainMayShareAStore) {
   SimulatedJob job(4);
   job.options.store.path = "/nodes/all";
-  job.options.topology.ranks_per_node = 4;
+  job.ranks_per_node = 4;
   expect_works(job);
-  job.options.topology.ranks_per_node = 2;
+  job.ranks_per_node = 2;
   set_racks(job, {"r", "r", "r", "r"});
   expect_works(job);
 }
@@ -331,8 +331,8 @@ TEST(Proof, OneRankOfEachNodeReadsTheRecordAndWhoeverMaySeeOtherMounts) {
 }
 
 TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {
-  const auto started = start_each(4, [](int rank, Options& options, start::Environment&) {
-    options.topology.ranks_per_node = 2;
+  const auto started = start_each(4, [](int rank, Options& options, start::Environment& environment) {
+    environment.ranks_per_node = 2;
     options.store.path = rank == 0 ? "/nodes/a" : "/nodes/b";
   });
   const auto failure = expect_all_threw(started.outcomes, ErrorCode::invalid_argument);

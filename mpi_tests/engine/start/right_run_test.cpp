@@ -1,5 +1,5 @@
 // Whose checkpoints a start continues from: its own by name, wherever the prefix was moved, linked, copied or set back
-// to, and never another job's; stores that the prefix does not know, damaged records, open.fresh.
+// to, and never another job's; stores that the prefix does not know, damaged records, start = fresh.
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
@@ -47,22 +47,22 @@ TEST_F(RightRun, ARemovedCaseIsNotResumedFromMemory) {
     for (int start = 0; start < 2; ++start) {
       const auto failure = reopen(one).failure.value_or(Failure{});
       EXPECT_EQ(failure.code, ErrorCode::mismatch);
-      EXPECT_TRUE(says(failure.message, {"'test'", "/prefix", "has no record of run", "KEDGE_OPEN_ADOPT_STORE=1",
-                                         "KEDGE_OPEN_FRESH=1", "kedge drop"}))
+      EXPECT_TRUE(says(failure.message, {"'test'", "/prefix", "has no record of run", "KEDGE_START=adopt",
+                                         "KEDGE_START=fresh", "kedge drop"}))
           << failure.message;
       EXPECT_TRUE(failure.path.starts_with("/nodes/node0/kedge-1000-test-")) << failure.path;
     }
     const auto before = one.disk.snapshot();
-    one.options.open.adopt_store = true;
+    one.options.start = StartMode::adopt;
     EXPECT_EQ(reopen(one).step, 1);
-    one.options.open.adopt_store = false;
+    one.options.start = StartMode::continue_;
     EXPECT_EQ(reopen(one).step, 1);
     one.disk.restore(before);
-    one.options.open.fresh = true;
+    one.options.start = StartMode::fresh;
     const Opened fresh = reopen(one, latest, Newer::keep, {{"b", 5}});
     EXPECT_FALSE(fresh.failure);
     EXPECT_EQ(fresh.tag, std::nullopt);
-    one.options.open.fresh = false;
+    one.options.start = StartMode::continue_;
     EXPECT_EQ(reopen(one).step, 5);
   }
 }
@@ -92,7 +92,7 @@ TEST_F(RightRun, StoresOfSeveralUnknownRunsAreNotMixed) {
     else job.disk.write_all(path, entry.bytes);
   }
   lose_prefix();
-  job.options.open.adopt_store = true;
+  job.options.start = StartMode::adopt;
   const auto failure = expect_refused(ErrorCode::mismatch);
   EXPECT_TRUE(says(failure.message, {"several runs 'main'", "kedge drop"})) << failure.message;
 }
@@ -268,18 +268,18 @@ TEST_F(RightRun, ADamagedRecordIsMadeAgainFromWhateverKnowsIt) {
   }
   harm({begun, tag_directory, "/nodes"});
   const auto failure = expect_refused(ErrorCode::corrupt);
-  EXPECT_TRUE(says(failure.message, {"'main'", "restore the record", "KEDGE_OPEN_FRESH=1"})) << failure.message;
+  EXPECT_TRUE(says(failure.message, {"'main'", "restore the record", "KEDGE_START=fresh"})) << failure.message;
   EXPECT_EQ(failure.path, records + "/run.json");
 }
 
 TEST_F(RightRun, FreshBeginsALineageBesideTheOldOneOnce) {
   commit_steps(job, {{"a", 1}});
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   const Opened fresh = reopen(job, latest, Newer::keep, {{"b", 2}});
   EXPECT_FALSE(fresh.failure);
   EXPECT_EQ(fresh.tag, std::nullopt);
-  EXPECT_TRUE(job.logged("starts over, ignoring earlier checkpoints (open.fresh; unset it for the next start)"));
-  job.options.open.fresh = false;
+  EXPECT_TRUE(job.logged("starts over, ignoring earlier checkpoints (KEDGE_START=fresh; unset it for the next start)"));
+  job.options.start = StartMode::continue_;
   EXPECT_EQ(reopen(job).step, 2);
   EXPECT_EQ(reopen(job, Tag{"a"}).tag, std::nullopt);
   // It is still there for who asks for it.
@@ -296,9 +296,9 @@ TEST_F(RightRun, FreshBeginsALineageBesideTheOldOneOnce) {
 TEST_F(RightRun, WhatAFreshRunCommittedIsMissedWhenItIsLost) {
   commit_steps(job, {{"a", 1}});
   local_only();
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   reopen(job, latest, Newer::keep, {{"b", 2}});
-  job.options.open.fresh = false;
+  job.options.start = StartMode::continue_;
   job.disk.remove_all("/nodes");
   job.disk.make_directories("/nodes", 0755);
   (void)expect_refused(ErrorCode::unrecoverable);
@@ -325,15 +325,15 @@ TEST_F(RightRun, AFirstCommitOfAStartThatWasOvertakenIsBusyOnAllRanks) {
 TEST_F(RightRun, AFreshStartThatDiesAnywhereLeavesOneOfTheTwoWhole) {
   commit_steps(job, {{"a", 1}});
   const auto before = job.disk.snapshot();
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   reopen(job);
   const auto operations = job.operations[0];
   for (std::uint64_t n = 1; n <= operations; ++n) {
     job.disk.restore(before);
-    job.options.open.fresh = true;
+    job.options.start = StartMode::fresh;
     job.disk.stop_world_after(0, n, n);
     job.start([&](RankScope& scope) { const Engine engine = scope.make_engine(); });
-    job.options.open.fresh = false;
+    job.options.start = StartMode::continue_;
     const Opened opened = reopen(job, latest, Newer::keep, {{"c", 3}});
     EXPECT_FALSE(opened.failure) << n << ": " << to_string(opened.failure.value_or(Failure{}));
     EXPECT_TRUE(opened.step == 1 || !opened.tag) << n;

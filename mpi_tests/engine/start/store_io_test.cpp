@@ -30,9 +30,9 @@ struct Chosen {
 Chosen choose(Io io, bool durable, bool memory_backed, const fs::WriteProbe& probe) {
   FaultyDisk disk(SimulatedJob::block_disk());
   disk.make_directories("/store");
-  Options::Store options;
+  Options options;
   options.io = io;
-  options.durable = durable;
+  options.store.durable = durable;
   Options::Log log_options;
   Chosen chosen;
   log_options.sink = [&](LogLevel, std::string_view line) { chosen.log += line; };
@@ -48,7 +48,7 @@ Chosen choose(Io io, bool durable, bool memory_backed, const fs::WriteProbe& pro
   expect_all_returned(world.run_connected([&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const LogicalRank mine{static_cast<std::uint32_t>(rank)};
-    store::NodeStore store(systems[rank], options, {"/store", memory_backed}, mine);
+    store::NodeStore store(systems[rank], options.store, {"/store", memory_backed}, mine);
     start::choose_store_io(comm::Group(communicator, std::chrono::hours(1)), *systems[rank], options, store, log);
     store.discard(store.begin(store::FileKind::container, 0));
   }));

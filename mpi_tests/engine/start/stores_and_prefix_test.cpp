@@ -149,9 +149,9 @@ TEST_F(StoresAndPrefix, SetBackToAnyTwoTimesTheNewestThatExistsIsFound) {
 /// The stores have one course, the prefix another, and tag and generation are the same.
 TEST(StoresAndPrefixOfTwoCourses, AreNeverMixed) {
   for (const auto scheme : {Scheme::single, Scheme::partner}) {
-    TwoTimelines courses(4, [&](Options& options) {
-      options.persistent.every = 1;
-      options.redundancy.scheme = scheme;
+    TwoTimelines courses(4, [&](SimulatedJob& configured) {
+      configured.options.persistent.every = 1;
+      configured.options.redundancy.scheme = scheme;
     });
     SimulatedJob& job = courses.job;
     for (const std::string lost : {"", "/nodes/node0", "/nodes/node1", "/nodes"}) {

@@ -302,7 +302,7 @@ TEST_F(Succession, NamedPartsOfALaunchMayBeginOneAfterTheOther) {
 TEST_F(Succession, AFreshStartTakesUpNothing) {
   enter({}, "vm/1@1");
   run_to_the_end("a", 1);
-  job.options.open.fresh = true;
+  job.options.start = StartMode::fresh;
   const Opened fresh = reopen(job);
   EXPECT_EQ(fresh.tag, std::nullopt);
   EXPECT_FALSE(fresh.failure);

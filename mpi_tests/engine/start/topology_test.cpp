@@ -39,7 +39,7 @@ TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
 
 TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
   const auto found = topologies(5, [](int rank, Options& options, start::Environment& environment) {
-    options.topology.ranks_per_node = 2;
+    environment.ranks_per_node = 2;
     environment.machine = compose("boot/{}", rank);
   });
   EXPECT_EQ(found[1].node, (std::vector<int>{0, 1}));
@@ -49,7 +49,7 @@ TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
 
 TEST(EngineTopology, FailureDomainsOfAVariable) {
   const auto found = topologies(6, [](int rank, Options& options, start::Environment& environment) {
-    options.topology.ranks_per_node = 2;
+    environment.ranks_per_node = 2;
     options.topology.failure_domain = "env:RACK";
     environment.variable = [rank](const std::string&) { return rank < 2 ? "a" : "b"; };
   });

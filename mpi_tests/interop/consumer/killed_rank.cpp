@@ -16,7 +16,7 @@ int main(int count, char** words) {
   kedge::Options options;
   options.store.path = place / "{node}";  // node0 to node3, one rank on each
   options.persistent.path = place / "prefix";
-  options.topology.ranks_per_node = 1;
+  ::setenv("KEDGE_TEST_RANKS_PER_NODE", "1", 1);
   options.log.level = kedge::LogLevel::off;
   kedge::testing::InProcessJob job(4, options);
 

@@ -10,6 +10,7 @@ import kedge.deepspeed
 
 ENGINE = os.environ["CHECK_ENGINE"]  # stock, kedge, or kedge-alone: without torch files
 WORK = os.environ["CHECK_WORK"]
+os.environ["KEDGE_TEST_RANKS_PER_NODE"] = "1"  # each rank counts as a node
 
 
 def create_in_place_of_the_test(*arguments, **named):
@@ -40,7 +41,6 @@ if os.environ["CHECK_IN_ORDER"] == "yes":
     comm.all_gather_into_tensor = finished(comm.all_gather_into_tensor)
 
 if ENGINE != "stock":
-    kedge.deepspeed.install({"kedge": {"torch_files": ENGINE == "kedge", "topology": {"ranks_per_node": 1},
-                                       "store": {"keep": 3}, "log": {"level": "error"}}})
+    kedge.deepspeed.install({"kedge": {"torch_files": ENGINE == "kedge", "store": {"keep": 3}, "log": {"level": "error"}}})
     create = runtime.create_checkpoint_engine
     runtime.create_checkpoint_engine = create_in_place_of_the_test

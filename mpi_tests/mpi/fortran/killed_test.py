@@ -22,7 +22,7 @@ NEWEST = DEATH // EVERY * EVERY
 class Job:
     def __init__(self, directory, ranks=RANKS, **variables):
         self.directory, self.ranks = directory, ranks
-        self.variables = {"topology_ranks_per_node": RANKS_PER_NODE, "persistent_every": 0} | variables
+        self.variables = {"test_ranks_per_node": RANKS_PER_NODE, "persistent_every": 0} | variables
         (directory / "prefix").mkdir(parents=True)
 
     def run(self, *more):
@@ -64,7 +64,7 @@ def loses_a_node(directory, scheme, node, wanted):
 
 
 def refuses_another_plate(directory):
-    job = Job(directory / "plate", 2, topology_ranks_per_node=0)
+    job = Job(directory / "plate", 2, test_ranks_per_node=0)
     check(job.run() == 0, job.ended())
     check(job.run("--rows", "30") != 0, "it went on from another plate's checkpoints")
     check(re.search(r"^kedge: mismatch.*heat_fortran, 24 x 40", job.done.stderr, re.M), job.ended())

@@ -10,9 +10,12 @@
 #include <limits>
 #include <set>
 
+#include "base/attempt.hpp"
+#include "base/option_by_name.hpp"
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
 #include "base/options_values.hpp"
+#include "base/removed_options.hpp"
 #include "base/suggest.hpp"
 
 namespace kedge::options_test {
@@ -74,6 +77,8 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"fingerprint", "input 7, v2"},
                                                      {"fingerprint_files", "/a file:b"},
                                                      {"deadline", "1764108000"},
+                                                     {"start", "fresh"},
+                                                     {"io", "direct"},
                                                      {"store.path", "/fast/{node}"},
                                                      {"store.keep", "7"},
                                                      {"store.quota_bytes", "4096"},
@@ -81,46 +86,35 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"store.lock_timeout_s", "1.5"},
                                                      {"store.on_exit", "remove"},
                                                      {"store.copy_threads", "3"},
-                                                     {"store.io", "direct"},
                                                      {"persistent.path", "/p"},
                                                      {"persistent.every", "5"},
                                                      {"persistent.keep", "2"},
-                                                     {"persistent.latest", "false"},
                                                      {"persistent.mode", "0750"},
                                                      {"persistent.plain_routed", "true"},
-                                                     {"persistent.io", "buffered"},
                                                      {"persistent.bandwidth_limit", "1000000"},
                                                      {"persistent.retries", "5"},
                                                      {"persistent.trust", "group"},
-                                                     {"persistent.view_limit", "9"},
                                                      {"redundancy.scheme", "xor"},
                                                      {"redundancy.set_size", "4"},
                                                      {"redundancy.parity", "3"},
                                                      {"redundancy.every", "3"},
-                                                     {"redundancy.piece_bytes", "65537"},
-                                                     {"redundancy.depth", "2"},
                                                      {"pipeline.mode", "background"},
                                                      {"pipeline.max_pending", "3"},
-                                                     {"pipeline.when_full", "skip"},
+                                                     {"pipeline.when_full", "fail"},
                                                      {"pipeline.cores", "0,2-3"},
                                                      {"pipeline.messages", "tcp"},
                                                      {"pipeline.interface", "ib0,10.1.0.0/16"},
                                                      {"redundancy.bandwidth_limit", "2000000"},
                                                      {"open.verify", "headers"},
-                                                     {"open.fresh", "true"},
-                                                     {"open.adopt_store", "true"},
                                                      {"open.chained", "true"},
-                                                     {"open.accept_fingerprint", "true"},
                                                      {"schedule.every", "10"},
                                                      {"schedule.seconds", "60.5"},
                                                      {"schedule.overhead", "0.25"},
                                                      {"exit.signals", "SIGTERM:SIGUSR1"},
                                                      {"exit.margin_s", "60"},
                                                      {"exit.grace_s", "120"},
-                                                     {"device.direct", "false"},
+                                                     {"device.path", "buffers"},
                                                      {"device.snapshot", "true"},
-                                                     {"device.gds", "on"},
-                                                     {"topology.ranks_per_node", "2"},
                                                      {"topology.failure_domain", "env:RACK"},
                                                      {"comm.timeout_s", "9"},
                                                      {"log.level", "off"},
@@ -137,6 +131,34 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
     EXPECT_NE(field.get(loaded.options), field.get(Options{}));
     EXPECT_EQ(loaded.origin.at(dotted_name(field)), variable_name(field));
   }
+}
+
+TEST_F(OptionsTest, AnOptionThatWasRemovedSaysWhatToWrite) {
+  write_toml("[store]\nio = 'direct'");
+  EXPECT_EQ(failure({}), path() +
+                             ":2: there is no option store.io any more; set io (KEDGE_IO), which is for the store "
+                             "and the prefix");
+  write_toml("");
+  EXPECT_EQ(failure({"KEDGE_OPEN_FRESH=1"}),
+            "there is no option KEDGE_OPEN_FRESH any more; set KEDGE_START=fresh in the environment of the one start");
+  Options options;
+  const auto refused = attempt([&] { set_option(options, "device.gds", "on"); });
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->message,
+            "there is no option device.gds any more; set device.path (KEDGE_DEVICE_PATH) to auto or gds");
+  for (const Field& field : option_fields()) {
+    EXPECT_FALSE(describe_removed_option(dotted_name(field))) << dotted_name(field);
+    EXPECT_FALSE(describe_removed_variable(variable_name(field))) << variable_name(field);
+  }
+}
+
+// A value that is left in a file would act on every start.
+TEST_F(OptionsTest, AFileCannotSayHowOneStartGoes) {
+  write_toml("start = 'fresh'");
+  EXPECT_THAT(failure({}), AllOf(HasSubstr(path() + ":1: start = \"fresh\" would act on every start"),
+                                 HasSubstr("KEDGE_START=fresh in the environment")));
+  write_toml("start = 'continue'");
+  EXPECT_EQ(load({"KEDGE_START=adopt_and_accept"}).options.start, StartMode::adopt_and_accept);
 }
 
 TEST_F(OptionsTest, NamedFileIsTakenInsteadOfTheOneInTheDirectory) {

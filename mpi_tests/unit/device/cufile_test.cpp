@@ -70,8 +70,8 @@ class CuFileOfDevices : public Cuda {
     if (descriptor < 0) GTEST_SKIP() << testing::TempDir() << " does not support O_DIRECT";
     fake_cufile().says(kNvme, false);
   }
-  std::unique_ptr<DirectFile> file(unsigned kinds = kNvme, DirectPath wanted = DirectPath::native) {
-    return cuda_direct_file(*driver, *cufile, location(), descriptor, kinds, wanted);
+  std::unique_ptr<DirectFile> file(unsigned kinds = kNvme) {
+    return cuda_direct_file(*driver, *cufile, location(), descriptor, kinds);
   }
   Location location() { return system_devices()->location_of(memory); }
   std::vector<std::byte> written() const {
@@ -112,20 +112,16 @@ TEST_F(CuFileOfDevices, GoesOnAfterShortWrites) {
   EXPECT_EQ(fake_cufile().writes(), 4);
 }
 
-TEST_F(CuFileOfDevices, TheCompatibilityModeIsNoNativePath) {
+TEST_F(CuFileOfDevices, TheCompatibilityModeServesWhereThereIsNoNativePath) {
   for (const bool is_forced : {false, true}) {
     fake_cufile().says(is_forced ? kNvme : 0U, is_forced);
-    const auto failure = attempt([&] { (void)file(); });
-    ASSERT_TRUE(failure) << is_forced;
-    EXPECT_EQ(failure->code, ErrorCode::bad_state);
-    EXPECT_NE(failure->message.find("device.gds = on"), std::string::npos) << failure->message;
-    const auto any = file(kNvme, DirectPath::any);
-    any->write(location(), 4096, {memory, kSize});
+    const auto by_host = file();
+    by_host->write(location(), 4096, {memory, kSize});
     EXPECT_EQ(written(), contents(memory, kSize));
-    EXPECT_NE(any->way().find("compatibility mode"), std::string::npos);
+    EXPECT_NE(by_host->way().find("compatibility mode"), std::string::npos);
   }
   fake_cufile().says(kNvme, false);
-  EXPECT_EQ(attempt([&] { (void)file(1U); })->code, ErrorCode::bad_state) << "it has one for another kind of storage";
+  EXPECT_NE(file(1U)->way().find("compatibility mode"), std::string::npos) << "it has one for another kind of storage";
 }
 
 TEST_F(CuFileOfDevices, SaysWhyItDoesNotServe) {
@@ -185,14 +181,9 @@ TEST_F(CuFileOfDevices, ADeviceThatIsLostIsSaidFirst) {
 /// As engines ask: by the name that is loaded already; this machine's disk may be of any kind.
 TEST_F(CuFileOfDevices, IsLoadedByItsName) {
   const auto devices = system_devices();
-  const auto direct = devices->direct_file(location(), descriptor, DirectPath::any);
+  const auto direct = devices->direct_file(location(), descriptor);
   direct->write(location(), 4096, {memory, kSize});
   EXPECT_EQ(written(), contents(memory, kSize));
-  const auto failure = attempt([&] { (void)devices->direct_file(location(), descriptor, DirectPath::native); });
-  if (storage_kinds(descriptor) == 0) {
-    ASSERT_TRUE(failure);
-    EXPECT_EQ(failure->code, ErrorCode::bad_state);
-  }
 }
 
 TEST(StorageKinds, AreThoseThatCuFileCounts) {

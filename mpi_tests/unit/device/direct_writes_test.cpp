@@ -38,8 +38,8 @@ class Direct : public StagingTest {
     disk->remove(path);
   }
 
-  DirectWrites::Settings settings(Gds gds) {
-    return {gds, [this](LogLevel level, std::string_view line) { told.emplace_back(level, line); }};
+  DirectWrites::Settings settings(bool is_wanted = true) {
+    return {is_wanted, [this](LogLevel level, std::string_view line) { told.emplace_back(level, line); }};
   }
   DirectWrites::Transfer transfer(std::uint64_t offset, std::uint64_t size = kSize, unsigned threads = 1) {
     const Span from = memory(array, 0, size);
@@ -97,7 +97,7 @@ class Direct : public StagingTest {
 
 // The first one decides who computes the checksums.
 TEST_F(Direct, WritesWholePagesAndTheHostTheRest) {
-  DirectWrites direct(devices, settings(Gds::automatic));
+  DirectWrites direct(devices, settings());
   EXPECT_FALSE(write(direct, transfer(0)));
   for (const std::uint64_t offset : {std::uint64_t{0}, kPage, kPage + 1, 3 * kPage - 1}) {
     for (const std::uint64_t size : {kSize, 2 * kBlock, 2 * kBlock + 1, kBlock}) {
@@ -116,7 +116,7 @@ TEST_F(Direct, WritesWholePagesAndTheHostTheRest) {
 
 // Pages that an earlier checkpoint left dirty, or that are read ahead, are in nobody's way: write() looks for both.
 TEST_F(Direct, NothingOlderIsWrittenOverItOrReadInItsPlace) {
-  DirectWrites direct(devices, settings(Gds::on));
+  DirectWrites direct(devices, settings());
   EXPECT_FALSE(write(direct, transfer(kPage)));
   const std::vector<std::byte> older(kSize, std::byte{0xaa});
   for (unsigned step = 1; step <= 3; ++step) {
@@ -128,7 +128,7 @@ TEST_F(Direct, NothingOlderIsWrittenOverItOrReadInItsPlace) {
 
 // Pages are not always kept one by one: those around a region must not become dirty with its own.
 TEST_F(Direct, AFileLeavesTheCacheBeforeItsFirstRegion) {
-  DirectWrites direct(devices, settings(Gds::on));
+  DirectWrites direct(devices, settings());
   EXPECT_FALSE(write(direct, transfer(kPage)));
   access->end();
   const std::vector<std::byte> older(kFileBytes, std::byte{0xaa});
@@ -145,42 +145,29 @@ TEST_F(Direct, AFileLeavesTheCacheBeforeItsFirstRegion) {
 TEST_F(Direct, SmallRegionsAndOtherFilesAreNotItsBusiness) {
   int calls = 0;
   devices->on_call = [&](const std::string& what) { calls += what == "direct_file" ? 1 : 0; };
-  DirectWrites direct(devices, settings(Gds::on));
+  DirectWrites direct(devices, settings());
   EXPECT_FALSE(write(direct, transfer(0, kBlock - 1)));
   auto nowhere = transfer(0);
   nowhere.to = {};
   EXPECT_FALSE(direct.write(nowhere, by_host(nowhere)));
   direct.compare(nowhere, {});
-  DirectWrites off(devices, settings(Gds::off));
+  DirectWrites off(devices, settings(false));
   EXPECT_FALSE(write(off, transfer(0)));
   EXPECT_FALSE(write(off, transfer(0)));
   EXPECT_EQ(calls, 0);
   EXPECT_TRUE(told.empty());
 }
 
-// Through the host's memory only if that is asked for.
-TEST_F(Direct, WithoutANativePathOnlyIfThatIsWanted) {
-  devices->files_by_host = true;
-  DirectWrites automatic(devices, settings(Gds::automatic));
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(write(automatic, transfer(0)));
-  ASSERT_EQ(told.size(), 1U) << "said once";
-  EXPECT_EQ(told[0].first, LogLevel::info);
-  EXPECT_NE(told[0].second.find("through pinned buffers, not by GPUDirect Storage"), std::string::npos);
-  DirectWrites on(devices, settings(Gds::on));
-  EXPECT_FALSE(write(on, transfer(0)));
-  EXPECT_TRUE(write(on, transfer(0)));
-}
-
 TEST_F(Direct, WarnsOnceWhereItIsWantedAndThereIsNone) {
   devices->write_file = {};
-  DirectWrites on(devices, settings(Gds::on));
+  DirectWrites on(devices, settings());
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(write(on, transfer(0)));
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].first, LogLevel::warning);
 }
 
 TEST_F(Direct, AnotherWayServesWhereThisOneFails) {
-  DirectWrites on(devices, settings(Gds::on));
+  DirectWrites on(devices, settings());
   EXPECT_FALSE(write(on, transfer(0)));
   devices->fail("direct_write", 1, ErrorCode::bad_state);
   EXPECT_FALSE(write(on, transfer(0)));
@@ -192,7 +179,7 @@ TEST_F(Direct, AnotherWayServesWhereThisOneFails) {
 
 // Managed memory, for one.
 TEST_F(Direct, MemoryThatItDoesNotTakeGoesAnotherWayAndOtherMemoryDoesNot) {
-  DirectWrites on(devices, settings(Gds::on));
+  DirectWrites on(devices, settings());
   EXPECT_FALSE(write(on, transfer(0)));
   devices->fail("direct_write", 1, ErrorCode::invalid_argument);
   EXPECT_FALSE(write(on, transfer(0)));
@@ -201,7 +188,7 @@ TEST_F(Direct, MemoryThatItDoesNotTakeGoesAnotherWayAndOtherMemoryDoesNot) {
 }
 
 TEST_F(Direct, WhatTheFileOrTheDeviceFailsWithIsThrown) {
-  DirectWrites on(devices, settings(Gds::on));
+  DirectWrites on(devices, settings());
   EXPECT_FALSE(write(on, transfer(0)));
   const auto what = transfer(0);
   for (const ErrorCode code : {ErrorCode::io, ErrorCode::no_space}) {
@@ -217,7 +204,7 @@ TEST_F(Direct, WhatTheFileOrTheDeviceFailsWithIsThrown) {
 }
 
 TEST_F(Direct, ADeviceThatIsLostWhileAFileIsRegisteredIsThrown) {
-  DirectWrites on(devices, settings(Gds::on));
+  DirectWrites on(devices, settings());
   devices->fail("direct_file", 1, ErrorCode::device_failed);
   const auto what = transfer(0);
   EXPECT_EQ(attempt([&] { (void)on.write(what, by_host(what)); })->code, ErrorCode::device_failed);
@@ -225,7 +212,7 @@ TEST_F(Direct, ADeviceThatIsLostWhileAFileIsRegisteredIsThrown) {
 
 TEST_F(Direct, NeedsChecksumsOfTheDevice) {
   devices->compute_checksums(1);
-  DirectWrites on(devices, settings(Gds::on));
+  DirectWrites on(devices, settings());
   const auto what = transfer(0);
   EXPECT_FALSE(on.write(what, by_host(what)));
   EXPECT_EQ(attempt([&] { write(on, what); })->code, ErrorCode::corrupt);
@@ -238,7 +225,7 @@ TEST_F(Direct, ADeviceThatComputesNoneIsNotUsed) {
   const auto plain = std::make_shared<ModelDevices>();
   plain->write_file = devices->write_file;
   const ModelDevices::Array own(*plain, 0, kFileBytes);
-  DirectWrites on(plain, settings(Gds::on));
+  DirectWrites on(plain, settings());
   auto what = transfer(0);
   what.memory = {static_cast<const std::byte*>(own.address()), kSize};
   EXPECT_FALSE(on.write(what, by_host(what)));
@@ -252,14 +239,14 @@ TEST_F(Direct, ADeviceThatComputesNoneIsNotUsed) {
 // However long the device takes: the host never sees the bytes.
 TEST_F(Direct, TakesTheDevicesChecksumsThoughTheyAreSlower) {
   devices->compute_checksums(0, std::chrono::milliseconds(50));
-  DirectWrites on(devices, settings(Gds::on));
+  DirectWrites on(devices, settings());
   EXPECT_FALSE(write(on, transfer(0)));
   EXPECT_TRUE(write(on, transfer(0)));
   EXPECT_EQ(lines_with("are computed by the GPU"), 1U);
 }
 
 TEST_F(Direct, RegistrationsEndWithTheirFileOrWithAll) {
-  DirectWrites on(devices, settings(Gds::on));
+  DirectWrites on(devices, settings());
   EXPECT_FALSE(write(on, transfer(0)));
   EXPECT_TRUE(write(on, transfer(0)));
   EXPECT_EQ(devices->direct_files(), 1U);

@@ -2,14 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
-#include "device/kernels/combination.hpp"
 #include "device/kernels/crc32c_fold.hpp"
 #include "unit/device/fake_cuda_state.hpp"
 
@@ -19,14 +17,8 @@ namespace {
 
 int module_of_kernels = 0;
 
-enum class Kernel { crc32c, exclusive_or, combine_1, combine_2, combine_3, combine_4, breaks };
-std::map<std::string_view, Kernel> kernels{{"kedge_crc32c", Kernel::crc32c},
-                                           {"kedge_xor", Kernel::exclusive_or},
-                                           {"kedge_combine_1", Kernel::combine_1},
-                                           {"kedge_combine_2", Kernel::combine_2},
-                                           {"kedge_combine_3", Kernel::combine_3},
-                                           {"kedge_combine_4", Kernel::combine_4},
-                                           {"breaks", Kernel::breaks}};
+enum class Kernel { crc32c, breaks };
+std::map<std::string_view, Kernel> kernels{{"kedge_crc32c", Kernel::crc32c}, {"breaks", Kernel::breaks}};
 
 bool is_kernel(const void* function) {
   return std::ranges::any_of(kernels, [&](const auto& one) { return &one.second == function; });
@@ -62,27 +54,6 @@ std::function<void()> checksums(void** arguments, unsigned blocks) {
     for (std::uint64_t block = 0; block < blocks; ++block) {
       const std::uint64_t begin = block * piece_bytes;
       raw[block] = raw_of(data + begin, std::min(piece_bytes, size_bytes - begin));
-    }
-  };
-}
-
-std::function<void()> sums(void** arguments, unsigned outputs, bool is_xor) {
-  const auto what = *static_cast<kedge::device::Combination*>(arguments[0]);
-  return [=] {
-    for (unsigned out = 0; out < outputs; ++out) {
-      void* place = what.output[out];
-      auto* bytes = inside<std::uint8_t>(&place);
-      std::memset(bytes, 0, what.words * 16);
-      for (unsigned k = 0; k < what.inputs; ++k) {
-        auto* from = const_cast<void*>(what.input[k].data);
-        const auto* data = inside<const std::uint8_t>(&from);
-        std::array<std::uint8_t, 256> times{};
-        const auto coefficient = static_cast<std::uint32_t>(what.products[k][out].of_bits[0] >> 8U & 0xffU);
-        for (std::uint32_t value = 0; value < 256; ++value) {
-          times[value] = kedge::device::product(value, is_xor ? 1 : coefficient);
-        }
-        for (std::uint64_t i = 0; i < what.input[k].words * 16; ++i) bytes[i] ^= times[data[i]];
-      }
     }
   };
 }
@@ -132,12 +103,8 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned
     using kedge::device::kFoldRing, kedge::device::kFoldStep, kedge::device::kUnitBytes;
     if (shared_bytes != kFoldRing * kUnitBytes || threads != kFoldStep) return kInvalidValue;
     work = checksums(arguments, blocks);
-  } else if (kernel == Kernel::breaks) {
-    work = [] { driver().lost = kIllegalAddress; };
   } else {
-    const bool is_xor = kernel == Kernel::exclusive_or;
-    work = sums(arguments, is_xor ? 1 : static_cast<unsigned>(kernel) - static_cast<unsigned>(Kernel::exclusive_or),
-                is_xor);
+    work = [] { driver().lost = kIllegalAddress; };
   }
   driver().given[stream].push_back(std::move(work));
   return kSuccess;

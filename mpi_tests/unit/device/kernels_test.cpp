@@ -6,14 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <vector>
 
 #include "checksum/crc32c.hpp"
-#include "codec/reed_solomon.hpp"
 
 namespace kedge::device::kernels_test {
 namespace {
@@ -62,51 +59,6 @@ TEST(Kernels, EachPieceHasItsOwnChecksum) {
     for (std::size_t i = 0; i < found.size(); ++i) {
       const std::size_t begin = i * piece_bytes;
       EXPECT_EQ(found[i], crc32c(part.subspan(begin, std::min<std::size_t>(piece_bytes, part.size() - begin))));
-    }
-  }
-}
-
-/// What the kernel makes of these symbols, for each of the rows of coefficients.
-std::vector<std::vector<std::byte>> combined(const std::vector<std::vector<std::byte>>& symbols,
-                                             const std::vector<std::vector<std::uint8_t>>& rows, std::size_t size) {
-  std::vector<std::vector<std::byte>> outputs(rows.size(), std::vector<std::byte>(size, std::byte{0xee}));
-  Combination what;
-  what.words = size / 16;
-  what.inputs = static_cast<std::uint32_t>(symbols.size());
-  for (std::size_t i = 0; i < symbols.size(); ++i) what.input[i] = {symbols[i].data(), symbols[i].size() / 16};
-  for (std::size_t out = 0; out < rows.size(); ++out) {
-    what.output[out] = outputs[out].data();
-    for (std::size_t i = 0; i < symbols.size(); ++i) what.products[i][out] = products_of(rows[out][i]);
-  }
-  void (*const kernels[])(Combination) = {kedge_combine_1, kedge_combine_2, kedge_combine_3, kedge_combine_4};
-  emulated::launch(2, 3, [&] { kernels[rows.size() - 1](what); });
-  const bool is_xor = rows.size() == 1 && std::ranges::all_of(rows[0], [](std::uint8_t one) { return one == 1; });
-  if (is_xor) {
-    const auto sums = outputs;
-    emulated::launch(2, 3, [&] { kedge_xor(what); });
-    EXPECT_TRUE(sums == outputs);
-  }
-  return outputs;
-}
-
-TEST(Kernels, SumsAreThoseOfTheProcessor) {
-  for (const std::uint32_t parity : {1U, 2U, 3U, 4U}) {
-    for (const std::uint32_t data : {1U, 2U, 7U, 28U}) {
-      const codec::ErasureCode code(data, parity);
-      std::vector<std::vector<std::byte>> symbols;
-      for (std::uint32_t i = 0; i < data; ++i) symbols.push_back(noise(i == 1 ? 320 : 1600, i + 1));
-      std::vector<std::vector<std::uint8_t>> rows(parity);
-      for (std::uint32_t j = 0; j < parity; ++j) {
-        for (std::uint32_t i = 0; i < data; ++i) rows[j].push_back(code.coefficient(j, i));
-      }
-      const auto found = combined(symbols, rows, 1600);
-      for (std::uint32_t j = 0; j < parity; ++j) {
-        std::vector<codec::Term> terms;
-        for (std::uint32_t i = 0; i < data; ++i) terms.push_back({symbols[i], rows[j][i]});
-        std::vector<std::byte> expected(1600);
-        codec::combine(expected, terms);
-        EXPECT_TRUE(found[j] == expected) << data << " and " << j << " of " << parity;
-      }
     }
   }
 }

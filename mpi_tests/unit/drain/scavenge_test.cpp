@@ -24,6 +24,7 @@
 #include "fs/tree.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/simulated_job.hpp"
+#include "harness/simulated_nodes.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/testing/in_process_job.hpp"
 #include "kedge/transport.hpp"
@@ -78,7 +79,6 @@ class Scavenge : public ::testing::Test {
     options.store.path = directory + "/{node}";
     options.persistent.path = directory + "/prefix";
     options.persistent.every = 0;
-    options.topology.ranks_per_node = 1;
     options.log.level = LogLevel::off;
     testing::InProcessJob job(2, options);
     for (const auto& outcome : job.start([](Engine&engine, Communicator& /*communicator*/) {
@@ -147,6 +147,7 @@ class Scavenge : public ::testing::Test {
     }
   }
 
+  const faults::SimulatedNodes nodes{1};
   std::string directory;
   Options options;
   start::Environment world = start::Environment::system();

@@ -75,7 +75,7 @@ class FakeTier final : public persist::PrefixStorage {
   }
 
   // A recovery publishes nothing.
-  [[nodiscard]] fs::ChosenIo choose_io() override { unexpected(); }
+  [[nodiscard]] fs::ChosenIo choose_io(Io /*io*/) override { unexpected(); }
   void enable_direct_writes() noexcept override {}
   [[nodiscard]] bool is_complete(const persist::TagEntry& /*entry*/) override { unexpected(); }
   void begin(const persist::TagEntry& /*entry*/, std::uint64_t /*manifest_bytes*/,

@@ -212,7 +212,7 @@ TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
     const auto failure = failure_of([&] { (void)store::find_stores_of_run(*system, "/d", here, "r"); });
     ASSERT_TRUE(failure) << name;
     EXPECT_EQ(failure->path, directory + name);
-    EXPECT_THAT(failure->message, HasSubstr("KEDGE_OPEN_FRESH=1"));
+    EXPECT_THAT(failure->message, HasSubstr("KEDGE_START=fresh"));
     disk.remove_all(directory + name);
   }
   EXPECT_EQ(store::find_stores_of_run(*system, "/d", here, "r").size(), 1U);

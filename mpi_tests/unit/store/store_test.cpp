@@ -106,7 +106,7 @@ TEST_P(Store, OnlyTheFirstCheckpointTakesNewStorageForItsCopy) {
 }
 
 TEST_P(Store, NoFileComesAndGoesWithEachCheckpoint) {
-  job.options.topology.ranks_per_node = 1;
+  job.ranks_per_node = 1;
   job.options.redundancy.scheme = Scheme::partner;
   job.options.redundancy.every = 0;
   run([&](RankScope& scope, Engine& engine) {
@@ -269,7 +269,7 @@ TEST_P(Store, ALargeRegionIsNotCopiedIntoAFileThatWasCut) {
 
 TEST(StoreNodes, UnequalNodesEachKeepTheirOwnRanks) {
   SimulatedJob job(5);
-  job.options.topology.ranks_per_node = 3;  // 3 + 2
+  job.ranks_per_node = 3;  // 3 + 2
   for (int start = 0; start < 2; ++start) {
     for (const auto& outcome : job.start([&](RankScope& scope) {
            Engine engine = scope.make_engine();

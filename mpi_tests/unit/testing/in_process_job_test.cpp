@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/simulated_nodes.hpp"
 #include "harness/testing_world.hpp"
 #include "kedge/kedge.hpp"
 
@@ -23,12 +24,12 @@ class Job : public Test {
     place = ::mkdtemp(name.data());
     options.persistent.path = place / "prefix";
     options.persistent.every = 0;
-    options.topology.ranks_per_node = 1;
     options.store.path = place / "{node}";
     options.log.level = LogLevel::off;
   }
   ~Job() override { std::filesystem::remove_all(place); }
 
+  const faults::SimulatedNodes nodes{1};
   std::filesystem::path place;
   Options options;
 };

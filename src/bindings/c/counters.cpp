@@ -17,7 +17,6 @@ kedge_counters to_c(const kedge::Counters& counters) {
           .flushes = counters.flushes,
           .flushes_failed = counters.flushes_failed,
           .flush_retries = counters.flush_retries,
-          .flushes_skipped = counters.flushes_skipped,
           .retired = counters.retired,
           .opens = counters.opens,
           .pending = counters.pending,

@@ -29,7 +29,6 @@ module kedge_m_c_types
     integer(c_int64_t) :: flushes
     integer(c_int64_t) :: flushes_failed
     integer(c_int64_t) :: flush_retries
-    integer(c_int64_t) :: flushes_skipped
     integer(c_int64_t) :: retired
     integer(c_int64_t) :: opens
     integer(c_int64_t) :: pending
@@ -43,7 +42,7 @@ module kedge_m_c_types
     real(c_double) :: protected_max_s
     real(c_double) :: persistent_last_s
     real(c_double) :: persistent_max_s
-    integer(c_int64_t) :: reserved(11)
+    integer(c_int64_t) :: reserved(12)
   end type c_counters
 
   type, bind(c) :: c_info

@@ -21,7 +21,6 @@ module kedge_m_counters
     integer(int64) :: flushes = 0             ! commits that became persistent
     integer(int64) :: flushes_failed = 0      ! commits whose flush failed, after the last retry
     integer(int64) :: flush_retries = 0       ! retries of failed flushes (persistent.retries)
-    integer(int64) :: flushes_skipped = 0     ! flushes that were skipped (pipeline.when_full)
     integer(int64) :: retired = 0             ! commits that left the node-local stores
     integer(int64) :: opens = 0               ! opened checkpoints
     integer(int64) :: pending = 0             ! commits now pending in the background
@@ -57,7 +56,6 @@ contains
       counters%flushes = known%flushes
       counters%flushes_failed = known%flushes_failed
       counters%flush_retries = known%flush_retries
-      counters%flushes_skipped = known%flushes_skipped
       counters%retired = known%retired
       counters%opens = known%opens
       counters%pending = known%pending

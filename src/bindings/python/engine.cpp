@@ -135,7 +135,6 @@ nb::dict counters(const Engine& engine) {
   numbers["flushes"] = known.flushes;
   numbers["flushes_failed"] = known.flushes_failed;
   numbers["flush_retries"] = known.flush_retries;
-  numbers["flushes_skipped"] = known.flushes_skipped;
   numbers["retired"] = known.retired;
   numbers["opens"] = known.opens;
   numbers["pending"] = known.pending;

@@ -1,7 +1,6 @@
-// Kernels that run on a GPU. Inputs and outputs do not overlap.
+// The kernel that computes checksums on a GPU.
 #include <cstdint>
 
-#include "device/kernels/combination.hpp"
 #include "device/kernels/crc32c_fold.hpp"
 
 #ifndef KEDGE_DYNAMIC_SHARED  // a test's is of another kind
@@ -10,7 +9,6 @@
 
 namespace {
 
-using kedge::device::Combination;
 using kedge::device::kFoldFar;
 using kedge::device::kFoldMiddle;
 using kedge::device::kFoldNear;
@@ -20,7 +18,6 @@ using kedge::device::kUnitBytes;
 using kedge::device::kUnitWords;
 using kedge::device::multiply;
 using kedge::device::power_of_word;
-using kedge::device::Products;
 using kedge::device::without_zeros;
 
 constexpr unsigned kThreads = kFoldStep;  // a unit each, at a step
@@ -144,58 +141,6 @@ __device__ std::uint32_t checksum(uint4* ring, const std::uint8_t* data, std::ui
   return without_zeros(sum_of_rest(ring, units, folded_units), zeros);
 }
 
-/// Calls sum_of(i) for this thread's words of the outputs.
-template <class SumOf>
-__device__ void each_word(const Combination& what, SumOf&& sum_of) {
-  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < what.words; i += step) sum_of(i);
-}
-
-/// The products of eight numbers, of which `bits` has three bits each in its half bytes; four in each result.
-__device__ __forceinline__ void add_products(std::uint64_t products, std::uint32_t bits, std::uint32_t& low,
-                                             std::uint32_t& high) {
-  const auto first = static_cast<std::uint32_t>(products);
-  const auto last = static_cast<std::uint32_t>(products >> 32U);
-  low ^= __byte_perm(first, last, bits);
-  high ^= __byte_perm(first, last, bits >> 16U);
-}
-
-/// Adds the products of 8 bytes. In the sums the bytes of `a` and `b` take turns.
-template <unsigned outputs>
-__device__ __forceinline__ void add(const Products* products, std::uint32_t a, std::uint32_t b,
-                                    std::uint32_t (&sums)[outputs][4], unsigned pair) {
-  const std::uint32_t bits[3] = {(a & 0x07070707U) | ((b << 4U) & 0x70707070U),
-                                 ((a >> 3U) & 0x07070707U) | ((b << 1U) & 0x70707070U),
-                                 ((a >> 6U) & 0x03030303U) | ((b >> 2U) & 0x30303030U)};
-#pragma unroll
-  for (unsigned out = 0; out < outputs; ++out) {
-#pragma unroll
-    for (unsigned part = 0; part < 3; ++part) {
-      add_products(products[out].of_bits[part], bits[part], sums[out][2 * pair], sums[out][2 * pair + 1]);
-    }
-  }
-}
-
-template <unsigned outputs>
-__device__ __forceinline__ void combine(const Combination& what) {
-  each_word(what, [&](std::uint64_t i) {
-    std::uint32_t sums[outputs][4] = {};
-#pragma unroll 2
-    for (unsigned k = 0; k < what.inputs; ++k) {
-      if (i >= what.input[k].words) continue;
-      const uint4 word = __ldcs(static_cast<const uint4*>(what.input[k].data) + i);
-      add<outputs>(what.products[k], word.x, word.y, sums, 0);
-      add<outputs>(what.products[k], word.z, word.w, sums, 1);
-    }
-#pragma unroll
-    for (unsigned out = 0; out < outputs; ++out) {
-      const std::uint32_t(&own)[4] = sums[out];
-      static_cast<uint4*>(what.output[out])[i] = {__byte_perm(own[0], own[1], 0x6420), __byte_perm(own[0], own[1], 0x7531),
-                                                  __byte_perm(own[2], own[3], 0x6420), __byte_perm(own[2], own[3], 0x7531)};
-    }
-  });
-}
-
 }  // namespace
 
 extern "C" {
@@ -212,23 +157,4 @@ __global__ void __launch_bounds__(kThreads, 2)
   const std::uint32_t sum = is_aligned ? checksum<true>(ring, piece, length) : checksum<false>(ring, piece, length);
   if (threadIdx.x == 0) raw[blockIdx.x] = sum;
 }
-
-// Every output is the sum of all inputs times their coefficients in GF(2^8). By 16 bytes, to which all are aligned. An
-// input may be shorter, and is continued with zeros.
-
-/// The first output only, all coefficients 1: XOR.
-__global__ void __launch_bounds__(256) kedge_xor(const __grid_constant__ Combination what) {
-  each_word(what, [&](std::uint64_t i) {
-    uint4 total{};
-#pragma unroll 4
-    for (unsigned k = 0; k < what.inputs; ++k) {
-      if (i < what.input[k].words) total = sum(total, __ldcs(static_cast<const uint4*>(what.input[k].data) + i));
-    }
-    static_cast<uint4*>(what.output[0])[i] = total;
-  });
-}
-__global__ void __launch_bounds__(256) kedge_combine_1(const __grid_constant__ Combination what) { combine<1>(what); }
-__global__ void __launch_bounds__(256) kedge_combine_2(const __grid_constant__ Combination what) { combine<2>(what); }
-__global__ void __launch_bounds__(256) kedge_combine_3(const __grid_constant__ Combination what) { combine<3>(what); }
-__global__ void __launch_bounds__(256) kedge_combine_4(const __grid_constant__ Combination what) { combine<4>(what); }
 }

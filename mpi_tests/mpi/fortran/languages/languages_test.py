@@ -25,7 +25,7 @@ def check(condition, *what):
 def start(directory, mode):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
         "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
-        "KEDGE_TOPOLOGY_RANKS_PER_NODE": "1", "KEDGE_PERSISTENT_EVERY": "0", "KEDGE_REDUNDANCY_SCHEME": "single",
+        "KEDGE_TEST_RANKS_PER_NODE": "1", "KEDGE_PERSISTENT_EVERY": "0", "KEDGE_REDUNDANCY_SCHEME": "single",
         "KEDGE_STORE_KEEP": "2", "KEDGE_OPEN_VERIFY": "headers", "KEDGE_PIPELINE_MODE": mode, "KEDGE_COMM_TIMEOUT_S": "20"}
     launch = []
     for program in PROGRAMS:

@@ -19,7 +19,6 @@ class Counters(NamedTuple):
     flushes: int  #: commits that became persistent
     flushes_failed: int  #: commits of which the flush failed, after the last retry
     flush_retries: int  #: flushes that were tried again (persistent.retries)
-    flushes_skipped: int  #: flushes that were left out (pipeline.when_full)
     retired: int  #: commits that left the node-local stores
     opens: int  #: checkpoints that were opened
     pending: int  #: commits under way behind the program now
