@@ -64,7 +64,7 @@ class WaitTimer {
 
  private:
   Deadline deadline_;
-  Deadline::Clock::time_point looked_;
+  Deadline::Clock::time_point last_check_;
 };
 
 /// From which threads the message layer may be called, named as in MPI: single, funneled, serialized, multiple.

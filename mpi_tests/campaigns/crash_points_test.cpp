@@ -51,7 +51,7 @@ class CrashPoints : public testing::TestWithParam<std::uint32_t> {
     job.options.store.keep = GetParam();
     Ledger ledger;
     if (start == 2) (void)run_start(job, 1, ledger);
-    job.all_die_together = together;
+    job.kill_all_ranks = together;
     job.disk.stop_world_after(rank, n, n);
     const auto outcomes = run_start(job, start, ledger);
     const bool died = outcomes[static_cast<std::size_t>(rank)].died;
@@ -92,14 +92,14 @@ TEST_P(CrashPoints, ADeathInEachStartOneAfterTheOtherLosesNothing) {
     for (int start = 0; start < 5; ++start) {
       const int rank = static_cast<int>(random() % kRanks);
       const std::uint64_t n = 1 + random() % 50;
-      job.all_die_together = random() % 2 == 0;
-      trace += compose(" rank {}{} in operation {},", rank, job.all_die_together ? " and all" : "", n);
+      job.kill_all_ranks = random() % 2 == 0;
+      trace += compose(" rank {}{} in operation {},", rank, job.kill_all_ranks ? " and all" : "", n);
       job.disk.stop_world_after(rank, n, seed);
       const auto outcomes = run_start(job, 1, ledger);
-      ASSERT_EQ(joined(check_survivors(outcomes, job.all_die_together ? -1 : rank)), "") << "died:" << trace;
+      ASSERT_EQ(joined(check_survivors(outcomes, job.kill_all_ranks ? -1 : rank)), "") << "died:" << trace;
       ASSERT_EQ(joined(half_made_containers(job)), "") << "died:" << trace;
     }
-    job.all_die_together = false;
+    job.kill_all_ranks = false;
     ASSERT_EQ(joined(check_after_crash(job, ledger)), "") << "seed " << seed << ", died:" << trace;
   }
 }

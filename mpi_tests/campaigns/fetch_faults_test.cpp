@@ -44,7 +44,7 @@ class FetchFaults : public FlushFixture {
 
   /// Once as it is, once with all stores lost again.
   void expect_nothing_lost(Ledger& ledger, const std::string& where) {
-    job.all_die_together = false;
+    job.kill_all_ranks = false;
     job.plan = nullptr;
     const auto disturbed = job.disk.snapshot();
     EXPECT_EQ(joined(check_nothing_lost(job, ledger)), "") << where;

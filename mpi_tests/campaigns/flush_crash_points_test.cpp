@@ -74,7 +74,7 @@ TEST_P(FlushCrashPoints, ADeathAtEveryOperationLosesNoCommit) {
     Ledger ledger;
     plan(job, point);
     const auto outcomes = run(job, ledger);
-    job.all_die_together = false;
+    job.kill_all_ranks = false;
     ASSERT_EQ(joined(check_survivors(outcomes, point.together ? -1 : point.rank)), "") << describe(point);
     const auto crashed = job.disk.snapshot();
     expect_whole(job, describe(point));
@@ -99,7 +99,7 @@ TEST_P(FlushCrashPoints, APowerLossAtEveryOperationLosesNoCommit) {
     Ledger ledger;
     plan(job, point);
     (void)run(job, ledger, Crash::power, point.n);
-    job.all_die_together = false;
+    job.kill_all_ranks = false;
     expect_whole(job, describe(point) + ", and the power failed");
     expect_persistent_survives(job, ledger, describe(point) + ", and the power failed");
     if (HasFailure()) return;
@@ -134,7 +134,7 @@ TEST_P(FlushCrashPoints, ADeathInEachStartOneAfterTheOtherLosesNoCommit) {
                         1 + (seed * 37 + start * 101) % 150, (seed + start) % 2 == 0};
       plan(job, point);
       (void)run(job, ledger);
-      job.all_die_together = false;
+      job.kill_all_ranks = false;
     }
     expect_persistent_survives(job, ledger, compose("seed {}", seed));
     if (HasFailure()) return;

@@ -18,7 +18,7 @@ class PowerLoss : public testing::TestWithParam<Verify> {
   static void make_durable(SimulatedJob& job) {
     job.options.store.durable = true;
     job.options.open.verify = GetParam();
-    job.all_die_together = true;
+    job.kill_all_ranks = true;
   }
 
   /// Three checkpoints, each file recycled once; false if they ended before the rank's n-th operation.

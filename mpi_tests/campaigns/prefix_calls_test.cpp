@@ -85,7 +85,7 @@ class PrefixCalls : public FlushFixture {
 
   /// What was said to be persistent is there without stores.
   void expect_nothing_lost(const Saw& saw, const std::string& where) {
-    job.all_die_together = false;
+    job.kill_all_ranks = false;
     job.plan = nullptr;
     bool any = false;
     for (const auto& mine : saw) any = any || std::ranges::count(mine, "persistent") != 0;

@@ -91,7 +91,7 @@ class Story {
     }
     plan.dies = draw(3) == 0;
     if (plan.dies) {
-      job_.all_die_together = draw(2) == 0;
+      job_.kill_all_ranks = draw(2) == 0;
       job_.disk.stop_world_after(static_cast<int>(draw(static_cast<std::uint64_t>(job_.ranks))), 5 + draw(250),
                                  draw(1000));
     }
@@ -135,7 +135,7 @@ class Story {
           if (plan.finalize) engine.finalize();
         },
         Crash::process, draw(1000));
-    job_.all_die_together = false;
+    job_.kill_all_ranks = false;
     next_ += plan.commits;
     for (int step = first; step < next_; ++step) (void)commits_[step];
     std::string all;

@@ -11,10 +11,11 @@
 namespace kedge::faults::random_history_test {
 namespace {
 
-class RandomHistories : public testing::TestWithParam<Harm> {};
+class RandomHistories : public testing::TestWithParam<Corruption> {};
 
 INSTANTIATE_TEST_SUITE_P(Faults, RandomHistories,
-                         testing::Values(Harm::between_starts, Harm::while_it_runs, Harm::behind_checks),
+                         testing::Values(Corruption::between_starts, Corruption::while_it_runs,
+                                         Corruption::behind_checks),
                          [](const auto& one) {
                            std::string name = testing::PrintToString(one.param);
                            std::ranges::replace(name, ' ', '_');

@@ -131,7 +131,7 @@ TEST_P(ProtectCrashPoints, ADeathAtEveryOperationOfAProtectionLosesNoCommit) {
     Ledger ledger;
     plan(job, point);
     const auto outcomes = run(ledger);
-    job.all_die_together = false;
+    job.kill_all_ranks = false;
     ASSERT_EQ(joined(check_survivors(outcomes, point.together ? -1 : point.rank)), "") << describe(point);
     const auto crashed = job.disk.snapshot();
     const int lost = some_node(point, layout);

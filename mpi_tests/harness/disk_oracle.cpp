@@ -101,7 +101,7 @@ std::vector<std::string> store_paths(const FaultyDisk& disk, const std::set<std:
   return paths;
 }
 
-bool CommitLeft::in_stores() const {
+bool RemainingCommit::in_stores() const {
   std::set<std::uint32_t> had = held;
   for (const auto& [key, set] : sets) {
     const auto members = static_cast<std::uint32_t>(set.descriptor.members.size());
@@ -120,12 +120,13 @@ bool CommitLeft::in_stores() const {
   return had.size() == world_size;
 }
 
-std::map<Id128, CommitLeft> commits_left(const std::vector<StoredFile>& files, const std::set<std::string>& nodes) {
-  std::map<Id128, CommitLeft> commits;
+std::map<Id128, RemainingCommit> commits_left(const std::vector<StoredFile>& files,
+                                              const std::set<std::string>& nodes) {
+  std::map<Id128, RemainingCommit> commits;
   for (const StoredFile& file : files) {
     const auto* head = std::get_if<format::Superblock>(&file.head);
     if (head == nullptr || !nodes.contains(file.node)) continue;
-    CommitLeft& left = commits[head->commit.id];
+    RemainingCommit& left = commits[head->commit.id];
     left.id = head->commit.id;
     left.generation = head->commit.generation;
     left.world_size = head->commit.world_size;
@@ -137,7 +138,7 @@ std::map<Id128, CommitLeft> commits_left(const std::vector<StoredFile>& files, c
     if (head == nullptr || !file.whole || !nodes.contains(file.node)) continue;
     const auto commit = commits.find(head->commit_id);
     if (commit == commits.end()) continue;
-    CommitLeft::Set& set = commit->second.sets[{head->protection_id, head->set_number}];
+    RemainingCommit::Set& set = commit->second.sets[{head->protection_id, head->set_number}];
     set.descriptor = *head;
     if (head->kind == format::SetFileKind::parity) set.parity.insert(head->position);
   }
@@ -164,19 +165,20 @@ std::string fatal_loss(const FaultyDisk& disk, const std::set<std::string>& node
   return {};
 }
 
-std::vector<CommitLeft> DiskOracle::look(const std::set<std::string>& nodes) const {
+std::vector<RemainingCommit> DiskOracle::look(const std::set<std::string>& nodes) const {
   const FaultyDisk::Snapshot disk = disk_.snapshot();
   auto commits = commits_left(sealed_files(disk), nodes);
   for (const format::ManifestHead& head : manifests(disk)) {
-    const CommitLeft not_in_stores{head.commit.id, head.commit.generation, head.commit.world_size, head.commit.tag};
+    const RemainingCommit not_in_stores{head.commit.id, head.commit.generation, head.commit.world_size,
+                                        head.commit.tag};
     commits.emplace(head.commit.id, not_in_stores).first->second.persistent = true;
   }
-  std::vector<CommitLeft> newest_first;
+  std::vector<RemainingCommit> newest_first;
   for (auto& [id, left] : commits) {
     left.discarded = discarded_.contains(id);
     newest_first.push_back(std::move(left));
   }
-  std::ranges::sort(newest_first, std::greater(), &CommitLeft::generation);
+  std::ranges::sort(newest_first, std::greater(), &RemainingCommit::generation);
   return newest_first;
 }
 

@@ -30,7 +30,7 @@ struct StoredFile {
 [[nodiscard]] std::vector<std::string> store_paths(const FaultyDisk& disk, const std::set<std::string>& nodes);
 
 /// The files that are left of a commit.
-struct CommitLeft {
+struct RemainingCommit {
   struct Set {
     format::SetDescriptor descriptor;
     std::set<std::uint32_t> parity;  ///< positions whose parity is whole
@@ -51,8 +51,8 @@ struct CommitLeft {
 };
 
 /// The commits of which these nodes hold a container, damaged or not.
-[[nodiscard]] std::map<Id128, CommitLeft> commits_left(const std::vector<StoredFile>& files,
-                                                       const std::set<std::string>& nodes);
+[[nodiscard]] std::map<Id128, RemainingCommit> commits_left(const std::vector<StoredFile>& files,
+                                                            const std::set<std::string>& nodes);
 
 /// The names of `count` of these nodes without which the stores do not have the commit; empty if there are none.
 [[nodiscard]] std::string fatal_loss(const FaultyDisk& disk, const std::set<std::string>& nodes, std::size_t count,
@@ -64,7 +64,7 @@ class DiskOracle {
   explicit DiskOracle(const FaultyDisk& disk) : disk_(disk) {}
 
   /// What these nodes or the prefix have something of, newest first. Fails the test if a manifest is damaged.
-  [[nodiscard]] std::vector<CommitLeft> look(const std::set<std::string>& nodes) const;
+  [[nodiscard]] std::vector<RemainingCommit> look(const std::set<std::string>& nodes) const;
   /// From now on nothing of this is to be offered.
   void discard(const Id128& commit_id) { discarded_.insert(commit_id); }
 

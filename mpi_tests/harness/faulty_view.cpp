@@ -23,7 +23,7 @@ class View final : public fs::FileSystem {
     return state_->read(caller_, "open", path, [&] {
       const Place place = existing("open", path, access == Access::read_write);
       if (const int error = why_not_open(*place.node, access); error != 0) throw_system_error("open", path, error);
-      if (access == Access::read_write) meet_plans(path, place);
+      if (access == Access::read_write) make_mesh_plans(path, place);
       return make_file(state_, caller_.rank, place.node, path, access);
     });
   }
@@ -228,7 +228,7 @@ class View final : public fs::FileSystem {
     const bool foreign = place.node && place.node->status.owner != user() && directory.owner != user() && user() != 0;
     if (foreign && (directory.mode & kSticky) != 0) throw_system_error(action, path, EPERM);
   }
-  void meet_plans(const std::string& path, const Place& place) {
+  void make_mesh_plans(const std::string& path, const Place& place) {
     if (state_->vanish_when_opened.erase(place.path) != 0) {
       state_->tree.erase(place);
       throw_system_error("open", path, ENOENT);

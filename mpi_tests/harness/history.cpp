@@ -48,7 +48,7 @@ void check_file_counts(const SimulatedJob& job, std::string_view when, std::vect
 }
 
 /// Where more than one is kept, the one before the newest is there as well.
-void check_the_one_before(Engine& engine, int rank, int newest, Ledger& ledger) {
+void check_previous(Engine& engine, int rank, int newest, Ledger& ledger) {
   if (newest < 2) return;
   const int older = open_and_check(engine, rank, ledger, Before{tag_of_step(newest)});
   if (older != newest - 1) ledger.problem(compose("before step {} step {} was opened", newest, older));
@@ -191,7 +191,7 @@ std::vector<std::string> check_after_crash(SimulatedJob& job, Ledger& ledger) {
     Engine engine = scope.make_engine();
     opened[static_cast<std::size_t>(scope.rank)] = open_and_check(engine, scope.rank, after);
     if (job.options.store.keep > 1) {
-      check_the_one_before(engine, scope.rank, opened[static_cast<std::size_t>(scope.rank)], after);
+      check_previous(engine, scope.rank, opened[static_cast<std::size_t>(scope.rank)], after);
     }
     checkpoint(engine, scope.rank, next, after);
     const int reopened = open_and_check(engine, scope.rank, after);

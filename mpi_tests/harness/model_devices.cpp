@@ -140,12 +140,12 @@ class ModelDevices::ModelQueue final : public device::Queue {
  private:
   void add(std::function<void()> copy) {
     copies_.push_back(std::move(copy));
-    devices_->under_way_max_ = std::max(devices_->under_way_max_, ++devices_->under_way_);
+    devices_->in_progress_max_ = std::max(devices_->in_progress_max_, ++devices_->in_progress_);
   }
   void run() {
     const std::lock_guard guard(devices_->mutex_);
     for (const auto& copy : copies_) copy();
-    devices_->under_way_ -= copies_.size();
+    devices_->in_progress_ -= copies_.size();
     copies_.clear();
   }
 
@@ -243,14 +243,14 @@ std::size_t ModelDevices::copied_within() const {
   return copied_within_;
 }
 
-std::size_t ModelDevices::copies_under_way() const {
+std::size_t ModelDevices::copies_in_progress() const {
   const std::lock_guard guard(mutex_);
-  return under_way_;
+  return in_progress_;
 }
 
-std::size_t ModelDevices::copies_under_way_max() const {
+std::size_t ModelDevices::copies_in_progress_max() const {
   const std::lock_guard guard(mutex_);
-  return under_way_max_;
+  return in_progress_max_;
 }
 
 void ModelDevices::count(const std::string& what) {

@@ -68,8 +68,8 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   [[nodiscard]] std::size_t allocated_bytes() const;
   /// How much was copied within the device so far.
   [[nodiscard]] std::size_t copied_within() const;
-  [[nodiscard]] std::size_t copies_under_way() const;
-  [[nodiscard]] std::size_t copies_under_way_max() const;
+  [[nodiscard]] std::size_t copies_in_progress() const;
+  [[nodiscard]] std::size_t copies_in_progress_max() const;
 
   device::Location location_of(const void* data) override;
   void synchronize(const device::Location& location, const std::optional<DeviceStream>& stream) override;
@@ -126,8 +126,8 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   std::map<void*, std::vector<std::function<void()>>> given_;
   std::map<std::string, Planned> planned_;
   std::optional<ErrorCode> lost_;
-  std::size_t under_way_ = 0;
-  std::size_t under_way_max_ = 0;
+  std::size_t in_progress_ = 0;
+  std::size_t in_progress_max_ = 0;
 };
 
 }  // namespace kedge::faults

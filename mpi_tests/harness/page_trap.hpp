@@ -32,12 +32,12 @@ class PageTrap {
   PageTrap& operator=(const PageTrap&) = delete;
 
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return {data_, size_bytes_}; }
-  [[nodiscard]] static bool has_sprung() noexcept { return trapped_ == nullptr; }
+  [[nodiscard]] static bool was_triggered() noexcept { return trapped_ == nullptr; }
 
   void arm() {
     trapped_ = page_;
     struct sigaction ours {};
-    ours.sa_sigaction = spring;
+    ours.sa_sigaction = trigger;
     ours.sa_flags = SA_SIGINFO;
     sigemptyset(&ours.sa_mask);
     if (::sigaction(SIGSEGV, &ours, &before_) != 0 || ::mprotect(page_, kPageBytes, PROT_NONE) != 0) {
@@ -55,7 +55,7 @@ class PageTrap {
     (void)::sigaction(SIGSEGV, &before_, nullptr);
   }
 
-  static void spring(int, siginfo_t* info, void*) {
+  static void trigger(int, siginfo_t* info, void*) {
     std::byte* const page = trapped_.exchange(nullptr);
     const auto* const at = static_cast<std::byte*>(info->si_addr);
     if (page == nullptr || at < page || at >= page + kPageBytes) std::abort();

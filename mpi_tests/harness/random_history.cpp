@@ -13,7 +13,7 @@
 namespace kedge::faults {
 namespace {
 
-std::string name_of(const std::optional<CommitLeft>& commit) { return commit ? commit->tag : "nothing"; }
+std::string name_of(const std::optional<RemainingCommit>& commit) { return commit ? commit->tag : "nothing"; }
 
 std::string describe(const Selection& selection) {
   if (const auto* tag = std::get_if<Tag>(&selection)) return *tag;
@@ -21,15 +21,15 @@ std::string describe(const Selection& selection) {
   return "latest";
 }
 
-std::string describe(const RankSaw& saw) {
+std::string describe(const RankObservation& saw) {
   return compose("opened {} of level {}, reached {}: {}", saw.first.tag.value_or("nothing"), to_string(saw.first.level),
                  saw.reached, saw.failure ? to_string(*saw.failure) : "ok");
 }
 
 /// "s7(3000002+) s6(3000001p-)": with a plus what can be had, with a p what is persistent.
-std::string describe(const std::vector<CommitLeft>& held) {
+std::string describe(const std::vector<RemainingCommit>& held) {
   std::string text;
-  for (const CommitLeft& commit : held) {
+  for (const RemainingCommit& commit : held) {
     text += compose(" {}({}{}{})", commit.tag, commit.generation, commit.persistent ? "p" : "",
                     commit.can_be_recovered() ? "+" : "-");
   }
@@ -37,9 +37,11 @@ std::string describe(const std::vector<CommitLeft>& held) {
 }
 
 /// Ranks fail together, with the same code, at the same call, and see the same until then.
-void expect_agreement(const std::vector<RankSaw>& ranks) {
-  const auto code = [](const RankSaw& saw) { return saw.failure ? std::optional(saw.failure->code) : std::nullopt; };
-  for (const RankSaw& saw : ranks) {
+void expect_agreement(const std::vector<RankObservation>& ranks) {
+  const auto code = [](const RankObservation& saw) {
+    return saw.failure ? std::optional(saw.failure->code) : std::nullopt;
+  };
+  for (const RankObservation& saw : ranks) {
     const bool same = saw.first == ranks[0].first && saw.again == ranks[0].again &&
                       saw.committed == ranks[0].committed && saw.reached == ranks[0].reached &&
                       code(saw) == code(ranks[0]);
@@ -68,17 +70,17 @@ std::size_t tolerance_on_disk(const FaultyDisk& disk, const Id128& commit_id) {
 
 }  // namespace
 
-void PrintTo(Harm harm, std::ostream* stream) {
+void PrintTo(Corruption harm, std::ostream* stream) {
   constexpr std::string_view kNames[] = {"between starts", "while it runs", "behind checks"};
   *stream << kNames[static_cast<int>(harm)];
 }
 
-RandomHistory::RandomHistory(std::uint64_t seed, Harm harm)
+RandomHistory::RandomHistory(std::uint64_t seed, Corruption harm)
     : seed_(seed),
       kind_(harm),
       choices_(seed),
       job_(draw_ranks(choices_), SimulatedJob::memory_disk()),
-      harm_(job_, draw_ranks_per_node(choices_, job_.ranks), choices_, told_),
+      corruption_(job_, draw_ranks_per_node(choices_, job_.ranks), choices_, told_),
       oracle_(job_.disk) {
   job_.options.persistent.every = choices_.one_of<std::uint64_t>({0, 0, 0, 1, 2});
   configure();
@@ -96,18 +98,18 @@ void RandomHistory::run() {
   for (int round = 0; round < rounds && !ended_ && !testing::Test::HasFailure(); ++round) {
     tell(compose("-- round {}", round));
     if (choices_.one_in(3)) configure();
-    harm_.move_ranks();
+    corruption_.move_ranks();
     const std::uint64_t how = choices_.below(6);
-    if (how <= 2) harm_.lose_nodes();
-    if (how >= 2) harm_.damage_files();
-    if (kind_ == Harm::behind_checks) {
-      harm_.arm_files();
+    if (how <= 2) corruption_.lose_nodes();
+    if (how >= 2) corruption_.damage_files();
+    if (kind_ == Corruption::behind_checks) {
+      corruption_.arm_files();
       armed_ = true;
     }
-    const auto held = oracle_.look(harm_.nodes());
+    const auto held = oracle_.look(corruption_.nodes());
     const RandomStart start = draw_start(held);
     const bool faulty = start.opens && choices_.one_in(5);
-    if (faulty) harm_.plan_fault();
+    if (faulty) corruption_.plan_fault();
     run_one_start(start, faulty, held);
   }
 }
@@ -118,7 +120,7 @@ void RandomHistory::configure() {
   options.store.keep = choices_.one_of<std::uint32_t>({1, 1, 2, 3});
   options.store.copy_threads = choices_.one_of<std::uint32_t>({1, 2, 3});
   options.open.verify = Verify::all;
-  if (kind_ == Harm::behind_checks) {
+  if (kind_ == Corruption::behind_checks) {
     options.open.verify = choices_.one_of<Verify>({Verify::all, Verify::all, Verify::loaded, Verify::headers});
   }
   tell(
@@ -134,7 +136,7 @@ void RandomHistory::configure() {
 
 void RandomHistory::draw_redundancy() {
   // Members of a set are on different nodes: what one node's ranks need more than that, the engine refuses.
-  const int most = std::min(4, job_.ranks / harm_.most_ranks_on_a_node() - 1);
+  const int most = std::min(4, job_.ranks / corruption_.most_ranks_on_a_node() - 1);
   std::vector<Scheme> schemes = {Scheme::automatic};
   if (most > 0) {
     schemes.insert(schemes.end(), {Scheme::partner, Scheme::xor_, Scheme::xor_});
@@ -152,7 +154,7 @@ void RandomHistory::draw_redundancy() {
 
 bool RandomHistory::protects() const { return job_.options.redundancy.scheme != Scheme::automatic; }
 
-RandomStart RandomHistory::draw_start(const std::vector<CommitLeft>& held) {
+RandomStart RandomHistory::draw_start(const std::vector<RemainingCommit>& held) {
   RandomStart start;
   start.commits = choices_.int_below(3);
   start.opens = !choices_.one_in(10);
@@ -168,12 +170,12 @@ RandomStart RandomHistory::draw_start(const std::vector<CommitLeft>& held) {
   return start;
 }
 
-std::optional<CommitLeft> RandomHistory::expected_of(const std::vector<CommitLeft>& held,
-                                                     const Selection& selection) const {
+std::optional<RemainingCommit> RandomHistory::expected_of(const std::vector<RemainingCommit>& held,
+                                                          const Selection& selection) const {
   const auto* tag = std::get_if<Tag>(&selection);
   const auto* before = std::get_if<Before>(&selection);
   bool passed = before == nullptr;
-  for (const CommitLeft& commit : held) {
+  for (const RemainingCommit& commit : held) {
     const bool fits = passed && (tag == nullptr || commit.tag == *tag);
     if (fits && commit.can_be_recovered()) return commit;
     if (before != nullptr && commit.tag == before->tag) passed = true;
@@ -181,15 +183,15 @@ std::optional<CommitLeft> RandomHistory::expected_of(const std::vector<CommitLef
   return std::nullopt;
 }
 
-void RandomHistory::run_one_start(const RandomStart& start, bool faulty, const std::vector<CommitLeft>& held) {
+void RandomHistory::run_one_start(const RandomStart& start, bool faulty, const std::vector<RemainingCommit>& held) {
   Case now{start, faulty, held, {}, {}};
   now.expected = expected_of(now.held, start.selection);
   now.start.seed = seed_;
   now.start.first_step = next_step_;
   next_step_ += start.commits;
-  if (kind_ == Harm::while_it_runs && !faulty && start.newer == Newer::keep && choices_.one_in(2)) {
+  if (kind_ == Corruption::while_it_runs && !faulty && start.newer == Newer::keep && choices_.one_in(2)) {
     now.start.opens_again = 1 + choices_.int_below(2);
-    now.start.between = [&] { harm_between_opens(now); };
+    now.start.between = [&] { corrupt_between_opens(now); };
   }
   // An engine that finds a file of its store removed while it runs says so in finalize.
   now.start.finalizes = start.commits == 1 && now.start.opens_again == 0;
@@ -199,18 +201,18 @@ void RandomHistory::run_one_start(const RandomStart& start, bool faulty, const s
   const Started started = carry_out(job_, now.start);
   tell(describe(started.ranks[0]) + (started.any_died ? " (somebody died)" : ""));
   judge(now, started);
-  harm_.remember();
+  corruption_.remember();
 }
 
-void RandomHistory::harm_between_opens(Case& now) {
-  harm_.damage_files_in_use();
-  const auto held = oracle_.look(harm_.nodes());
+void RandomHistory::corrupt_between_opens(Case& now) {
+  corruption_.damage_files_in_use();
+  const auto held = oracle_.look(corruption_.nodes());
   now.again.push_back(expected_of(held, latest));
   tell(compose("again: on disk{}; expected {}", describe(held), name_of(now.again.back())));
 }
 
 void RandomHistory::judge(const Case& now, const Started& started) {
-  const RankSaw& saw = started.ranks[0];
+  const RankObservation& saw = started.ranks[0];
   if (!started.any_died) expect_agreement(started.ranks);
   const bool exact = !armed_ && !now.faulty && job_.options.open.verify == Verify::all;
   if (exact) {
@@ -223,7 +225,7 @@ void RandomHistory::judge(const Case& now, const Started& started) {
   ended_ = ended_ || (lost && choices_.one_in(2));  // else another start goes on without it
 }
 
-void RandomHistory::judge_first_open(const Case& now, const RankSaw& saw) const {
+void RandomHistory::judge_first_open(const Case& now, const RankObservation& saw) const {
   if (!now.expected) {
     EXPECT_FALSE(saw.first.tag) << "opened what is lost: " << *saw.first.tag;
     return;
@@ -234,7 +236,7 @@ void RandomHistory::judge_first_open(const Case& now, const RankSaw& saw) const 
   EXPECT_TRUE(!protects() || !is_latest || saw.first.level >= Level::protected_) << "opened and not protected";
 }
 
-void RandomHistory::judge_later_opens(const Case& now, const RankSaw& saw) const {
+void RandomHistory::judge_later_opens(const Case& now, const RankObservation& saw) const {
   for (std::size_t i = 0; i < saw.again.size(); ++i) {
     const Opening& opening = saw.again[i];
     const auto& expected = now.again.at(i);
@@ -250,28 +252,28 @@ void RandomHistory::judge_later_opens(const Case& now, const RankSaw& saw) const
   EXPECT_TRUE(!saw.failure || first_lost || later_lost) << saw.reached << ": " << to_string(*saw.failure);
 }
 
-void RandomHistory::record_discarded(const Case& now, const RankSaw& saw) {
+void RandomHistory::record_discarded(const Case& now, const RankObservation& saw) {
   if (now.faulty) ended_ = true;  // it is not known what was recorded
-  const auto opened = std::ranges::find(now.held, saw.first.commit_id, &CommitLeft::id);
+  const auto opened = std::ranges::find(now.held, saw.first.commit_id, &RemainingCommit::id);
   if (!saw.first.tag || opened == now.held.end()) return;
-  for (const CommitLeft& commit : now.held) {
+  for (const RemainingCommit& commit : now.held) {
     if (commit.generation > opened->generation) oracle_.discard(commit.id);
   }
 }
 
 void RandomHistory::judge_stores(const Case& now, const Started& started, bool exact) {
-  const RankSaw& saw = started.ranks[0];
+  const RankObservation& saw = started.ranks[0];
   if (exact && protects() && job_.options.redundancy.every == 1) {
     for (const Level level : saw.committed) EXPECT_GE(level, Level::protected_) << "committed and not protected";
   }
-  const auto held = oracle_.look(harm_.nodes());
+  const auto held = oracle_.look(corruption_.nodes());
   // What was armed, or damaged in use, may have struck after the engine looked.
   if (armed_ || now.start.opens_again > 0 || job_.options.open.verify != Verify::all) return;
   // The newest commit that returned everywhere, else what was opened.
   std::string tag;
   Level level = Level::none;
   if (!saw.committed.empty()) {
-    const auto returned = [&](const RankSaw& each) { return each.committed.size() == saw.committed.size(); };
+    const auto returned = [&](const RankObservation& each) { return each.committed.size() == saw.committed.size(); };
     if (!std::ranges::all_of(started.ranks, returned)) return;
     tag = tag_of(now.start.first_step + static_cast<int>(saw.committed.size()) - 1);
     level = saw.committed.back();
@@ -282,16 +284,16 @@ void RandomHistory::judge_stores(const Case& now, const Started& started, bool e
     return;
   }
   // Who dies in a commit may have completed it, and have given up for it what was opened.
-  const auto next = std::ranges::find(held, tag_of(now.start.first_step), &CommitLeft::tag);
+  const auto next = std::ranges::find(held, tag_of(now.start.first_step), &RemainingCommit::tag);
   if (started.any_died && saw.committed.empty() && next != held.end() && next->in_stores()) return;
-  const auto commit = std::ranges::find(held, tag, &CommitLeft::tag);
+  const auto commit = std::ranges::find(held, tag, &RemainingCommit::tag);
   if (commit == held.end() || !commit->in_stores()) {
     ADD_FAILURE() << tag << " was opened or committed and the stores do not have it";
   } else if (level == Level::protected_) {
     std::size_t survived = job_.options.redundancy.scheme == Scheme::rs ? job_.options.redundancy.parity : 1;
     // Where protecting again failed, what was opened keeps the protection that it had, which may be a weaker one.
     if (!exact) survived = std::min(survived, tolerance_on_disk(job_.disk, commit->id));
-    const std::string fatal = fatal_loss(job_.disk, harm_.nodes(), survived, commit->id);
+    const std::string fatal = fatal_loss(job_.disk, corruption_.nodes(), survived, commit->id);
     EXPECT_TRUE(fatal.empty()) << tag << " is protected and does not survive the loss of" << fatal;
   }
 }

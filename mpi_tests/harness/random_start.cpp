@@ -105,7 +105,7 @@ Opening restore(Engine& engine, Application& application, const Selection& selec
 
 void wait_for_all(RankScope& scope) { scope.communicator.barrier(Deadline::after(std::chrono::seconds(60))); }
 
-void run_rank(RankScope& scope, const RandomStart& start, RankSaw& saw) {
+void run_rank(RankScope& scope, const RandomStart& start, RankObservation& saw) {
   Application application(start.seed, scope.rank);
   saw.reached = "constructor";
   Engine engine = scope.make_engine();
@@ -142,14 +142,14 @@ Started carry_out(SimulatedJob& job, const RandomStart& start) {
   Started started;
   started.ranks.resize(static_cast<std::size_t>(job.ranks));
   const auto outcomes = job.start([&](RankScope& scope) {
-    RankSaw& saw = started.ranks[static_cast<std::size_t>(scope.rank)];
+    RankObservation& saw = started.ranks[static_cast<std::size_t>(scope.rank)];
     try {
       run_rank(scope, start, saw);
     } catch (const Error& error) {
       saw.failure = error.failure();
     }
   });
-  job.all_die_together = false;
+  job.kill_all_ranks = false;
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     started.any_died = started.any_died || outcomes[rank].died;
     EXPECT_TRUE(outcomes[rank].returned() || outcomes[rank].died) << "rank " << rank << " threw what is no Error";

@@ -37,7 +37,7 @@ struct Opening {
 };
 
 /// What one rank saw.
-struct RankSaw {
+struct RankObservation {
   Opening first;
   std::vector<Opening> again;
   std::vector<Level> committed;  ///< levels right after each commit
@@ -46,7 +46,7 @@ struct RankSaw {
 };
 
 struct Started {
-  std::vector<RankSaw> ranks;
+  std::vector<RankObservation> ranks;
   bool any_died = false;
 };
 

@@ -72,7 +72,7 @@ std::string describe(const Point& point) {
 }
 
 void plan(SimulatedJob& job, const Point& point) {
-  job.all_die_together = point.together;
+  job.kill_all_ranks = point.together;
   job.disk.stop_world_after(point.rank, point.n, point.n);
 }
 
@@ -138,7 +138,7 @@ std::vector<std::string> too_many_set_files(const SimulatedJob& job, std::size_t
 }
 
 Recovery recover(SimulatedJob& job, int next) {
-  job.all_die_together = false;
+  job.kill_all_ranks = false;
   std::vector<Seen> seen(static_cast<std::size_t>(job.ranks));
   Ledger after;
   const auto outcomes = job.start([&](RankScope& scope) {

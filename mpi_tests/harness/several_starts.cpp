@@ -137,7 +137,7 @@ void expect_all_returned(const std::vector<testing::RankOutcome>& outcomes) {
   }
 }
 
-Failure expect_all_threw(const std::vector<testing::RankOutcome>& outcomes, ErrorCode code) {
+Failure expect_all_failed(const std::vector<testing::RankOutcome>& outcomes, ErrorCode code) {
   Failure first;
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     const auto& failure = outcomes[rank].failure;

@@ -62,7 +62,7 @@ struct TwoTimelines {
 /// All ranks returned; else the test fails with what they threw.
 void expect_all_returned(const std::vector<testing::RankOutcome>& outcomes);
 /// All ranks threw `code`; the lowest rank's failure.
-Failure expect_all_threw(const std::vector<testing::RankOutcome>& outcomes, ErrorCode code);
+Failure expect_all_failed(const std::vector<testing::RankOutcome>& outcomes, ErrorCode code);
 
 /// The superblocks of sealed containers of a logical rank, by path.
 std::vector<std::pair<std::string, format::Superblock>> superblocks(const FaultyDisk& disk, int rank);

@@ -62,7 +62,7 @@ std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(R
   plan = nullptr;
   disk.on_death([&](int rank) {
     world.mark_dead(rank);
-    if (!all_die_together) return;
+    if (!kill_all_ranks) return;
     disk.stop_all(seed);
     for (int other = 0; other < ranks; ++other) world.mark_dead(other);
   });

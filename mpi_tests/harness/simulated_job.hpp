@@ -65,7 +65,7 @@ class SimulatedJob {
   std::vector<std::string> nodes;
 
   /// One rank's death in the file system is the death of all (power, or the batch system's kill).
-  bool all_die_together = false;
+  bool kill_all_ranks = false;
 
   /// What the communicators of the next starts say; none: multiple if there are workers, else single.
   std::optional<ThreadSupport> thread_support;

@@ -14,17 +14,17 @@ namespace kedge::faults {
 
 using Setting = std::function<void(int rank, Options&, start::Environment&)>;
 
-struct StartOfEach {
+struct EachRankStart {
   std::vector<testing::RankOutcome> outcomes;
   std::vector<comm::Topology> topologies;  ///< what the engine of each rank knows
   std::vector<unsigned> copy_threads;      ///< likewise
 };
 
-inline StartOfEach start_each(int ranks, const Setting& set) {
+inline EachRankStart start_each(int ranks, const Setting& set) {
   FaultyDisk disk(SimulatedJob::memory_disk());
   for (const char* directory : {"/nodes", "/prefix"}) disk.make_directories(directory, 0755);
   testing::InProcessWorld world(ranks);
-  StartOfEach starts;
+  EachRankStart starts;
   starts.topologies.resize(static_cast<std::size_t>(ranks));
   starts.copy_threads.resize(static_cast<std::size_t>(ranks));
   starts.outcomes = world.run([&](int rank) {

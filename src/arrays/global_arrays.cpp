@@ -197,11 +197,11 @@ GlobalArrays GlobalArrays::exchange(const comm::Group& group, std::span<const Sh
 
   GlobalArrays arrays;
   const std::vector<Communicator::Message> arrived = group.exchange(std::move(messages));
-  arrays.unreadable_ = attempt([&] { arrays.take_in(arrived); });
+  arrays.unreadable_ = attempt([&] { arrays.add_messages(arrived); });
   return arrays;
 }
 
-void GlobalArrays::take_in(const std::vector<Communicator::Message>& messages) {
+void GlobalArrays::add_messages(const std::vector<Communicator::Message>& messages) {
   for (const auto& message : messages) {
     for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) {
       auto [kind, rank, region] = get_record(unpacker);
@@ -265,7 +265,7 @@ std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::
   if (!packer.empty()) messages.push_back({0, packer.take()});
   const std::vector<Communicator::Message> arrived = group.exchange(std::move(messages));
   format::View view;
-  group.together([&] { view = view_of(arrived, lists_ranks); });
+  group.run_on_all_ranks([&] { view = view_of(arrived, lists_ranks); });
   return view;
 }
 

@@ -74,7 +74,7 @@ class GlobalArrays {
     std::optional<std::uint32_t> group_of;  ///< a rank that has a region below this name
   };
   [[nodiscard]] static std::optional<Failure> check(const std::string& name, const HomedName& homed);
-  void take_in(const std::vector<Communicator::Message>& messages);
+  void add_messages(const std::vector<Communicator::Message>& messages);
 
   std::optional<Failure> unreadable_;  ///< what came could not be unpacked
   std::map<std::string, HomedName, std::less<>> homed_;

@@ -78,7 +78,7 @@ class Rounds {
       all_done = !result.asked;
       ++counts_.rounds;
     }
-    group_.together([&] { require_complete(); });
+    group_.run_on_all_ranks([&] { require_complete(); });
   }
 
  private:

@@ -15,10 +15,10 @@ using Time = Deadline::Clock::time_point;
 class ProcessTime {
  public:
   /// A second thread that saw the same stop finds it counted when this returns.
-  void looked(Time before, Time now) noexcept {
+  void record_check(Time before, Time now) noexcept {
     if (now - before <= AwakeTime::kLongestPoll) return;
     const std::lock_guard guard(mutex_);
-    awake_.looked(before.time_since_epoch(), now.time_since_epoch());
+    awake_.record_check(before.time_since_epoch(), now.time_since_epoch());
     uncounted_ = std::chrono::duration_cast<Deadline::Clock::duration>(awake_.uncounted());
     stopped_s_ = awake_.stopped().count();
   }
@@ -39,7 +39,7 @@ ProcessTime& process_time() noexcept {
 
 }  // namespace
 
-void AwakeTime::looked(Seconds before, Seconds now) noexcept {
+void AwakeTime::record_check(Seconds before, Seconds now) noexcept {
   const Seconds from = std::max(before, last_end_);
   const Seconds stop = now - from;
   if (stop <= kLongestPoll) return;
@@ -52,8 +52,8 @@ void AwakeTime::looked(Seconds before, Seconds now) noexcept {
 
 double WaitTime::elapsed_s() {
   const AwakeTime::Seconds now(clock_.seconds());
-  awake_.looked(looked_, now);
-  looked_ = now;
+  awake_.record_check(last_check_, now);
+  last_check_ = now;
   return (now - begun_ - awake_.uncounted()).count();
 }
 
@@ -61,18 +61,18 @@ Deadline::Clock::time_point Deadline::now() noexcept { return Clock::now() - pro
 
 double Deadline::process_stopped_s() noexcept { return process_time().stopped_s(); }
 
-WaitTimer::WaitTimer(Deadline deadline) noexcept : deadline_(deadline), looked_(Deadline::Clock::now()) {}
+WaitTimer::WaitTimer(Deadline deadline) noexcept : deadline_(deadline), last_check_(Deadline::Clock::now()) {}
 
 /// The awaited event may have come while the process was stopped; the next wait may have the same deadline.
 WaitTimer::~WaitTimer() {
-  if (deadline_.finite()) process_time().looked(looked_, Deadline::Clock::now());
+  if (deadline_.finite()) process_time().record_check(last_check_, Deadline::Clock::now());
 }
 
 bool WaitTimer::is_over() noexcept {
   if (!deadline_.finite()) return false;
   const Time now = Deadline::Clock::now();
-  process_time().looked(looked_, now);
-  looked_ = now;
+  process_time().record_check(last_check_, now);
+  last_check_ = now;
   return deadline_.passed();
 }
 

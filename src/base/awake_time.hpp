@@ -23,7 +23,7 @@ class AwakeTime {
   explicit AwakeTime(Seconds begun) noexcept : last_end_(begun) {}
 
   /// A wait looked at `before`, and not again until `now`.
-  void looked(Seconds before, Seconds now) noexcept;
+  void record_check(Seconds before, Seconds now) noexcept;
   /// Time so far that does not count.
   [[nodiscard]] Seconds uncounted() const noexcept { return uncounted_; }
   /// For how long nobody ran.
@@ -38,14 +38,14 @@ class AwakeTime {
 /// One wait by a Clock.
 class WaitTime {
  public:
-  explicit WaitTime(Clock& clock) : clock_(clock), looked_(clock.seconds()), begun_(looked_), awake_(begun_) {}
+  explicit WaitTime(Clock& clock) : clock_(clock), last_check_(clock.seconds()), begun_(last_check_), awake_(begun_) {}
 
   /// For how long it has waited. Call it far more often than every AwakeTime::kLongestPoll.
   [[nodiscard]] double elapsed_s();
 
  private:
   Clock& clock_;
-  AwakeTime::Seconds looked_;
+  AwakeTime::Seconds last_check_;
   AwakeTime::Seconds begun_;
   AwakeTime awake_;
 };

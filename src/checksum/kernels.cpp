@@ -19,7 +19,7 @@ using All = std::array<Kernel, 1>;
 All all() { return {plain_kernel()}; }
 #endif
 
-const Kernel& best() {
+const Kernel& best_kernel() {
   const auto supported = kernels();
   if (const char* asked = std::getenv("KEDGE_TEST_CHECKSUM"); asked != nullptr) {
     const auto named = std::ranges::find(supported, std::string_view(asked), &Kernel::name);
@@ -36,7 +36,7 @@ std::span<const Kernel> kernels() noexcept {
 }
 
 const Kernel& kernel() noexcept {
-  static const Kernel& chosen = best();
+  static const Kernel& chosen = best_kernel();
   return chosen;
 }
 

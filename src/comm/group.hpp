@@ -58,7 +58,7 @@ class Group {
   /// Runs what ranks do together. No vote has seen an exception that is not an Error: with one, this rank leaves the
   /// others, and all get Error{rank_failed} with the same words.
   template <class Body>
-  auto guarded(Body&& body) const {
+  auto run_or_leave(Body&& body) const {
     try {
       return std::forward<Body>(body)();
     } catch (const Error&) {
@@ -82,7 +82,7 @@ class Group {
   }
   /// Runs the step on each rank as try_on_all_ranks() does, and throws the first failure on all ranks.
   template <class Step>
-  void together(Step&& step) const {
+  void run_on_all_ranks(Step&& step) const {
     throw_if(try_on_all_ranks(std::forward<Step>(step)));
   }
   /// Rank 0 alone runs the step; all ranks get what it returned, or its failure. `value` is unchanged by a failure.

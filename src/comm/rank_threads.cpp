@@ -37,13 +37,13 @@ class Event {
   }
   /// `then` is what raised becomes.
   [[nodiscard]] bool wait(Deadline deadline, bool then) {
-    WaitTimer patience(deadline);
+    WaitTimer wait_timer(deadline);
     std::unique_lock lock(mutex_);
     const auto is_raised = [this] { return raised_; };
     if (!deadline.finite()) changed_.wait(lock, is_raised);
     while (!raised_) {
-      if (patience.is_over()) return false;
-      changed_.wait_for(lock, patience.slice(), is_raised);
+      if (wait_timer.is_over()) return false;
+      changed_.wait_for(lock, wait_timer.slice(), is_raised);
     }
     raised_ = then;
     return true;

@@ -187,9 +187,9 @@ std::map<int, std::vector<int>> ask_homes(Communicator& communicator, const std:
     const auto found = here.find(place);
     replies.push_back({asking, found == here.end() ? kNoRank : found->second});
   }
-  std::map<int, std::vector<int>> told;
-  for (const auto& [home, rank] : exchange_records(communicator, replies, deadline)) told[home].push_back(rank);
-  return told;
+  std::map<int, std::vector<int>> home_replies;
+  for (const auto& [home, rank] : exchange_records(communicator, replies, deadline)) home_replies[home].push_back(rank);
+  return home_replies;
 }
 
 }  // namespace
@@ -208,13 +208,13 @@ Topology find_topology(Communicator& communicator, std::string_view node, std::s
 std::vector<int> ranks_of_sorted(Communicator& communicator, const Topology& topology,
                                  std::span<const std::uint64_t> places, Deadline deadline) {
   const auto here = send_sorted_ranks(communicator, topology.place, deadline);
-  const auto told = ask_homes(communicator, here, places, deadline);
+  const auto home_replies = ask_homes(communicator, here, places, deadline);
   std::vector<int> ranks;
   std::optional<Failure> local;
   std::map<int, std::size_t> next;
   for (const std::uint64_t place : places) {
     const int home = home_of(communicator, place);
-    ranks.push_back(told.at(home)[next[home]++]);
+    ranks.push_back(home_replies.at(home)[next[home]++]);
     if (ranks.back() != kNoRank || local) continue;
     local = Failure{ErrorCode::invalid_argument,
                     compose("there is no rank at place {}; places are 0 to {}", place, communicator.size() - 1),

@@ -66,7 +66,7 @@ void send_to_all(Communicator& communicator, const std::vector<int>& ranks, int 
   communicator.wait(sends, deadline);
 }
 
-void pass_down(Communicator& communicator, const Tree& tree, std::span<std::byte> bytes, int channel,
+void send_down(Communicator& communicator, const Tree& tree, std::span<std::byte> bytes, int channel,
                Deadline deadline) {
   if (const auto parent = tree.parent()) {
     wait_one(communicator, communicator.receive(*parent, channel, bytes), deadline);
@@ -106,12 +106,12 @@ void tree_all_reduce(Communicator& communicator, std::span<std::uint64_t> values
   if (const auto parent = tree.parent()) {
     wait_one(communicator, communicator.send(*parent, kReduceChannel, std::as_bytes(values)), deadline);
   }
-  pass_down(communicator, tree, std::as_writable_bytes(values), kBroadcastChannel, deadline);
+  send_down(communicator, tree, std::as_writable_bytes(values), kBroadcastChannel, deadline);
 }
 
 void tree_broadcast(Communicator& communicator, std::span<std::byte> bytes, int root, Deadline deadline,
                     std::span<const int> group) {
-  pass_down(communicator, Tree(communicator, group, root), bytes, kBroadcastChannel, deadline);
+  send_down(communicator, Tree(communicator, group, root), bytes, kBroadcastChannel, deadline);
 }
 
 void tree_barrier(Communicator& communicator, Deadline deadline, std::span<const int> group) {

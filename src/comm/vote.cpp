@@ -86,8 +86,8 @@ std::vector<std::uint64_t> reduce_ends(Communicator& communicator, std::span<con
 }
 
 /// COLLECTIVE: the lowest rank that has the smallest value, then the lowest that has the largest.
-std::array<int, 2> who_differs(Communicator& communicator, std::uint64_t mine, std::uint64_t smallest,
-                               std::uint64_t largest, Deadline deadline) {
+std::array<int, 2> find_differing_ranks(Communicator& communicator, std::uint64_t mine, std::uint64_t smallest,
+                                        std::uint64_t largest, Deadline deadline) {
   const auto rank = static_cast<std::uint64_t>(communicator.rank());
   std::array<std::uint64_t, 2> ranks{mine == smallest ? rank : kNobody, mine == largest ? rank : kNobody};
   communicator.all_reduce(ranks, Reduction::min, deadline);
@@ -140,7 +140,7 @@ std::optional<Difference> first_difference(Communicator& communicator, std::span
     const auto smallest = ends[i];
     const auto largest = ~ends[values.size() + i];
     if (smallest == largest) continue;
-    const auto ranks = who_differs(communicator, values[i], smallest, largest, deadline);
+    const auto ranks = find_differing_ranks(communicator, values[i], smallest, largest, deadline);
     return Difference{i, std::min(ranks[0], ranks[1]), std::max(ranks[0], ranks[1])};
   }
   return std::nullopt;
@@ -158,7 +158,7 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
   const auto lowest_code = mins[0];
   const auto highest_code = ~mins[1];
   if (lowest_code != highest_code) {
-    const auto ranks = who_differs(communicator, code, lowest_code, highest_code, deadline);
+    const auto ranks = find_differing_ranks(communicator, code, lowest_code, highest_code, deadline);
     throw Error(ErrorCode::bad_state,
                 compose("ranks made different collective calls: rank {} is in {}, rank {} in {}; all ranks must make "
                         "the same collective calls in the same order",
@@ -174,7 +174,7 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
     throw Error(std::move(failure));
   }
   if (mins[2] != ~mins[3]) {
-    const auto ranks = who_differs(communicator, call.argument_hash, mins[2], ~mins[3], deadline);
+    const auto ranks = find_differing_ranks(communicator, call.argument_hash, mins[2], ~mins[3], deadline);
     throw Error(ErrorCode::bad_state,
                 compose("ranks {} and {} gave different arguments to {}; all ranks must give the same",
                         std::min(ranks[0], ranks[1]), std::max(ranks[0], ranks[1]), name(call.code)));

@@ -67,7 +67,7 @@ std::vector<CommitHead> KnownCommits::unflushed_outputs() const {
   return outputs;
 }
 
-std::vector<bool> KnownCommits::stays(std::uint32_t keep) const {
+std::vector<bool> KnownCommits::select_kept(std::uint32_t keep) const {
   std::vector<Level> levels;
   levels.reserve(entries.size());
   for (const Entry& entry : entries) {
@@ -81,7 +81,7 @@ std::vector<bool> KnownCommits::stays(std::uint32_t keep) const {
 }
 
 std::vector<Id128> KnownCommits::ids_to_keep(std::uint32_t keep) const {
-  const std::vector<bool> stay = stays(keep);
+  const std::vector<bool> stay = select_kept(keep);
   std::vector<Id128> ids;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (stay[i]) ids.push_back(entries[i].commit.id);

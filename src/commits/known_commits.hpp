@@ -66,8 +66,8 @@ struct KnownCommits {
   /// cannot flush and which stay in the stores. The oldest first.
   [[nodiscard]] std::vector<CommitHead> unflushed_outputs() const;
   /// Which of the entries stay when `keep` checkpoints are kept (retention.hpp), and every output until it is flushed.
-  [[nodiscard]] std::vector<bool> stays(std::uint32_t keep) const;
-  /// The commits for which stays() says yes, newest first.
+  [[nodiscard]] std::vector<bool> select_kept(std::uint32_t keep) const;
+  /// The commits for which select_kept() says yes, newest first.
   [[nodiscard]] std::vector<Id128> ids_to_keep(std::uint32_t keep) const;
 };
 

@@ -96,7 +96,7 @@ void Ledger::open(const CommitHead& head, bool persistent, bool proven) {
   if (!known_.find(head.id)) add({head, Level::local, {}, persistent});
 }
 
-void Ledger::prove(const Id128& commit_id) {
+void Ledger::confirm(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
   if (known_.unverified == commit_id) known_.unverified = {};
 }
@@ -142,7 +142,7 @@ void Ledger::exclude_damaged(const Id128& commit_id, std::string why) {
   drop_damaged(commit_id);
 }
 
-void Ledger::lose() {
+void Ledger::mark_lost() {
   const std::lock_guard guard(mutex_);
   known_.lost = true;
 }
@@ -181,7 +181,7 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
     if (!in_use.is_none()) plan.kept[in_use] = {};
   }
   if (!known_.entries.empty()) plan.newest = known_.entries.front().commit.generation;
-  const std::vector<bool> stay = known_.stays(keep);
+  const std::vector<bool> stay = known_.select_kept(keep);
   std::vector<Entry> remaining;
   for (std::size_t i = 0; i < known_.entries.size(); ++i) {
     const Entry& entry = known_.entries[i];

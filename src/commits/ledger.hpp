@@ -59,10 +59,10 @@ class Ledger {
   /// A new commit was sealed on all ranks. An output never becomes a parent, and changes nothing else.
   void commit(const CommitHead& head);
   /// Every rank has its container of this commit. A checkpoint becomes the parent of the next commit; an output only
-  /// stays until then. `proven`: its bytes were verified or need not be; otherwise nothing is retired before prove().
+  /// stays until then. `proven`: its bytes were verified or need not be; otherwise nothing is retired before confirm().
   void open(const CommitHead& head, bool persistent, bool proven = true);
   /// All ranks verified the commit that open() got as not proven: commits that it supersedes may be retired.
-  void prove(const Id128& commit_id);
+  void confirm(const Id128& commit_id);
   /// Sets the parent of the next commit: a Source was opened, or the opened commit turned out damaged.
   void set_parent(const Id128& commit_id);
   void protect(const Id128& commit_id, const Id128& protection_id);
@@ -78,7 +78,7 @@ class Ledger {
   /// The commit must not be opened again.
   void exclude(const Id128& commit_id, std::string why) { excluded_.add(commit_id, std::move(why)); }
   /// Nothing could be opened.
-  void lose();
+  void mark_lost();
   /// Checkpoints newer than this were discarded. Outputs stay: no restart uses them.
   void discard_newer(std::uint64_t generation);
   /// Commits on the prefix were pinned, unpinned or discarded: cached listings of the prefix are outdated.

@@ -61,7 +61,7 @@ class CudaDirectFile final : public DirectFile {
       memory = memory.subspan(bytes);
     }
   }
-  std::string_view way() const noexcept override {
+  std::string_view method() const noexcept override {
     return is_native_ ? "past host memory" : "in cuFile's compatibility mode, which copies through host memory";
   }
 

@@ -23,7 +23,7 @@ void require_function(void* library, const char* name, Function& function) {
   throw Error(ErrorCode::bad_state, compose("libcufile is missing {}; update GPUDirect Storage", name));
 }
 
-std::string_view words_of(int code) noexcept {
+std::string_view error_text(int code) noexcept {
   switch (code) {
     case 5001: return "the driver nvidia-fs is not loaded";
     case 5004: return "the version of the driver nvidia-fs is not supported";
@@ -73,6 +73,6 @@ std::unique_ptr<const CuFile> CuFile::load(const char* name) {
   return cufile;
 }
 
-std::string text_of(int code) { return compose("cuFile reports {} ({})", code, words_of(code)); }
+std::string text_of(int code) { return compose("cuFile reports {} ({})", code, error_text(code)); }
 
 }  // namespace kedge::device

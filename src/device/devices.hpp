@@ -102,7 +102,7 @@ class DirectFile {
   /// this way, bad_state if no memory can. After an error the content of these pages is undefined.
   virtual void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) = 0;
   /// Name of the path in use, for the log.
-  [[nodiscard]] virtual std::string_view way() const noexcept = 0;
+  [[nodiscard]] virtual std::string_view method() const noexcept = 0;
 };
 
 /// Thread-safe. Calls throw Error: invalid_argument (memory or stream is not of the described kind), no_space (on the

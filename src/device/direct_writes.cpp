@@ -84,8 +84,8 @@ std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& tr
   try {
     auto found = write_all(*file, *checksums, transfer, by_host);
     if (!std::exchange(has_logged_, true)) {
-      tell(LogLevel::info,
-           compose("GPU memory is written to the node-local store by GPUDirect Storage, {}", file->way()));
+      log_line(LogLevel::info,
+               compose("GPU memory is written to the node-local store by GPUDirect Storage, {}", file->method()));
     }
     return found;
   } catch (const Error& error) {
@@ -149,14 +149,14 @@ std::vector<std::uint32_t> DirectWrites::write_all(DirectFile& file, Checksums& 
 }
 
 void DirectWrites::refuse(const Failure& why) {
-  tell(LogLevel::warning,
-       compose("GPU memory goes to the node-local store through pinned buffers, not by GPUDirect Storage: {} "
-               "(device.path = auto skips the attempt)",
-               why.message));
+  log_line(LogLevel::warning,
+           compose("GPU memory goes to the node-local store through pinned buffers, not by GPUDirect Storage: {} "
+                   "(device.path = auto skips the attempt)",
+                   why.message));
   settings_.is_wanted = false;
 }
 
-void DirectWrites::tell(LogLevel level, std::string_view line) const {
+void DirectWrites::log_line(LogLevel level, std::string_view line) const {
   if (settings_.log) settings_.log(level, line);
 }
 

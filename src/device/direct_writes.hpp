@@ -81,7 +81,7 @@ class DirectWrites {
   [[nodiscard]] std::vector<std::uint32_t> write_all(DirectFile& file, Checksums& checksums, const Transfer& transfer,
                                                      const ByHost& by_host);
   void refuse(const Failure& why);
-  void tell(LogLevel level, std::string_view line) const;
+  void log_line(LogLevel level, std::string_view line) const;
 
   std::shared_ptr<Devices> devices_;
   Settings settings_;

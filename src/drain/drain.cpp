@@ -33,7 +33,7 @@ class Drain {
         overtakes_(overtakes) {}
 
   std::string operator()() {
-    processes_.together([&] {
+    processes_.run_on_all_ranks([&] {
       comm::throw_if(options_.load_failure);
       comm::throw_if(check(options_));
       if (processes_.is_root()) {
@@ -42,7 +42,7 @@ class Drain {
       }
     });
     share_run();
-    const std::vector<SeenContainer> seen = look();
+    const std::vector<SeenContainer> seen = survey_stores();
     bool sees_any = !seen.empty();
     std::vector<SeenContainer> missing = find_missing(known_.there, seen);
     newest_ = newest_of(missing);
@@ -51,9 +51,10 @@ class Drain {
     newest_checkpoint_ = newest_of(missing);
     processes_.broadcast(sees_any);
     processes_.broadcast(newest_);
-    if (!sees_any) return nothing_seen() + other_runs_;
-    if (newest_.generation == 0) return nothing_newer() + other_runs_;
-    if (!overtakes_) processes_.together([&] { comm::throw_if(check_no_later_start(known_, newest_.incarnation)); });
+    if (!sees_any) return no_store_message() + other_runs_;
+    if (newest_.generation == 0) return nothing_newer_message() + other_runs_;
+    if (!overtakes_)
+      processes_.run_on_all_ranks([&] { comm::throw_if(check_no_later_start(known_, newest_.incarnation)); });
     share(shifts);
     return flush(shifts) + other_runs_;
   }
@@ -82,11 +83,11 @@ class Drain {
   }
 
   /// Gathers the containers that all processes see, on process 0.
-  std::vector<SeenContainer> look() {
+  std::vector<SeenContainer> survey_stores() {
     std::vector<comm::Addressed<StoredContainer>> to_root;
     bool sees_store = false;
     bool newest_start_died = false;
-    processes_.together([&] {
+    processes_.run_on_all_ranks([&] {
       const StoresContent here = wait_until_free(
           *environment_.clock, [&] { return find_stores_content(environment_, options_, known_.name, known_.record); });
       if (!here.used_by.empty()) {
@@ -108,7 +109,7 @@ class Drain {
     return seen;
   }
 
-  [[nodiscard]] std::string nothing_seen() const {
+  [[nodiscard]] std::string no_store_message() const {
     const std::string there =
         known_.newest.empty() ? "the prefix has none either" : compose("the newest on the prefix is {}", known_.newest);
     if (sees_store_ && !known_.newest.empty()) {
@@ -122,7 +123,7 @@ class Drain {
                         known_.name, hint, there));
   }
 
-  [[nodiscard]] std::string nothing_newer() const {
+  [[nodiscard]] std::string nothing_newer_message() const {
     const std::string damage = processes_.text_of_lowest_rank(
         processes_.is_root() ? std::optional(describe_damage(environment_.file_system, known_, options_))
                              : std::nullopt);

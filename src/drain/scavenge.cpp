@@ -191,7 +191,7 @@ struct Copied {
   std::map<std::uint64_t, Tag> outputs;  ///< of outputs, by generation
 };
 
-Copied look(const start::Environment& environment, const RecordedRun& run) {
+Copied read_copied(const start::Environment& environment, const RecordedRun& run) {
   fs::FileSystem& files = *environment.file_system;
   Copied copied;
   std::vector<SeenContainer> seen;
@@ -259,7 +259,7 @@ void remove_copies(const start::Environment& environment, const RecordedRun& run
   }
 }
 
-std::string words_for(const RecordedRun& run, const Flushed& flushed) {
+std::string describe_result(const RecordedRun& run, const Flushed& flushed) {
   const std::string outputs = outputs_of(flushed);
   if (!flushed.commit) {
     if (outputs.empty()) return "the outputs that are not on the prefix cannot be recovered from the copies";
@@ -275,8 +275,8 @@ std::string words_for(const RecordedRun& run, const Flushed& flushed) {
   return words;
 }
 
-std::string flush_what_is_there(const Options& options, const start::Environment& environment, const RecordedRun& run,
-                                const Copied& copied) {
+std::string flush_available(const Options& options, const start::Environment& environment, const RecordedRun& run,
+                            const Copied& copied) {
   Flushed flushed;
   bool lacks_outputs = false;
   for (const FlushPass& shift : copied.shifts) {
@@ -287,7 +287,7 @@ std::string flush_what_is_there(const Options& options, const start::Environment
     flushed.outputs += now.outputs;
     lacks_outputs = lacks_outputs || now.outputs < shift.outputs.size();
   }
-  const std::string words = words_for(run, flushed);
+  const std::string words = describe_result(run, flushed);
   const std::uint64_t flushed_generation = flushed.commit ? flushed.commit->generation : 0;
   const bool lacks_checkpoint = !copied.newest.is_output && copied.newest.generation > flushed_generation;
   if (lacks_checkpoint || lacks_outputs) {
@@ -319,7 +319,7 @@ Finished finish_once(const Options& options, const start::Environment& environme
   const bool is_whole = layout.present == layout.world_size;
   if (is_whole || at_once) {
     if (!overtakes) comm::throw_if(check_no_later_start(run, copied.newest.incarnation));
-    return {flush_what_is_there(options, environment, run, copied), true};
+    return {flush_available(options, environment, run, copied), true};
   }
   return {
       compose("{} of {} containers have been copied; waiting for the remaining nodes. If they are lost, run: kedge "
@@ -343,12 +343,12 @@ std::string finish(const Options& options, const start::Environment& environment
       }
       // Another node may have finished it.
       const RecordedRun run = find_recorded_run(*environment.file_system, before.prefix, before.name);
-      const Copied copied = look(environment, run);
+      const Copied copied = read_copied(environment, run);
       Finished now = finish_once(options, environment, run, copied, at_once, overtakes);
       if (!done.flushed) done = std::move(now);
       seen = copied.nodes;
     }
-    const std::vector<std::string> there = look(environment, before).nodes;
+    const std::vector<std::string> there = read_copied(environment, before).nodes;
     const auto was_seen = [&](const std::string& node) { return std::ranges::find(seen, node) != seen.end(); };
     if (std::ranges::all_of(there, was_seen)) return done.words;
   }

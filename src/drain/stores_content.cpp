@@ -22,7 +22,7 @@ bool sees_all_nodes(const start::Environment& environment) {
 }
 
 /// Existing directories that match `path` with any node.
-std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::string& path) {
+std::vector<std::string> expand_any_node(fs::FileSystem& file_system, const std::string& path) {
   const std::size_t at = path.find(kNode);
   if (at == std::string::npos) return {path};
   const std::size_t begin = path.rfind('/', at) + 1;  // 0 if there is none
@@ -33,7 +33,7 @@ std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::s
   if (!file_system.status(parent)) return found;
   for (const std::string& name : file_system.list(parent)) {
     if (!matches_node_pattern(name, pattern)) continue;
-    for (std::string& one : with_any_node(file_system, fs::join(parent, name) + path.substr(end))) {
+    for (std::string& one : expand_any_node(file_system, fs::join(parent, name) + path.substr(end))) {
       found.push_back(std::move(one));
     }
   }
@@ -44,14 +44,14 @@ std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::s
 std::vector<std::string> roots(const start::Environment& environment, const Options& options) {
   const std::string& configured = options.store.path;
   if (configured.empty()) return environment.store_candidates;
-  if (sees_all_nodes(environment)) return with_any_node(*environment.file_system, configured);
+  if (sees_all_nodes(environment)) return expand_any_node(*environment.file_system, configured);
   return {store::expand_node(configured, start::node_name(environment, 0))};
 }
 
-class Look {
+class StoreSearch {
  public:
-  Look(const start::Environment& environment, const Options& options, std::string_view run,
-       const persist::RunRecord& record)
+  StoreSearch(const start::Environment& environment, const Options& options, std::string_view run,
+              const persist::RunRecord& record)
       : environment_(environment), options_(options), run_(run), record_(record) {}
 
   StoresContent operator()() {
@@ -182,7 +182,7 @@ bool matches_node_pattern(std::string_view name, std::string_view pattern) {
 
 StoresContent find_stores_content(const start::Environment& environment, const Options& options, std::string_view run,
                                   const persist::RunRecord& record) {
-  return Look(environment, options, run, record)();
+  return StoreSearch(environment, options, run, record)();
 }
 
 }  // namespace kedge::drain

@@ -21,7 +21,7 @@ std::string to_words(const Placement& placement) {
 }
 
 /// Whether `wanted` says another place than that of `saved`; to say none is to take the region as it is.
-bool is_elsewhere(const Placement& saved, const Placement& wanted) {
+bool has_other_placement(const Placement& saved, const Placement& wanted) {
   if (std::holds_alternative<std::monostate>(wanted)) return false;
   const auto* from = std::get_if<Shard>(&saved);
   const auto* to = std::get_if<Shard>(&wanted);
@@ -57,7 +57,7 @@ std::optional<Failure> check_load_target(const Tag& tag, const format::StoredReg
                 "that was saved, or, if another program saved it, give this one a run name of its own (option run)",
                 spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
   }
-  if (is_elsewhere(spec.placement, placement)) {
+  if (has_other_placement(spec.placement, placement)) {
     return failure_of(ErrorCode::mismatch,
                       compose("region '{}' of {} was saved as {} and is loaded as {}; each rank loads what it saved",
                               spec.name, tag, to_words(spec.placement), to_words(placement)));

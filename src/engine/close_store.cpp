@@ -35,7 +35,7 @@ class StoreCloser {
     StoreUse use;
     use.nodes = is_first_of_node() ? 1 : 0;
     // Files that stay after a failure are removed by the next start.
-    if (const auto failure = attempt([&] { tidy_up(use); })) {
+    if (const auto failure = attempt([&] { trim_store(use); })) {
       its_.log.warning("the node-local store could not be tidied up: " + to_string(*failure));
     }
     const auto local = attempt([&] { its_.started.node.lock->release(); });
@@ -44,16 +44,16 @@ class StoreCloser {
     const auto failure = its_.group.vote(local);
     if (its_.group.is_root()) {
       if (!failure) (void)attempt([&] { its_.started.prefix.start->mark_ended(); });
-      log_what_is_persistent();
-      log_what_is_not();
-      log_what_stays({all[0], all[1], all[2], all[3]});
+      log_persistent();
+      log_unflushed();
+      log_kept({all[0], all[1], all[2], all[3]});
     }
     comm::throw_if(failure);
   }
 
  private:
   /// Local. Gives back what no commit needs, and measures.
-  void tidy_up(StoreUse& use) const {
+  void trim_store(StoreUse& use) const {
     use.checkpoint_bytes = newest_bytes();
     use.while_running_bytes = store().used_bytes();
     store().free_unused_storage();
@@ -76,8 +76,8 @@ class StoreCloser {
       return;
     }
     if (keeps_outputs("store.on_exit = remove")) return;
-    its_.group.together([&] { store().remove_all(); });
-    its_.markers.forget();
+    its_.group.run_on_all_ranks([&] { store().remove_all(); });
+    its_.markers.clear_cache();
     its_.ledger.clear();
   }
 
@@ -89,7 +89,7 @@ class StoreCloser {
     std::optional<Failure> not_there;
     if (newest->persistent) not_there = its_.group.try_on_all_ranks([&] { require_container(newest->commit); });
     if (newest->persistent && !not_there) {
-      its_.group.together([&] { store().remove_all(); });
+      its_.group.run_on_all_ranks([&] { store().remove_all(); });
     } else if (its_.group.is_root()) {
       its_.log.info(compose("{} is not persistent; keeping the node-local files{}", newest->commit.tag,
                             not_there ? " (" + to_string(*not_there) + ")" : ""));
@@ -114,7 +114,7 @@ class StoreCloser {
   }
 
   /// Without a limit, the persistent commits grow until the filesystem is full.
-  void log_what_is_persistent() const {
+  void log_persistent() const {
     std::vector<persist::TagEntry> entries;
     if (attempt([&] { entries = persist::own_commits(*its_.started.prefix.prefix_storage, its_.started.run.id); }) ||
         entries.empty()) {
@@ -132,7 +132,7 @@ class StoreCloser {
   }
 
   /// The reason was logged when it was flushed.
-  void log_what_is_not() const {
+  void log_unflushed() const {
     if (its_.on_exit == OnExit::keep) warn_of_unflushed_outputs(its_.ledger, flush_words(), its_.log);
     const std::optional<commits::Entry> newest = its_.ledger.known().newest();
     const bool is_meant = its_.persistent.every != 0 && its_.on_exit != OnExit::remove;
@@ -150,7 +150,7 @@ class StoreCloser {
 
   [[nodiscard]] bool is_first_of_node() const { return its_.started.topology.node.front() == its_.group.rank(); }
 
-  void log_what_stays(const StoreUse& use) const {
+  void log_kept(const StoreUse& use) const {
     if (use.kept_bytes == 0) return its_.log.info("finalized: nothing kept in the node-local store");
     its_.log.info(compose("finalized: {} {}{} kept for the next start{}; to free it{}: kedge drop {}",
                           human_bytes(use.kept_bytes), store().memory_backed() ? "of memory" : "of disk space",

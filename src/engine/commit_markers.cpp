@@ -5,10 +5,10 @@
 
 namespace kedge::engine {
 
-void CommitMarkers::note(const Id128& commit_id) {
-  if (!noted_.in_store) {
+void CommitMarkers::mark(const Id128& commit_id) {
+  if (!found_.in_store) {
     const auto failure = attempt([&] { node_records_.mark_commit(run_id_); });
-    noted_.in_store = !failure.has_value();
+    found_.in_store = !failure.has_value();
     if (failure) {
       log_.warning(
           "the node-local store could not record that a commit exists (will retry at the next commit or open): " +
@@ -16,11 +16,11 @@ void CommitMarkers::note(const Id128& commit_id) {
     }
   }
   record_store();
-  if (noted_.on_prefix) return;
+  if (found_.on_prefix) return;
   const auto failure = group_.try_on_all_ranks([&] {
     if (on_prefix_.markers != nullptr) on_prefix_.markers->mark_first_commit(run_id_, commit_id);
   });
-  noted_.on_prefix = !failure.has_value();
+  found_.on_prefix = !failure.has_value();
   if (!failure) {
     said_.reset();
     return;
@@ -34,16 +34,16 @@ void CommitMarkers::note(const Id128& commit_id) {
 
 /// Local, once. A later start that uses other stores says where the newest checkpoints were; without it, it says less.
 void CommitMarkers::record_store() {
-  if (on_prefix_.start == nullptr || !noted_.in_store || noted_.store_recorded) return;
-  noted_.store_recorded = true;
+  if (on_prefix_.start == nullptr || !found_.in_store || found_.store_recorded) return;
+  found_.store_recorded = true;
   const auto failure = attempt([&] { persist::record_store(*on_prefix_.start, node_records_.directory()); });
   if (!failure || failure->code == ErrorCode::busy) return;
   log_.warning("the prefix could not record where the node-local store is: " + to_string(*failure));
 }
 
 void CommitMarkers::store_lost() {
-  if (!std::exchange(noted_.in_store, false)) return;
-  noted_.in_store = !attempt([&] { node_records_.mark_commit(run_id_); });
+  if (!std::exchange(found_.in_store, false)) return;
+  found_.in_store = !attempt([&] { node_records_.mark_commit(run_id_); });
 }
 
 bool CommitMarkers::is_marked_damaged() {
@@ -51,24 +51,24 @@ bool CommitMarkers::is_marked_damaged() {
   return damaged_.value_or(false);
 }
 
-void CommitMarkers::note_damage(const std::string& what) {
+void CommitMarkers::mark_damage(const std::string& what) {
   damaged_ = true;
-  (void)attempt([&] { node_records_.note_damage(what); });
+  (void)attempt([&] { node_records_.mark_damage(what); });
 }
 
 void CommitMarkers::mark_committed(const Id128& commit_id) {
-  note(commit_id);
+  mark(commit_id);
   if (!is_marked_damaged()) return;
   damaged_ = false;
   (void)attempt([&] { node_records_.clear_damaged(); });
 }
 
-void CommitMarkers::forget() {
-  group_.together([&] {
+void CommitMarkers::clear_cache() {
+  group_.run_on_all_ranks([&] {
     node_records_.remove_commit_marker();
     if (on_prefix_.markers != nullptr) on_prefix_.markers->remove_first_commit();
   });
-  noted_.on_prefix = noted_.in_store = false;
+  found_.on_prefix = found_.in_store = false;
 }
 
 }  // namespace kedge::engine

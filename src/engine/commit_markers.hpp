@@ -30,13 +30,13 @@ class CommitMarkers {
         on_prefix_(on_prefix),
         node_records_(store_records),
         run_id_(run_id),
-        noted_(noted),
+        found_(noted),
         log_(log) {}
 
   /// COLLECTIVE. Before commit or open return a commit anywhere. A note that cannot be made is logged, on the prefix
   /// once for each reason, and the next commit or open tries again. Throws busy on all ranks if a later start of the
   /// run has begun.
-  void note(const Id128& commit_id);
+  void mark(const Id128& commit_id);
   /// Local. The store was removed and recreated: the note in it is written anew, at the latest by the next commit or
   /// open.
   void store_lost();
@@ -44,12 +44,12 @@ class CommitMarkers {
   /// since: what is opened may be damaged.
   [[nodiscard]] bool is_marked_damaged();
   /// Local. `what` is for people who look into the store.
-  void note_damage(const std::string& what);
-  /// COLLECTIVE. Notes a commit that was made, as note() does; a commit that was found damaged is no longer the newest.
+  void mark_damage(const std::string& what);
+  /// COLLECTIVE. Notes a commit that was made, as mark() does; a commit that was found damaged is no longer the newest.
   void mark_committed(const Id128& commit_id);
   /// COLLECTIVE. The commits were removed on purpose: the next start begins from zero. Throws the same Error on all
   /// ranks.
-  void forget();
+  void clear_cache();
 
  private:
   void record_store();
@@ -58,7 +58,7 @@ class CommitMarkers {
   OnPrefix on_prefix_;
   store::StoreRecords& node_records_;
   Id128 run_id_;
-  start::FoundMarkers noted_;
+  start::FoundMarkers found_;
   std::optional<bool> damaged_;    ///< as the store says; nothing: nobody has looked
   std::optional<ErrorCode> said_;  ///< why the prefix could not note it, as far as the log says; rank 0's
   const Log& log_;

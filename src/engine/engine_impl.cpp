@@ -76,7 +76,7 @@ Counters EngineImpl::counters() const {
 
 bool EngineImpl::end() {
   if (!is_own_process()) return false;  // a child of a fork: the thread, its locks and the run are the parent's
-  note_if_left_in_order();
+  mark_orderly_end();
   const pipeline::Stopped stopped = stop_worker();
   if (stopped == pipeline::Stopped::interrupted) {
     lifecycle_.die("it was destroyed while a commit was under way");
@@ -98,7 +98,7 @@ void EngineImpl::leave_by_error(std::string_view why) noexcept {
 
 /// A program that goes on without an error has done what it wanted with this engine, also where it does not finalize
 /// it; one that was thrown out of its work may make another to go on with it.
-void EngineImpl::note_if_left_in_order() const {
+void EngineImpl::mark_orderly_end() const {
   const bool unwinds = std::uncaught_exceptions() != exceptions_;
   if (unwinds || has_failed_ || lifecycle_.is_dead() || lifecycle_.phase() == Phase::finished) return;
   (void)attempt([&] { start::mark_finished(started_.start_id); });
@@ -174,7 +174,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
   if (!local) local = pipeline_.waits().wait_until_idle(pipeline::Rest::ignored).failure;
   comm::begin_call(group_, comm::Call::pin, fnv1a(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.mark_prefix_changed();
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     const start::Prefix& prefix = started_.prefix;
     if (prefix.markers) persist::set_pinned(*prefix.prefix_storage, *prefix.markers, started_.run.id, Tag(tag), pinned);
   });

@@ -55,10 +55,10 @@ class EngineImpl {
     }
     try {
       if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
-        lifecycle_.collective([&] { group_.guarded(std::forward<Body>(body)); });
+        lifecycle_.collective([&] { group_.run_or_leave(std::forward<Body>(body)); });
         pipeline_.completions().deliver();
       } else {
-        auto result = lifecycle_.collective([&] { return group_.guarded(std::forward<Body>(body)); });
+        auto result = lifecycle_.collective([&] { return group_.run_or_leave(std::forward<Body>(body)); });
         pipeline_.completions().deliver();
         return result;
       }
@@ -96,12 +96,12 @@ class EngineImpl {
  private:
   void require_own_process() const;
   void check_stores();
-  void note_if_left_in_order() const;
+  void mark_orderly_end() const;
   [[nodiscard]] std::optional<Failure> end_phase();
   void leave(const std::optional<Failure>& lost);
   void end_calls();
-  void give_up(std::chrono::duration<double> after);
-  [[nodiscard]] std::string given_up(std::chrono::duration<double> after) const;
+  void report_timeout(std::chrono::duration<double> after);
+  [[nodiscard]] std::string describe_timeout(std::chrono::duration<double> after) const;
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
   [[nodiscard]] pipeline::Stages make_stages(std::vector<pipeline::StageWithTurns> more);
   [[nodiscard]] pipeline::Pipeline make_pipeline(const EngineEnvironment& environment);

@@ -26,10 +26,10 @@ std::optional<Failure> both(std::optional<Failure> lost, const std::optional<Fai
 void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) {
   const std::optional<Failure> ended = pipeline_.waits().wait_until_idle().failure;
   release_device();  // the application may reset its GPU afterwards, also if this fails
-  const auto patience = std::min(to_meet.value_or(group_.timeout()), group_.timeout());
-  comm::begin_call(group_.with_timeout(patience), comm::Call::finalize, 0, ended);
+  const auto max_wait = std::min(to_meet.value_or(group_.timeout()), group_.timeout());
+  comm::begin_call(group_.with_timeout(max_wait), comm::Call::finalize, 0, ended);
   const std::optional<Failure> failure = end_phase();
-  const std::optional<Failure> lost = pipeline_.snapshots().not_told();
+  const std::optional<Failure> lost = pipeline_.snapshots().unreported();
   (void)pipeline_.finish();
   leave(lost);
   comm::throw_if(both(lost, failure));
@@ -37,15 +37,15 @@ void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) 
 
 bool EngineImpl::finalize_for(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
-  const pipeline::Waited waited = pipeline_.waits().wait_until_idle(pipeline::Rest::given_up, deadline);
+  const pipeline::Waited waited = pipeline_.waits().wait_until_idle(pipeline::Rest::dropped, deadline);
   if (!pipeline_.snapshots().is_sealing()) release_device();
   const bool in_time =
       comm::begin_call(group_, comm::Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
-  using Finished = pipeline::OwedFlushes::Finished;
-  const std::optional<Failure> lost = in_time ? pipeline_.snapshots().not_told() : std::nullopt;
+  using Finished = pipeline::DeferredFlushes::Finished;
+  const std::optional<Failure> lost = in_time ? pipeline_.snapshots().unreported() : std::nullopt;
   const Finished finished = in_time ? pipeline_.finish(deadline) : Finished::timed_out;
-  if (finished == Finished::timed_out) give_up(at_most);
+  if (finished == Finished::timed_out) report_timeout(at_most);
   else leave(lost);
   if (failure) throw Error(*both(lost, failure));
   return finished == Finished::done && !lost;
@@ -64,7 +64,7 @@ std::optional<Failure> EngineImpl::end_phase() {
   return std::nullopt;
 }
 
-/// COLLECTIVE. `lost`: why the newest checkpoint is; then all files are kept.
+/// COLLECTIVE. `on_snapshot_lost`: why the newest checkpoint is; then all files are kept.
 void EngineImpl::leave(const std::optional<Failure>& lost) {
   try {
     close_store({.group = group_,
@@ -91,9 +91,9 @@ void EngineImpl::end_calls() {
 }
 
 /// Local. Nothing is removed, and no lock is released before the engine is destroyed: messages may still be under way.
-void EngineImpl::give_up(std::chrono::duration<double> after) {
+void EngineImpl::report_timeout(std::chrono::duration<double> after) {
   if (group_.is_root()) {
-    log_.warning(given_up(after));
+    log_.warning(describe_timeout(after));
     warn_of_unflushed_outputs(ledger_, how_to_flush(started_.path, started_.run), log_);
   }
   const pipeline::Stopped stopped = stop_worker();
@@ -104,7 +104,7 @@ void EngineImpl::give_up(std::chrono::duration<double> after) {
 }
 
 /// Local. Message for a finalize that timed out: what is left of the job, and what to do with it.
-std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
+std::string EngineImpl::describe_timeout(std::chrono::duration<double> after) const {
   const std::string when = after.count() > 0 ? compose("after {}", human_seconds(after.count())) : "at once";
   const auto newest = ledger_.known().newest();
   if (const auto snapshot = ledger_.known().snapshot) {

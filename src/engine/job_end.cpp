@@ -97,16 +97,16 @@ SaveCosts JobEnd::costs() const {
 }
 
 /// Local. Why the job is to end, as far as this rank knows; 0 if it knows of nothing.
-std::uint64_t JobEnd::look() {
+std::uint64_t JobEnd::check_end() {
   const double now_s = settings_.clock.seconds();
   if (since_s_) passes_s_.add(now_s - *since_s_);
   since_s_ = now_s;
   if (const int signal = settings_.signal(); signal != 0) return from_signal(signal, group_.rank());
-  return look_at_deadline();
+  return check_deadline();
 }
 
 /// Local.
-std::uint64_t JobEnd::look_at_deadline() const {
+std::uint64_t JobEnd::check_deadline() const {
   const auto left = left_s();
   const SaveCosts known = costs();
   if (!left || !last_save_.is_due(*left, passes_s_.largest().value_or(0), known)) return 0;
@@ -114,20 +114,20 @@ std::uint64_t JobEnd::look_at_deadline() const {
   if (!has_measured_) return kMeasure;
   // In the background the checkpoint that measures may still be on its way.
   const pipeline::Ahead& ahead = known.stages.ahead;
-  const bool is_under_way = ahead.protects + ahead.flushes != 0;
-  return is_under_way && last_save_.may_wait(*left, passes_s_.largest().value_or(0), known) ? 0 : kDeadline;
+  const bool is_in_progress = ahead.protects + ahead.flushes != 0;
+  return is_in_progress && last_save_.may_wait(*left, passes_s_.largest().value_or(0), known) ? 0 : kDeadline;
 }
 
 /// Local. One that is due shortly before the last one would delay it, and is left out.
-bool JobEnd::leaves_time() const {
+bool JobEnd::has_time_to_commit() const {
   const auto left = left_s();
-  return !left || last_save_.leaves_time_for_another(*left, passes_s_.largest().value_or(0), costs());
+  return !left || last_save_.has_time_for_another_save(*left, passes_s_.largest().value_or(0), costs());
 }
 
 bool JobEnd::need_checkpoint(bool is_scheduled) {
   was_asked_ = true;
-  const std::uint64_t found = look();
-  const std::uint64_t scheduled = group_.is_root() && is_scheduled && leaves_time() ? kScheduled : 0;
+  const std::uint64_t found = check_end();
+  const std::uint64_t scheduled = group_.is_root() && is_scheduled && has_time_to_commit() ? kScheduled : 0;
   const std::uint64_t agreed = comm::begin_call(group_, comm::Call::need_checkpoint, 0, {}, std::max(found, scheduled));
   if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::now);
   if (level_) return !is_saved_;
@@ -136,7 +136,7 @@ bool JobEnd::need_checkpoint(bool is_scheduled) {
 }
 
 bool JobEnd::should_exit() {
-  std::uint64_t found = std::exchange(was_asked_, false) ? 0 : look();
+  std::uint64_t found = std::exchange(was_asked_, false) ? 0 : check_end();
   if (found == kMeasure) found = kDeadline;  // the checkpoint that follows this call is the last
   const std::uint64_t agreed = comm::begin_call(group_, comm::Call::should_exit, 0, {}, found);
   if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::next);

@@ -60,9 +60,9 @@ class JobEnd {
  private:
   [[nodiscard]] std::optional<double> find_deadline() const;
   [[nodiscard]] std::optional<double> slurm_deadline() const;
-  [[nodiscard]] std::uint64_t look();
-  [[nodiscard]] std::uint64_t look_at_deadline() const;
-  [[nodiscard]] bool leaves_time() const;
+  [[nodiscard]] std::uint64_t check_end();
+  [[nodiscard]] std::uint64_t check_deadline() const;
+  [[nodiscard]] bool has_time_to_commit() const;
   void measure();
   void begin(std::uint64_t reason, LastSave::When when);
   [[nodiscard]] Level choose(std::uint64_t reason, LastSave::When when);

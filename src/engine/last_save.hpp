@@ -66,7 +66,7 @@ class LastSave {
     return left_s > kSafety * (pass_s + estimate_s(Level::local, costs)) + settings_.margin_s;
   }
   /// Whether it would still be done in time after another checkpoint now. If it was not measured, another is welcome.
-  [[nodiscard]] bool leaves_time_for_another(double left_s, double pass_s, const SaveCosts& costs) const {
+  [[nodiscard]] bool has_time_for_another_save(double left_s, double pass_s, const SaveCosts& costs) const {
     return !is_measured(costs) || !is_due(left_s - estimate_s(settings_.highest, costs), pass_s, costs);
   }
   /// The highest level that is reached in time; `local` if none is. Without an end, the highest.

@@ -32,7 +32,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       signal_(environment_.watch_signals(options_.exit.signals, log_)),
       group_(std::move(communicator), comm::Group::Seconds(options_.comm.timeout_s)),
       started_(lifecycle_.collective(
-          [&] { return group_.guarded([&] { return start::start(group_, options_, environment_, log_); }); })),
+          [&] { return group_.run_or_leave([&] { return start::start(group_, options_, environment_, log_); }); })),
       markers_(group_, {started_.prefix.start.get(), started_.prefix.markers.get()}, *started_.node.records,
                started_.run.id, started_.noted, log_),
       recreation_({.group = group_,
@@ -44,7 +44,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
                    .durable = options_.store.durable}),
       pause_(group_.timeout() * kPausedShare, [this](auto limit) { log_.warning(paused_too_long(limit)); }),
       metrics_(make_event_log()),
-      pipeline_(lifecycle_.collective([&] { return group_.guarded([&] { return make_pipeline(environment); }); })),
+      pipeline_(lifecycle_.collective([&] { return group_.run_or_leave([&] { return make_pipeline(environment); }); })),
       recovery_(make_recovery()),
       schedule_(options_.schedule, environment_.clock->seconds()),
       job_end_(group_, pipeline_,
@@ -179,11 +179,13 @@ pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithTurns> m
                               .io = options_.io,
                               .view_shards_max = environment_.view_shards_max},
       *environment_.clock, log_);
-  using pipeline::Turns;
+  using pipeline::StagePolicy;
   const pipeline::ProtectStage& protects = *protect;
   std::vector<pipeline::StageWithTurns> list;
-  list.push_back({std::move(protect), std::make_unique<Turns>(Turns::Rule::every_nth, options_.redundancy.every)});
-  list.push_back({std::move(flush), std::make_unique<Turns>(Turns::Rule::nth_since_last, options_.persistent.every)});
+  list.push_back(
+      {std::move(protect), std::make_unique<StagePolicy>(StagePolicy::Rule::every_nth, options_.redundancy.every)});
+  list.push_back(
+      {std::move(flush), std::make_unique<StagePolicy>(StagePolicy::Rule::nth_since_last, options_.persistent.every)});
   for (pipeline::StageWithTurns& one : more) list.push_back(std::move(one));
   return {std::move(list), protects};
 }

@@ -32,7 +32,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   const double begin_s = uses_.clock.seconds();
   std::optional<Failure> local = uses_.lifecycle.check_phase(comm::Call::open, {Phase::idle});
   if (!local) local = commits::check(selection);
-  if (!local) local = uses_.pipeline.waits().wait_until_idle(pipeline::Rest::given_up).failure;
+  if (!local) local = uses_.pipeline.waits().wait_until_idle(pipeline::Rest::dropped).failure;
   if (uses_.markers.is_marked_damaged()) reading = recovery::Reading::all_in_open;
   reading = static_cast<recovery::Reading>(comm::begin_call(
       uses_.group, comm::Call::open, commits::hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
@@ -45,10 +45,10 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
     uses_.recovery.recover_outputs();  // output rescue may write over files that an older
                                        // commit needs
   if (!opened) {
-    uses_.pipeline.opened_nothing(false);
+    uses_.pipeline.start_without_commit(false);
     return std::nullopt;
   }
-  if (!opened->commit.is_output) uses_.markers.note(opened->commit.id);
+  if (!opened->commit.is_output) uses_.markers.mark(opened->commit.id);
   if (newer == Newer::discard) uses_.pipeline.snapshots().ignore_lost();
   if (!opened->is_own_unread)
     uses_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
@@ -92,7 +92,7 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
   if (failure) {
     open_.reset();
     if (!is_lost(*failure)) throw Error(*failure);
-    uses_.recovery.found_damaged(opened.commit, *failure);
+    uses_.recovery.mark_damaged(opened.commit, *failure);
     return false;
   }
   uses_.ledger.open(opened.commit, opened.persistent, !opened.is_own_unread);
@@ -233,7 +233,7 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
     if (const auto wrong = check_load_target(info_->tag, placed, target, placement)) throw Error(*wrong);
     const auto memory = with_region_name(placed.spec.name,
                                          [&] { return find_device_memory(uses_.staging, target, placed.size_bytes); });
-    const pipeline::Pause::Hold hold(uses_.pause);  // as while saving
+    const pipeline::Pause::Guard hold(uses_.pause);  // as while saving
     require_present();
     copy(placed, {static_cast<std::byte*>(target.data), placed.size_bytes}, memory);
     if (open_->unproven) open_->unproven->mark_read(placed);
@@ -306,7 +306,7 @@ void Reader::extract(const format::StoredRegion& placed, const Route& route) con
 
 /// COLLECTIVE. On return the checkpoint is verified, or the worker is to verify it; throws corrupt on all ranks if it
 /// is damaged on any: then nothing has been given up for it, and the next open reads all that counts.
-void Reader::prove() {
+void Reader::confirm_intact() {
   if (!open_->unproven) return;
   constexpr std::uint64_t kReadAtOnceBytes = std::uint64_t{16} << 20U;
   const UnverifiedContainer& unproven = *open_->unproven;
@@ -333,13 +333,13 @@ void Reader::prove() {
     Failure as_damage = *failure;
     as_damage.code = ErrorCode::corrupt;
     if (damage) damage->code = ErrorCode::corrupt;
-    note_damage(damage);
-    uses_.recovery.found_damaged(opened.commit, as_damage);
+    mark_damage(damage);
+    uses_.recovery.mark_damaged(opened.commit, as_damage);
     if (!opened.commit.is_output) uses_.ledger.set_parent(opened.commit.parent_id);
     release();
     throw Error(as_damage);
   }
-  if (!reads_behind) uses_.ledger.prove(opened.commit.id);
+  if (!reads_behind) uses_.ledger.confirm(opened.commit.id);
   uses_.recovery.recover_outputs();
   uses_.pipeline.continue_from(opened.commit, opened.persistent, {.others = opened.unread, .container = reads_behind});
 }
@@ -348,7 +348,7 @@ void Reader::close() {
   comm::begin_call(uses_.group, comm::Call::close, 0, uses_.lifecycle.check_phase(comm::Call::close, {Phase::reading}));
   const bool is_all_checked = !open_->source && uses_.verify != Verify::headers;
   checked_ = is_all_checked ? "and so is the rest" : "the rest is not";
-  prove();
+  confirm_intact();
   const std::optional<Failure> local = open_->first_failure;
   const std::optional<std::string> unread = open_->unread;
   const bool of_this_run = !open_->source;
@@ -358,13 +358,13 @@ void Reader::close() {
   const auto [failure, is_unread] = uses_.group.vote_with_request(local, unread.has_value());
   if (is_unread) log_unread(unread);
   if (!failure) {
-    if (of_this_run) uses_.recovery.found_intact(info_->id);
+    if (of_this_run) uses_.recovery.mark_intact(info_->id);
     return;
   }
   if (failure->code == ErrorCode::corrupt) {
     if (of_this_run) {
-      note_damage(local);
-      uses_.recovery.found_damaged(*info_, *failure);
+      mark_damage(local);
+      uses_.recovery.mark_damaged(*info_, *failure);
       if (!info_->is_output) uses_.ledger.set_parent(info_->parent_id);
     } else {
       sources_.exclude(source_prefix, info_->id, "it was found damaged while it was loaded: " + to_string(*failure));
@@ -381,9 +381,9 @@ void Reader::log_restored(double took_s) const {
 }
 
 /// Local. For the start that comes after this one, if it does not read every byte by itself.
-void Reader::note_damage(const std::optional<Failure>& mine) const {
+void Reader::mark_damage(const std::optional<Failure>& mine) const {
   if (mine && mine->code == ErrorCode::corrupt)
-    uses_.markers.note_damage(compose("{}: {}", info_->tag, to_string(*mine)));
+    uses_.markers.mark_damage(compose("{}: {}", info_->tag, to_string(*mine)));
 }
 
 /// Local; never throws.

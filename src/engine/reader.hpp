@@ -86,7 +86,7 @@ class Reader {
 
   [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
   [[nodiscard]] bool try_to_pin(const recovery::Opened& opened);
-  void prove();
+  void confirm_intact();
   void begin_reading(CheckpointInfo info);
   void share_attributes();
   void count_opened(std::uint64_t fetched_bytes, double begin_s) const;
@@ -98,7 +98,7 @@ class Reader {
   [[nodiscard]] std::vector<const format::StoredRegion*> routed_regions(std::string_view name) const;
   void extract(const format::StoredRegion& placed, const Route& route) const;
   void log_unread(const std::optional<std::string>& mine) const;
-  void note_damage(const std::optional<Failure>& mine) const;
+  void mark_damage(const std::optional<Failure>& mine) const;
   void release();
   [[nodiscard]] const format::StoredRegion& region(std::string_view name) const;
   [[nodiscard]] std::optional<Failure> check_reading(std::string_view call) const;

@@ -46,7 +46,7 @@ void check_name(std::string_view name, std::uint64_t max_bytes) {
 }
 
 /// Description of whatever is in the place of a regular file, and what to do about it.
-std::string_view what_else(const std::optional<fs::FileStatus>& status) noexcept {
+std::string_view describe_other_file(const std::optional<fs::FileStatus>& status) noexcept {
   if (!status) return "is gone: it was removed while commit ran; leave routed files in place until commit returns";
   switch (status->kind) {
     case Kind::link:
@@ -95,13 +95,13 @@ Route RoutedFiles::add(std::string_view name, std::uint64_t max_bytes) {
   return routes_.emplace_back(std::move(route));
 }
 
-void RoutedFiles::take_in(const Sink& sink) const {
+void RoutedFiles::copy_into(const Sink& sink) const {
   for (const Route& route : routes_) {
     if (route.is_directory()) {
       take_in_directory(route, sink);
       continue;
     }
-    require_own_way(route);
+    require_own_directories(route);
     const auto status = file_system_.status(route.path);
     if (!status) {
       refuse(ErrorCode::not_found,
@@ -114,12 +114,12 @@ void RoutedFiles::take_in(const Sink& sink) const {
                      status->size_bytes, route.max_bytes),
              route.path);
     }
-    take_in_file(route.name, route.path, sink);
+    copy_file_into(route.name, route.path, sink);
   }
 }
 
 /// The application may have put a link in the place of a directory on the way: what it leads to is not the route's.
-void RoutedFiles::require_own_way(const Route& route) const {
+void RoutedFiles::require_own_directories(const Route& route) const {
   const std::string_view name = without_slash(route.name);
   const std::string base = route.path.substr(0, route.path.size() - route.name.size());
   for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
@@ -135,7 +135,7 @@ void RoutedFiles::require_own_way(const Route& route) const {
 }
 
 void RoutedFiles::take_in_directory(const Route& route, const Sink& sink) const {
-  require_own_way(route);
+  require_own_directories(route);
   const std::string path(without_slash(route.path));
   const auto status = file_system_.status(path);
   if (!status || status->kind != Kind::directory) {
@@ -154,16 +154,16 @@ void RoutedFiles::take_in_directory(const Route& route, const Sink& sink) const 
            path);
   }
   const std::vector<std::string> empty = fs::empty_directories_below(file_system_, path);  // before all of them are
-  for (const fs::TreeFile& file : files) take_in_file(route.name + file.name, fs::join(path, file.name), sink);
+  for (const fs::TreeFile& file : files) copy_file_into(route.name + file.name, fs::join(path, file.name), sink);
   NoBytes nothing;
   for (const std::string& name : empty) sink(format::empty_directory(route.name + name), nothing, 0);
 }
 
 /// Its storage is free again before the next one is copied.
-void RoutedFiles::take_in_file(const std::string& name, const std::string& path, const Sink& sink) const {
+void RoutedFiles::copy_file_into(const std::string& name, const std::string& path, const Sink& sink) const {
   const auto status = file_system_.status(path);
   if (!status || status->kind != Kind::file) {
-    refuse(ErrorCode::invalid_argument, compose("the path for '{}' {}", name, what_else(status)), path);
+    refuse(ErrorCode::invalid_argument, compose("the path for '{}' {}", name, describe_other_file(status)), path);
   }
   const auto file = file_system_.open(path, fs::Access::read);
   const std::uint64_t bytes = file->status().size_bytes;
@@ -187,7 +187,7 @@ void RoutedFiles::take_in_file(const std::string& name, const std::string& path,
   (void)attempt([&] { file_system_.remove(path); });  // else drop() says why
 }
 
-void RoutedFiles::log_strays(const std::string& directory) const {
+void RoutedFiles::log_unrouted_files(const std::string& directory) const {
   if (!log_.enabled(LogLevel::debug)) return;
   std::size_t strays = 0;
   std::string first;
@@ -206,7 +206,7 @@ void RoutedFiles::log_strays(const std::string& directory) const {
 
 void RoutedFiles::drop() {
   for (const std::string& directory : directories_) {
-    (void)attempt([&] { log_strays(directory); });
+    (void)attempt([&] { log_unrouted_files(directory); });
     if (const auto failure = attempt([&] { fs::remove_tree(file_system_, directory); })) {
       log_.warning("routed files could not be removed (the next start tries again): " + to_string(*failure));
     }

@@ -42,7 +42,7 @@ class RoutedFiles {
   /// name, then each directory in it that has nothing in it. Throws not_found, invalid_argument, io, and what `sink`
   /// throws.
   using Sink = std::function<void(const format::RegionSpec&, fs::ByteAccess& from, std::uint64_t bytes)>;
-  void take_in(const Sink& sink) const;
+  void copy_into(const Sink& sink) const;
 
   /// Removes them with all that lies beside them. Never throws: what cannot be removed is logged, and left to the next
   /// start.
@@ -50,9 +50,9 @@ class RoutedFiles {
 
  private:
   void take_in_directory(const Route& route, const Sink& sink) const;
-  void require_own_way(const Route& route) const;
-  void take_in_file(const std::string& name, const std::string& path, const Sink& sink) const;
-  void log_strays(const std::string& directory) const;
+  void require_own_directories(const Route& route) const;
+  void copy_file_into(const std::string& name, const std::string& path, const Sink& sink) const;
+  void log_unrouted_files(const std::string& directory) const;
 
   store::NodeStore& store_;
   fs::FileSystem& file_system_;

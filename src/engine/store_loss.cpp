@@ -15,7 +15,7 @@ namespace {
 
 enum class Lost : std::uint8_t { nothing, files, lock, directory };
 
-Lost what_is_lost(const start::NodeLocal& node, fs::FileSystem* file_system) {
+Lost find_loss(const start::NodeLocal& node, fs::FileSystem* file_system) {
   Lost lost = Lost::nothing;
   (void)attempt([&] {
     if (!node.lock->is_held()) lost = Lost::lock;
@@ -55,10 +55,10 @@ void StoreRecreation::restore() const {
   markers.store_lost();
 }
 
-bool has_lost_store(const start::NodeLocal& node) { return what_is_lost(node, nullptr) != Lost::nothing; }
+bool has_lost_store(const start::NodeLocal& node) { return find_loss(node, nullptr) != Lost::nothing; }
 
 void StoreRecreation::run() const {
-  const Lost lost = what_is_lost(node, &file_system);
+  const Lost lost = find_loss(node, &file_system);
   const std::uint64_t ranks = group.sum(lost == Lost::nothing ? 0 : 1);
   if (ranks == 0) return;
   std::optional<std::string> mine;

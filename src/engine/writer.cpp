@@ -46,17 +46,17 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     waits.quiesce();
     uses_.recreation.run();
     uses_.recovery.survey_only();
-    uses_.pipeline.opened_nothing(true);
+    uses_.pipeline.start_without_commit(true);
   }
-  const pipeline::Pause::Hold hold(uses_.pause);  // every rank is in here; who needs the worker after all says so
-  const CommitHead head = draw_head(tag, expected.is_output);
+  const pipeline::Pause::Guard hold(uses_.pause);  // every rank is in here; who needs the worker after all says so
+  const CommitHead head = make_head(tag, expected.is_output);
   last_.reset();
   checkpoint_ = std::make_unique<Checkpoint>(uses_);
   checkpoint_->commit = head;
   checkpoint_->attributes = attributes;
   checkpoint_->takes_snapshots = permits_snapshots(expected);
   if (auto failure = try_to_begin(expected)) {
-    give_up();
+    abort_checkpoint();
     // The next checkpoint may be smaller: its need shows as it is saved.
     if (failure->code != ErrorCode::no_space) throw Error(*failure);
     pattern(expected.is_output).layout.reset();
@@ -78,7 +78,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
   auto failure = begin(expected.bytes);
   // Nothing older is retired as long as the checkpoint that was opened is still verified in the background.
   if (is_full(failure) && (expected.is_last || uses_.group.any(uses_.ledger.known().has_unverified()))) {
-    uses_.group.together([&] { comm::throw_if(uses_.pipeline.waits().wait_until_idle().failure); });
+    uses_.group.run_on_all_ranks([&] { comm::throw_if(uses_.pipeline.waits().wait_until_idle().failure); });
     failure = begin(expected.bytes);
   }
   // This checkpoint may need less than the last one lets expect.
@@ -101,7 +101,7 @@ std::string Writer::describe_kept_commits() const {
 }
 
 /// COLLECTIVE. Rank 0 draws the id and takes the time; everything else all ranks know.
-CommitHead Writer::draw_head(std::string_view tag, bool is_output) const {
+CommitHead Writer::make_head(std::string_view tag, bool is_output) const {
   struct Drawn {
     Id128 id;
     std::int64_t time_ns = 0;
@@ -168,7 +168,7 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
   const double before_s = checkpoint_->blocked_s;
   pipeline::CommitBytes bytes;
   {
-    const pipeline::Pause::Hold hold(uses_.pause);  // every rank is in here, and none of them waits for its worker
+    const pipeline::Pause::Guard hold(uses_.pause);  // every rank is in here, and none of them waits for its worker
     save_remaining();
     if (checkpoint_->takes_snapshots) uses_.copies.drop_unused();  // of regions that have other sizes now
     // A checkpoint that is to reach a level, as the last one of a job, may turn out only after create to be the last.
@@ -282,21 +282,21 @@ void Writer::seal() {
 /// After a vote on the container: if any rank failed, all have given it up.
 void Writer::abort_if_failed(const std::optional<Failure>& failure) {
   if (!failure) return;
-  give_up();
+  abort_checkpoint();
   throw Error(*failure);
 }
 
 void Writer::abandon() {
   comm::begin_call(uses_.group, comm::Call::abandon, 0,
                    uses_.lifecycle.check_phase(comm::Call::abandon, {Phase::writing}));
-  give_up();
+  abort_checkpoint();
 }
 
 /// Local. Frees what create took; never throws, because what failed before is what is to be reported.
-void Writer::give_up() {
+void Writer::abort_checkpoint() {
   checkpoint_->routed.drop();
   checkpoint_->container.reset();
-  checkpoint_->seal_transaction.give_up();
+  checkpoint_->seal_transaction.abort();
   if (const auto& failure = checkpoint_->seal_transaction.left_behind()) {
     uses_.log.warning("an unfinished container could not be removed: " + to_string(*failure));
   }

@@ -134,7 +134,7 @@ class Writer {
     return checkpoint_->commit.is_output ? outputs_ : checkpoints_;
   }
 
-  [[nodiscard]] CommitHead draw_head(std::string_view tag, bool is_output) const;
+  [[nodiscard]] CommitHead make_head(std::string_view tag, bool is_output) const;
   [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);
   [[nodiscard]] std::optional<Failure> begin(std::uint64_t expected_bytes);
   [[nodiscard]] std::string describe_kept_commits() const;
@@ -159,7 +159,7 @@ class Writer {
   void save_attributes();
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
   void abort_if_failed(const std::optional<Failure>& failure);
-  void give_up();
+  void abort_checkpoint();
   [[nodiscard]] std::optional<Failure> check_writing(std::string_view call) const;
 
   Uses uses_;
@@ -170,7 +170,7 @@ class Writer {
   std::optional<Id128> last_;                          ///< the last commit, until the next create
   std::shared_ptr<const format::Layout> last_layout_;  ///< its container's
   bool said_no_memory_ = false;                        ///< for snapshots, on this rank
-  std::set<SealReason> said_in_commit_;                ///< rank 0's
+  std::set<SealReason> logged_in_commit_;              ///< rank 0's
 };
 
 }  // namespace kedge::engine

@@ -34,7 +34,7 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
     }
     const auto memory = wait_for_device(spec.name, region, bytes, waited_s);
     // While neither a rank, whose worker may need this one's, nor a device is waited for.
-    const pipeline::Pause::Hold hold(uses_.pause);
+    const pipeline::Pause::Guard hold(uses_.pause);
     require_present(bytes);
     copy(spec, {static_cast<const std::byte*>(region.data), bytes}, memory);
   });
@@ -101,7 +101,7 @@ Routed Writer::route_out(std::string_view name, std::uint64_t max_bytes) {
 
 /// Local. Streams what was written to the routes into the container.
 void Writer::collect_routed_files() {
-  checkpoint_->routed.take_in([&](const format::RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes) {
+  checkpoint_->routed.copy_into([&](const format::RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes) {
     require_present(bytes);
     checkpoint_->container->add(spec, from, bytes);
   });

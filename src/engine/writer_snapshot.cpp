@@ -19,9 +19,9 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
 
   [[nodiscard]] std::optional<Failure> seal(const comm::Group& group) override {
     Checkpoint& checkpoint = *checkpoint_;
-    checkpoint.seal_transaction.continue_over(group);
+    checkpoint.seal_transaction.set_group(group);
     // No region changes the layout: it is the predicted one, for which HDF5 is not called.
-    auto local = attempt([&] { (void)finish_container(uses_, checkpoint, straight_, [this] { go_on(); }); });
+    auto local = attempt([&] { (void)finish_container(uses_, checkpoint, straight_, [this] { check_not_ending(); }); });
     if (local) {
       local->rank = group.rank();
       checkpoint.on_device.clear();  // memory is freed also if nobody waits for the result any more
@@ -41,7 +41,7 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
 
  private:
   /// Between two regions: an engine that ends is not kept waiting for those that are left.
-  void go_on() const {
+  void check_not_ending() const {
     uses_.pause.pass();
     if (uses_.pause.is_ended()) throw Error(ErrorCode::bad_state, "the engine ends before the snapshot is sealed");
   }
@@ -105,7 +105,7 @@ void Writer::log_seal_reason(SealReason why) {
   if (why == SealReason::structure) words = "its regions differ from the previous checkpoint's on some rank";
   if (why == SealReason::manifest) words = "its manifest has a new structure";
   if (why == SealReason::busy) words = "the previous one is still being protected or flushed";
-  if (words.empty() || !uses_.group.is_root() || !said_in_commit_.insert(why).second) return;
+  if (words.empty() || !uses_.group.is_root() || !logged_in_commit_.insert(why).second) return;
   uses_.log.info(compose("device.snapshot: {} is written to the node-local stores before commit returns, because {}",
                          checkpoint_->commit.tag, words));
 }
@@ -114,7 +114,7 @@ void Writer::log_seal_reason(SealReason why) {
 Writer::Committed Writer::commit_snapshot(double begin_s) {
   // Made up for where it failed: from here on this commit alone may be there. Global arrays were checked with the
   // commit before, whose layout all ranks have again.
-  uses_.markers.note(uses_.ledger.known().newest()->commit.id);
+  uses_.markers.mark(uses_.ledger.known().newest()->commit.id);
   Checkpoint& checkpoint = *checkpoint_;
   pipeline::CommitBytes bytes;
   bytes.own = checkpoint.container->container_bytes();

@@ -79,7 +79,7 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
 
 }  // namespace
 
-bool takes(const ManifestLayout& layout, const Attributes& attributes) {
+bool can_hold(const ManifestLayout& layout, const Attributes& attributes) {
   const std::size_t wanted = attributes.empty() ? 0 : encode(attributes).size();
   return wanted <= layout.attributes_room && values_fit(layout.shown_attributes, attributes);
 }
@@ -91,7 +91,7 @@ std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHea
                                                        layout.shard_files.size(), rows.size(), head.commit.world_size));
   }
   if (auto problem = check(attributes)) throw Error(*std::move(problem));
-  if (!takes(layout, attributes)) {
+  if (!can_hold(layout, attributes)) {
     refuse(ErrorCode::invalid_argument, "the manifest was laid out for other attributes; create a new layout");
   }
   std::vector<std::byte> file = layout.file;

@@ -95,7 +95,7 @@ class ManifestLayout;
                                                                          const Attributes& attributes);
 
 /// Whether a manifest of this layout can hold these attributes.
-[[nodiscard]] bool takes(const ManifestLayout& layout, const Attributes& attributes);
+[[nodiscard]] bool can_hold(const ManifestLayout& layout, const Attributes& attributes);
 
 /// Encodes the whole file, without HDF5. head.commit.world_size and the rows' files must be those of the layout. Throws
 /// Error{invalid_argument} if they are not, or if something does not fit.

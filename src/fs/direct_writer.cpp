@@ -48,7 +48,7 @@ class DirectWriter::Lease {
 
   [[nodiscard]] Unit& unit() noexcept { return *unit_; }
   /// Gives the buffers up: the kernel may still read them, so they are neither freed nor reused.
-  void lose() noexcept {
+  void abandon_buffers() noexcept {
     try {
       keep_forever(std::move(unit_));
     } catch (const std::exception&) {
@@ -67,14 +67,14 @@ class DirectWriter::Flight {
   Flight(Lease& lease, const Target& target) noexcept : lease_(lease), target_(target) {}
   /// Waits until nothing reads the buffers, also if an exception is thrown.
   ~Flight() {
-    while (!lost_ && under_way_ != 0) (void)reap();
-    if (lost_) lease_.lose();
+    while (!lost_ && in_progress_ != 0) (void)reap();
+    if (lost_) lease_.abandon_buffers();
   }
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
 
-  [[nodiscard]] bool empty() const noexcept { return under_way_ == 0; }
-  [[nodiscard]] bool full() const noexcept { return under_way_ == kDepth; }
+  [[nodiscard]] bool empty() const noexcept { return in_progress_ == 0; }
+  [[nodiscard]] bool full() const noexcept { return in_progress_ == kDepth; }
 
   /// Requires a free slot.
   std::uint32_t start(std::uint64_t offset, std::span<const std::byte> piece, std::uint32_t crc) {
@@ -88,7 +88,7 @@ class DirectWriter::Flight {
       return crc;
     }
     *free = {offset, piece.size()};
-    ++under_way_;
+    ++in_progress_;
     return crc;
   }
 
@@ -119,14 +119,14 @@ class DirectWriter::Flight {
     const IoQueue::Completion done = lease_.unit().queue().wait();
     lost_ = done.lost || done.slot >= kDepth;
     if (lost_) return {0, {}, done.result};
-    --under_way_;
+    --in_progress_;
     return {done.slot, std::exchange(pieces_[done.slot], {}), done.result};
   }
 
   Lease& lease_;
   const Target& target_;
   std::array<Piece, kDepth> pieces_{};
-  unsigned under_way_ = 0;
+  unsigned in_progress_ = 0;
   bool lost_ = false;
 };
 

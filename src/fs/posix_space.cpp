@@ -103,7 +103,7 @@ std::uint64_t id_of(const std::string& directory) {
   return fnv1a(compose("{}:{}", info.st_dev, info.st_ino));
 }
 
-std::optional<SpaceLimit> room_of_one(const std::string& directory, const Version& version) {
+std::optional<SpaceLimit> read_space_limit(const std::string& directory, const Version& version) {
   // Read in this order, pages dropped in between count as used rather than as free twice.
   const std::string stat = text_of(join(directory, "memory.stat"));
   const auto used = leading_number(text_of(join(directory, version.used)));
@@ -120,7 +120,7 @@ std::optional<SpaceLimit> room_of_one(const std::string& directory, const Versio
 void add_rooms_up_from(std::string group, const std::string& mount, const Version& version,
                        std::vector<SpaceLimit>& space_limits) {
   while (true) {
-    if (auto room = room_of_one(mount + group, version)) space_limits.push_back(*std::move(room));
+    if (auto room = read_space_limit(mount + group, version)) space_limits.push_back(*std::move(room));
     if (group.empty() || group == "/") return;
     group.resize(group.find_last_of('/') == std::string::npos ? 0 : group.find_last_of('/'));
   }

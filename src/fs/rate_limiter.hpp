@@ -56,11 +56,12 @@ class RateLimitedAccess final : public ByteAccess {
   RateLimitedAccess(ByteAccess& to, RateLimiter& pace) : to_(to), pace_(pace) {}
 
   std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    in_paced_pieces(bytes, [&](std::uint64_t at, auto piece) { crc = to_.write_with_crc(offset + at, piece, crc); });
+    for_each_paced_piece(bytes,
+                         [&](std::uint64_t at, auto piece) { crc = to_.write_with_crc(offset + at, piece, crc); });
     return crc;
   }
   void write(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    in_paced_pieces(bytes, [&](std::uint64_t at, auto piece) { to_.write(offset + at, piece); });
+    for_each_paced_piece(bytes, [&](std::uint64_t at, auto piece) { to_.write(offset + at, piece); });
   }
   [[nodiscard]] std::uint32_t read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
                                             std::uint32_t crc) override {
@@ -73,7 +74,7 @@ class RateLimitedAccess final : public ByteAccess {
 
  private:
   template <class Take>
-  void in_paced_pieces(std::span<const std::byte> bytes, Take&& take) {
+  void for_each_paced_piece(std::span<const std::byte> bytes, Take&& take) {
     for_each_piece(bytes.size(), pace_.is_limited() ? kLimitedBytes : kUnlimitedBytes,
                    [&](std::uint64_t at, std::uint64_t length) {
                      pace_.pass(length);

@@ -23,7 +23,7 @@ double time_step(File& file, std::uint64_t step, std::span<const std::byte> byte
   return seconds() - begin_s;
 }
 
-std::string words_of(int system_errno) { return "io_uring: " + std::generic_category().message(system_errno); }
+std::string queue_error_text(int system_errno) { return "io_uring: " + std::generic_category().message(system_errno); }
 
 }  // namespace
 
@@ -41,7 +41,7 @@ WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const
   const std::vector<std::byte> bytes(kStepBytes, std::byte{0x6b});
   // Warm-up: the first write waits for the device's earlier work, and maps recycled storage.
   double left_s = kLongest_s - time_step(*buffered, 0, bytes) - time_step(*direct, 1, bytes);
-  if (writer.refusal() != 0) return {0, 0, words_of(writer.refusal())};
+  if (writer.refusal() != 0) return {0, 0, queue_error_text(writer.refusal())};
   double buffered_s = 0;
   double direct_s = 0;
   std::uint64_t turns = 0;

@@ -54,7 +54,7 @@ Manifest ManifestBuilder::build(const comm::Group& group, const format::Containe
                                 LayoutPolicy layouts) {
   Structure structure;
   bool mine = false;
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     structure = structure_of(container.regions());
     if (group.is_root()) {
       const std::string attributes = container.attributes();
@@ -82,8 +82,8 @@ ManifestBuilder::Structure ManifestBuilder::structure_of(std::span<const format:
           {}};
 }
 
-bool ManifestBuilder::knows(const comm::Group& group, std::span<const format::StoredRegion> regions,
-                            const Attributes& attributes) const {
+bool ManifestBuilder::has_layout_for(const comm::Group& group, std::span<const format::StoredRegion> regions,
+                                     const Attributes& attributes) const {
   Structure structure = structure_of(regions);
   structure.attributes = attributes;
   return !needs_layout(group, structure);
@@ -94,7 +94,7 @@ bool ManifestBuilder::needs_layout(const comm::Group& group, const Structure& st
   if (!has_layout_) return true;
   if ((lists_ranks_ ? structure.full_hash : structure.shared_hash) != structure_hash_) return true;
   if (!group.is_root()) return false;
-  return !format::takes(*layout_, structure.attributes);
+  return !format::can_hold(*layout_, structure.attributes);
 }
 
 /// COLLECTIVE.
@@ -104,7 +104,7 @@ void ManifestBuilder::make_layout(const comm::Group& group, const format::Contai
   const auto global = arrays::GlobalArrays::exchange(group, arrays::shared_regions(container.regions()));
   comm::throw_if(group.vote(global.check()));
   const std::optional<format::View> view = global.gather(group, view_shards_max_, container.regions());
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     if (!group.is_root()) return;
     std::vector<std::string> files;
     for (std::uint32_t rank = 0; rank < container.superblock().commit.world_size; ++rank) {
@@ -139,7 +139,7 @@ std::vector<std::byte> ManifestBuilder::encode(const comm::Group& group, const f
                                                const TagEntry& entry, const Attributes& attributes) const {
   const auto received = group.exchange(std::vector<comm::Addressed<RowRecord>>{{0, row_of(container)}});
   std::vector<std::byte> bytes;
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     if (!group.is_root()) return;
     const std::vector<format::ShardRow> rows = rows_of(received, entry.commit.world_size);
     bytes = format::encode_manifest(*layout_, head_of(entry), rows, attributes);

@@ -44,8 +44,8 @@ class ManifestBuilder {
                                LayoutPolicy layouts = LayoutPolicy::any);
   /// Local. Whether the layout of a container with these regions is known, as far as this rank sees; `attributes` are
   /// rank 0's.
-  [[nodiscard]] bool knows(const comm::Group& group, std::span<const format::StoredRegion> regions,
-                           const Attributes& attributes) const;
+  [[nodiscard]] bool has_layout_for(const comm::Group& group, std::span<const format::StoredRegion> regions,
+                                    const Attributes& attributes) const;
 
  private:
   struct Structure {

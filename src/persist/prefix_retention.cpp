@@ -20,8 +20,8 @@ bool is_recoverable(PrefixStorage& prefix_storage, const PrefixMarkers& markers,
 constexpr std::uint64_t kLookedAtEachTime = 4;  // an older one, once found good, is trusted until the next start
 
 /// How many of the newest stay: `keep` recoverable ones, with what lies between them.
-std::size_t number_kept(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
-                        const PrefixRetention& retention) {
+std::size_t count_kept(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
+                       const PrefixRetention& retention) {
   const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
   if (entries.size() <= retention.keep) return entries.size();
   std::uint64_t counted = 0;
@@ -38,7 +38,7 @@ std::size_t number_kept(PrefixStorage& prefix_storage, const PrefixMarkers& mark
 }
 
 /// A removal that failed may have come as far as the manifest.
-bool is_still_there(PrefixStorage& prefix_storage, const TagEntry& entry) {
+bool is_present(PrefixStorage& prefix_storage, const TagEntry& entry) {
   bool is_there = false;
   (void)attempt([&] { is_there = prefix_storage.is_published(entry.directory); });
   return is_there;
@@ -86,13 +86,13 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers&
   std::set<Id128> failed;
   std::set<Id128> pinned;
   retained.failure = attempt([&] {
-    const std::size_t kept = number_kept(prefix_storage, markers, history, retention);
+    const std::size_t kept = count_kept(prefix_storage, markers, history, retention);
     const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
     // One that cannot be removed does not keep the others: it is tried again after them.
     for (const bool stuck : {false, true}) {
       for (std::size_t at = entries.size(); at > kept; --at) {
         const TagEntry& entry = entries[at - 1];
-        if (history.is_stuck(entry.commit.id) != stuck || entry.pinned || entry.commit.is_output) continue;
+        if (history.is_unremovable(entry.commit.id) != stuck || entry.pinned || entry.commit.is_output) continue;
         if (retention.spared.contains(entry.commit.id)) continue;
         if (enough && enough()) {
           retained.left = at - kept;
@@ -103,7 +103,7 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers&
           continue;
         }
         const auto failure = attempt([&] { prefix_storage.retract(entry); });
-        if (!failure || !is_still_there(prefix_storage, entry)) retained.removed.push_back(entry);
+        if (!failure || !is_present(prefix_storage, entry)) retained.removed.push_back(entry);
         if (!failure) continue;
         if (failure->code == ErrorCode::busy) throw Error(*failure);
         if (!first) first = failure;
@@ -112,7 +112,7 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers&
     }
   });
   for (const Id128& commit_id : pinned) history.mark_pinned(commit_id);
-  for (const Id128& commit_id : failed) history.mark_stuck(commit_id);
+  for (const Id128& commit_id : failed) history.mark_unremovable(commit_id);
   if (!retained.failure) retained.failure = first;
   for (const TagEntry& entry : retained.removed) history.retracted(entry.commit.id);
   return retained;
@@ -120,7 +120,7 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers&
 
 std::uint64_t removable_bytes(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
                               const PrefixRetention& retention) {
-  const std::size_t kept = number_kept(prefix_storage, markers, history, retention);
+  const std::size_t kept = count_kept(prefix_storage, markers, history, retention);
   std::uint64_t bytes = 0;
   const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
   for (std::size_t at = kept; at < entries.size(); ++at) {

@@ -38,13 +38,13 @@ class PrefixCommitList {
   /// Somebody pinned it since it was listed.
   void mark_pinned(const Id128& commit_id);
   /// Whether removing it failed once in this start.
-  [[nodiscard]] bool is_stuck(const Id128& commit_id) const { return stuck_.contains(commit_id); }
-  void mark_stuck(const Id128& commit_id) { stuck_.insert(commit_id); }
+  [[nodiscard]] bool is_unremovable(const Id128& commit_id) const { return unremovable_.contains(commit_id); }
+  void mark_unremovable(const Id128& commit_id) { unremovable_.insert(commit_id); }
 
  private:
   std::optional<std::vector<TagEntry>> entries_;  ///< nothing until somebody asked
   std::set<Id128> good_;
-  std::set<Id128> stuck_;
+  std::set<Id128> unremovable_;
 };
 
 struct PrefixRetention {

@@ -36,12 +36,13 @@ Id128 AfterOpen::plan(const Execution& execution, const CommitHead& opened, Unre
   const bool is_due = !is_current && is_scheduled();
   // Once the former copies go, the rest of their protection may protect nothing.
   const bool may_drop = is_protected || found.best.is_none() || !protect_.is_possible();
-  left_ = {opened, is_due, {}, !is_due && may_drop};
-  if (unread.container) left_.unread.push_back({opened, {}, true});
+  remaining_ = {opened, is_due, {}, !is_due && may_drop};
+  if (unread.container) remaining_.unread.push_back({opened, {}, true});
   if (unread.others) {
-    if (is_protected && !unread.container) left_.unread.push_back({opened, is_current ? found.current : found.sound});
+    if (is_protected && !unread.container)
+      remaining_.unread.push_back({opened, is_current ? found.current : found.sound});
     for (const commits::Entry& entry : ledger_.known().entries) {
-      if (entry.commit.id != opened.id) left_.unread.push_back({entry.commit, {}});
+      if (entry.commit.id != opened.id) remaining_.unread.push_back({entry.commit, {}});
     }
   }
   unread_files_.forget();
@@ -61,20 +62,20 @@ bool AfterOpen::step(Execution& execution) {
   pause_.begin();
   // If space is short, protecting drops the former copies, from which a damaged container would be rebuilt: read it
   // first.
-  const bool container_first = !left_.unread.empty() && left_.unread.front().is_container;
-  if (!container_first && std::exchange(left_.protects, false)) {
+  const bool container_first = !remaining_.unread.empty() && remaining_.unread.front().is_container;
+  if (!container_first && std::exchange(remaining_.protects, false)) {
     protect(execution);
     return true;
   }
-  if (!left_.unread.empty()) {
+  if (!remaining_.unread.empty()) {
     read(execution);
     return true;
   }
-  if (std::exchange(left_.drops_copies, false)) (void)drop_former_copies(execution.group(), left_.opened);
+  if (std::exchange(remaining_.drops_copies, false)) (void)drop_former_copies(execution.group(), remaining_.opened);
   if (!execution.should_yield()) {
     runner_.prepare_next_container(
         execution,
-        store_.size_bytes(store::FileKind::container, execution.group().logical_rank(), {left_.opened.id, {}}));
+        store_.size_bytes(store::FileKind::container, execution.group().logical_rank(), {remaining_.opened.id, {}}));
   }
   return false;
 }
@@ -82,13 +83,14 @@ bool AfterOpen::step(Execution& execution) {
 /// Protects before reading anything else, because files that the new protection replaces need not be read. A failure is
 /// only logged: the commit is open.
 void AfterOpen::protect(Execution& execution) {
-  const CommitHead& commit = left_.opened;
+  const CommitHead& commit = remaining_.opened;
   const comm::Group& group = execution.group();
   // It may have been superseded, or found damaged by whoever loaded it.
   if (group.all(ledger_.known().find(commit.id).has_value())) {
     const double begin_s = timer_.now_s();
-    const auto failure = protect_in_room(execution, commit);
-    if (!failure) std::erase_if(left_.unread, [&](const UnreadCommit& what) { return what.commit.id == commit.id; });
+    const auto failure = protect_with_space(execution, commit);
+    if (!failure)
+      std::erase_if(remaining_.unread, [&](const UnreadCommit& what) { return what.commit.id == commit.id; });
     if (group.is_root() && failure) log_not_protected(commit, *failure);
     if (group.is_root() && !failure) {
       log_.info(compose("{} is protected again ({}), took {}", commit.tag, to_string(protect_.scheme()),
@@ -109,7 +111,7 @@ void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failu
 /// Reads the remaining files of one commit until something more urgent comes up.
 void AfterOpen::read(Execution& execution) {
   const comm::Group& group = execution.group();
-  const UnreadCommit what = left_.unread.front();
+  const UnreadCommit what = remaining_.unread.front();
   const bool is_known = ledger_.known().find(what.commit.id).has_value();
   const std::uint64_t bytes = group.max(is_known ? unread_files_.bytes_left(what) : 0);
   const comm::Group patient = group.with_timeout(group.timeout() * timeout_factor(bytes));
@@ -125,12 +127,12 @@ void AfterOpen::read(Execution& execution) {
   if (ballot.asked && !ballot.failure) return;
   // The parity may still be damaged. It is read first, because protecting again needs its space.
   if (what.is_container && group.all(is_known && !read.some_left && !read.containers)) {
-    ledger_.prove(what.commit.id);
+    ledger_.confirm(what.commit.id);
     runner_.retire(execution);
   }
   if (ballot.failure) handle_damage(execution, what, read, *ballot.failure);
   if (ballot.asked && what.is_container && group.all(!read.containers)) return;  // continue with the container later
-  left_.unread.pop_front();
+  remaining_.unread.pop_front();
   unread_files_.forget();
 }
 
@@ -139,11 +141,11 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, co
                               const Failure& first) {
   const CommitHead& commit = what.commit;
   const comm::Group& group = execution.group();
-  const bool is_opened = commit.id == left_.opened.id;
+  const bool is_opened = commit.id == remaining_.opened.id;
   if (is_opened && group.any(read.containers)) return handle_damaged_container(execution, commit, first);
   ledger_.set_unprotected(commit.id);
   if (!is_opened) ledger_.require_survey();
-  observers_.tell(&CommitObserver::damaged, commit, first);
+  observers_.notify(&CommitObserver::on_damaged, commit, first);
   const std::uint64_t files = group.sum(read.damaged.size());
   std::string so = compose(
       "{} is an older checkpoint that can no longer be relied on; the next create checks the stores again and keeps "
@@ -152,7 +154,7 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, co
   if (is_opened) {
     std::optional<Failure> failure;
     const bool is_superseded = !group.all(ledger_.known().find(commit.id).has_value());
-    if (!is_superseded && is_scheduled()) failure = protect_in_room(execution, commit);
+    if (!is_superseded && is_scheduled()) failure = protect_with_space(execution, commit);
     so = is_superseded ? compose("{} is not needed any more", commit.tag)
          : !is_scheduled()
              ? compose(
@@ -170,13 +172,13 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, co
 /// The application has loaded intact data, but the stored container is damaged. Keeps everything that the commit can be
 /// rebuilt from, and older commits.
 void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead& commit, const Failure& first) {
-  left_.drops_copies = false;
-  if (std::exchange(left_.protects, false)) {
-    give_up(commit, first);
+  remaining_.drops_copies = false;
+  if (std::exchange(remaining_.protects, false)) {
+    drop_stages(commit, first);
     execution.opened_is_protected();
   }
   ledger_.require_survey();
-  observers_.tell(&CommitObserver::damaged, commit, first);
+  observers_.notify(&CommitObserver::on_damaged, commit, first);
   if (!execution.group().is_root()) return;
   log_.warning(compose(
       "background verification found damage in a part of {} that this program did not load: {}; what it loaded is "
@@ -187,7 +189,7 @@ void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead&
 
 /// The copies on former nodes protect the commit until it is protected at its new location. If there is no space for
 /// both, the former copies go.
-std::optional<Failure> AfterOpen::protect_in_room(Execution& execution, const CommitHead& commit) {
+std::optional<Failure> AfterOpen::protect_with_space(Execution& execution, const CommitHead& commit) {
   const comm::Group& group = execution.group();
   const std::size_t stage = stages_.index_of(Level::protected_);
   execution.set_sending(true);
@@ -205,17 +207,17 @@ std::optional<Failure> AfterOpen::protect_in_room(Execution& execution, const Co
     }
   }
   execution.set_sending(false);
-  if (failure) give_up(commit, *failure);
+  if (failure) drop_stages(commit, *failure);
   else runner_.retire(execution);
   return failure;
 }
 
-void AfterOpen::give_up(const CommitHead& commit, const Failure& failure) {
+void AfterOpen::drop_stages(const CommitHead& commit, const Failure& failure) {
   CommitProgress progress = stages_.progress_of(commit);
   progress.reason = Reason::required;
   StageProgress& stage = progress.stages[stages_.index_of(Level::protected_)];
   stage.failure = failure;
-  observers_.tell(&CommitObserver::gave_up, progress, stage);
+  observers_.notify(&CommitObserver::on_stage_dropped, progress, stage);
 }
 
 /// Copies on nodes that their owners have left only cost space; they go at the latest with their commit. Returns

@@ -35,7 +35,7 @@ class AfterOpen {
 
  private:
   /// The remaining work, in this order; equal on every rank.
-  struct Left {
+  struct Remaining {
     CommitHead opened = {};
     bool protects = false;                 ///< protect it at its new location
     std::deque<UnreadCommit> unread = {};  ///< the opened commit first
@@ -48,9 +48,9 @@ class AfterOpen {
   void read(Execution& execution);
   void handle_damage(Execution& execution, const UnreadCommit& what, const ReadFiles& read, const Failure& first);
   void handle_damaged_container(Execution& execution, const CommitHead& commit, const Failure& first);
-  [[nodiscard]] std::optional<Failure> protect_in_room(Execution& execution, const CommitHead& commit);
+  [[nodiscard]] std::optional<Failure> protect_with_space(Execution& execution, const CommitHead& commit);
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
-  void give_up(const CommitHead& commit, const Failure& failure);
+  void drop_stages(const CommitHead& commit, const Failure& failure);
   void log_not_protected(const CommitHead& commit, const Failure& failure);
 
   store::NodeStore& store_;
@@ -62,7 +62,7 @@ class AfterOpen {
   Pause& pause_;
   const StageTimer& timer_;
   Log log_;
-  Left left_;
+  Remaining remaining_;
   UnreadFiles unread_files_;
 };
 

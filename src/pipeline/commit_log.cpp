@@ -26,30 +26,30 @@ void CommitLog::handed_over(const CommitProgress& progress) {
   if (is_root_) log_.debug(compose("{} is local; its other stages run in the background", progress.commit.tag));
 }
 
-void CommitLog::took_snapshot(const CommitProgress& progress) {
+void CommitLog::on_snapshot(const CommitProgress& progress) {
   if (is_root_) log_.debug(compose("{} is a snapshot; its other stages run in the background", progress.commit.tag));
 }
 
-void CommitLog::lost(const CommitProgress& progress, const Failure& failure) {
+void CommitLog::on_snapshot_lost(const CommitProgress& progress, const Failure& failure) {
   if (is_root_) log_.warning(lost_snapshot_warning(ledger_, progress.commit, failure));
 }
 
-void CommitLog::reached(const CommitProgress& progress, const StageProgress& stage) {
+void CommitLog::on_level_reached(const CommitProgress& progress, const StageProgress& stage) {
   if (!is_root_ || stage.level != Level::persistent) return;
-  if (const auto line = flush_news_.succeeded(progress.commit)) log_.info(*line);
+  if (const auto line = flush_failures_.on_success(progress.commit)) log_.info(*line);
 }
 
 /// If the application waits for the level, its call throws the failure instead.
-void CommitLog::failed(const CommitProgress& progress, const StageProgress& stage) {
+void CommitLog::on_stage_failed(const CommitProgress& progress, const StageProgress& stage) {
   if (!is_root_ || progress.reason == Reason::required) return;
   const auto scheduled =
       std::ranges::find_if(stages_.all(), [&](const StageWithTurns& one) { return one.stage->name() == stage.name; });
   const std::string line = scheduled->stage->warning(progress.commit, *stage.failure, stage.tries);
-  if (stage.level != Level::persistent || flush_news_.is_news(*stage.failure)) log_.warning(line);
+  if (stage.level != Level::persistent || flush_failures_.should_log(*stage.failure)) log_.warning(line);
   else log_.debug(line);
 }
 
-void CommitLog::finished(const CommitProgress& progress) {
+void CommitLog::on_finished(const CommitProgress& progress) {
   if (!is_root_) return;
   if (progress.reason == Reason::made) log_.info(committed_line(progress));
   else if (progress.has_reached(Level::persistent) && !progress.failure_to(Level::persistent))

@@ -7,7 +7,7 @@
 #include "base/log.hpp"
 #include "commits/ledger.hpp"
 #include "kedge/options.hpp"
-#include "pipeline/flush_news.hpp"
+#include "pipeline/flush_failures.hpp"
 #include "pipeline/progress.hpp"
 #include "pipeline/stage_list.hpp"
 
@@ -20,11 +20,11 @@ class CommitLog final : public CommitObserver {
   CommitLog(bool is_root, const commits::Ledger& ledger, const StageList& stages, Scheme scheme, std::string run,
             Log log);
 
-  void took_snapshot(const CommitProgress& progress) override;
-  void lost(const CommitProgress& progress, const Failure& failure) override;
-  void reached(const CommitProgress& progress, const StageProgress& stage) override;
-  void failed(const CommitProgress& progress, const StageProgress& stage) override;
-  void finished(const CommitProgress& progress) override;
+  void on_snapshot(const CommitProgress& progress) override;
+  void on_snapshot_lost(const CommitProgress& progress, const Failure& failure) override;
+  void on_level_reached(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_stage_failed(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_finished(const CommitProgress& progress) override;
   /// A commit was submitted to the worker.
   void handed_over(const CommitProgress& progress);
 
@@ -38,7 +38,7 @@ class CommitLog final : public CommitObserver {
   Scheme scheme_;
   std::string run_;
   Log log_;
-  FlushNews flush_news_;
+  FlushFailures flush_failures_;
 };
 
 }  // namespace kedge::pipeline

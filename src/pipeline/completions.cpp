@@ -14,7 +14,7 @@ void Completions::expect(const CommitHead& commit, Level level, Callback callbac
   expected_.push_back({commit, level, std::move(callback)});
 }
 
-void Completions::reached(const CommitProgress& progress, const StageProgress& stage) {
+void Completions::on_level_reached(const CommitProgress& progress, const StageProgress& stage) {
   const std::lock_guard guard(mutex_);
   Level& highest = reached_[progress.commit.id];
   highest = std::max(highest, stage.level);
@@ -22,37 +22,37 @@ void Completions::reached(const CommitProgress& progress, const StageProgress& s
 
 /// If the application waits for the level, its call throws the failure. While the commit may still reach a higher
 /// level, which includes this one, the outcome is open: see finished().
-void Completions::failed(const CommitProgress& progress, const StageProgress& stage) {
+void Completions::on_stage_failed(const CommitProgress& progress, const StageProgress& stage) {
   const bool may_be_reached = std::ranges::any_of(progress.stages, [&](const StageProgress& other) {
     return other.state == StageState::due && other.level > stage.level;
   });
   if (progress.reason == Reason::required || may_be_reached) return;
-  note_failed(progress.commit.id, stage.level, *stage.failure);
+  record_failure(progress.commit.id, stage.level, *stage.failure);
 }
 
-void Completions::finished(const CommitProgress& progress) {
+void Completions::on_finished(const CommitProgress& progress) {
   for (const StageProgress& stage : progress.stages) {
-    if (stage.state == StageState::failed) note_failed(progress.commit.id, stage.level, *stage.failure);
+    if (stage.state == StageState::failed) record_failure(progress.commit.id, stage.level, *stage.failure);
   }
 }
 
-void Completions::gave_up(const CommitProgress& progress, const StageProgress& stage) {
-  note_failed(progress.commit.id, stage.level, *stage.failure);
+void Completions::on_stage_dropped(const CommitProgress& progress, const StageProgress& stage) {
+  record_failure(progress.commit.id, stage.level, *stage.failure);
 }
 
-void Completions::lost(const CommitProgress& progress, const Failure& failure) {
+void Completions::on_snapshot_lost(const CommitProgress& progress, const Failure& failure) {
   for (const Level level : {Level::snapshot, Level::local, Level::protected_, Level::persistent}) {
-    note_failed(progress.commit.id, level, failure);
+    record_failure(progress.commit.id, level, failure);
   }
 }
 
-void Completions::note_failed(const Id128& commit_id, Level level, const Failure& failure) {
+void Completions::record_failure(const Id128& commit_id, Level level, const Failure& failure) {
   const std::lock_guard guard(mutex_);
   failures_.insert_or_assign({commit_id, level}, failure);
 }
 
 std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
-  const bool was_under_way = is_under_way_(expected.commit.id);  // first: when it is not, all that follows is known
+  const bool was_under_way = is_in_progress_(expected.commit.id);  // first: when it is not, all that follows is known
   const auto entry = ledger_.known().find(expected.commit.id);
   if (ledger_.known().has_reached(expected.commit.id, expected.level)) return std::optional<Failure>();
   if (expected.level <= Level::snapshot) {

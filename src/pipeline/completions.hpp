@@ -20,17 +20,17 @@ namespace kedge::pipeline {
 class Completions final : public CommitObserver {
  public:
   using Callback = std::function<void(const std::optional<Failure>& failure)>;
-  using IsUnderWay = std::function<bool(const Id128& commit_id)>;
+  using IsInProgress = std::function<bool(const Id128& commit_id)>;
 
-  /// `is_under_way` decides how long an outcome is open: a commit may be pending after a newer one has replaced it in
+  /// `is_in_progress` decides how long an outcome is open: a commit may be pending after a newer one has replaced it in
   /// the ledger.
-  Completions(const commits::Ledger& ledger, IsUnderWay is_under_way, Log log)
-      : ledger_(ledger), is_under_way_(std::move(is_under_way)), log_(std::move(log)) {}
+  Completions(const commits::Ledger& ledger, IsInProgress is_in_progress, Log log)
+      : ledger_(ledger), is_in_progress_(std::move(is_in_progress)), log_(std::move(log)) {}
 
   /// Throws bad_state after deliver_all().
   void expect(const CommitHead& commit, Level level, Callback callback);
   /// The stage that should have taken the commit to the level failed.
-  void note_failed(const Id128& commit_id, Level level, const Failure& failure);
+  void record_failure(const Id128& commit_id, Level level, const Failure& failure);
   /// Calls back for commits that have reached their level or cannot. Logs exceptions of callbacks.
   void deliver();
   /// Calls all remaining callbacks: no commit will get any further.
@@ -38,11 +38,11 @@ class Completions final : public CommitObserver {
   /// Whether a callback is running.
   [[nodiscard]] bool is_in_callback() const noexcept { return calls_; }
 
-  void reached(const CommitProgress& progress, const StageProgress& stage) override;
-  void failed(const CommitProgress& progress, const StageProgress& stage) override;
-  void finished(const CommitProgress& progress) override;
-  void gave_up(const CommitProgress& progress, const StageProgress& stage) override;
-  void lost(const CommitProgress& progress, const Failure& failure) override;
+  void on_level_reached(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_stage_failed(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_finished(const CommitProgress& progress) override;
+  void on_stage_dropped(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_snapshot_lost(const CommitProgress& progress, const Failure& failure) override;
 
  private:
   struct Expected {
@@ -56,7 +56,7 @@ class Completions final : public CommitObserver {
   void drop_stale_outcomes();
 
   const commits::Ledger& ledger_;
-  IsUnderWay is_under_way_;
+  IsInProgress is_in_progress_;
   Log log_;
   std::vector<Expected> expected_;
   bool calls_ = false;

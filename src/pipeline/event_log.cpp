@@ -29,7 +29,7 @@ std::string replaced(std::string text, std::string_view what, const std::string&
 }
 
 /// Replaces all placeholders except {node}.
-std::string with_owner(const std::string& path, const EventOrigin& origin) {
+std::string expand_owner(const std::string& path, const EventOrigin& origin) {
   std::string text = replaced(path, kRun, origin.run.name);
   text = replaced(std::move(text), kUser, std::to_string(origin.user));
   return replaced(std::move(text), kJob, origin.job.empty() ? std::string(kNoJob) : origin.job);
@@ -52,7 +52,7 @@ std::string rfc3339(std::int64_t time_ns) {
 
 std::string event_file(const std::string& path, const EventOrigin& origin) {
   const std::string file = is_directory(path) ? fs::join(path, "{user}-{job}-{run}-{node}.jsonl") : path;
-  return replaced(with_owner(file, origin), kNode, origin.node);
+  return replaced(expand_owner(file, origin), kNode, origin.node);
 }
 
 std::string to_line(const EventOrigin& origin, std::int64_t time_ns, const Event& event) {
@@ -90,7 +90,7 @@ EventLog::EventLog(std::shared_ptr<fs::FileSystem> file_system, const Options::E
                    std::shared_ptr<Clock> clock, Log log)
     : file_system_(std::move(file_system)),
       origin_(std::move(origin)),
-      directory_(is_directory(options.path) ? with_owner(options.path, origin_) : ""),
+      directory_(is_directory(options.path) ? expand_owner(options.path, origin_) : ""),
       path_(event_file(options.path, origin_)),
       max_bytes_(options.max_bytes),
       clock_(std::move(clock)),

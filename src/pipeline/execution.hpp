@@ -25,11 +25,11 @@ class Execution {
   /// The group to communicate on.
   [[nodiscard]] const comm::Group& group() const noexcept { return group_; }
   /// COLLECTIVE. The group, with a longer timeout if a rate limit delays sending so many bytes.
-  [[nodiscard]] virtual comm::Group with_time_for(std::uint64_t /*sent_bytes*/) const { return group_; }
+  [[nodiscard]] virtual comm::Group with_timeout_for(std::uint64_t /*sent_bytes*/) const { return group_; }
   /// Which files may be retired during the work.
   [[nodiscard]] virtual store::RetireScope may_retire() const noexcept = 0;
   /// COLLECTIVE. Called after a stage succeeded: tidies up, or postpones that until nobody waits for the commit.
-  [[nodiscard]] virtual std::optional<Failure> tidy(Stage& stage) const = 0;
+  [[nodiscard]] virtual std::optional<Failure> clean_up(Stage& stage) const = 0;
   /// Whether the work runs in a call of the application.
   [[nodiscard]] virtual bool blocks_application() const noexcept { return true; }
   /// COLLECTIVE. Waits before a stage is retried; false if more urgent work forbids the retry.
@@ -56,7 +56,7 @@ class InlineExecution final : public Execution {
  public:
   explicit InlineExecution(const comm::Group& group) : Execution(group) {}
   [[nodiscard]] store::RetireScope may_retire() const noexcept override { return store::RetireScope::all; }
-  [[nodiscard]] std::optional<Failure> tidy(Stage& stage) const override { return stage.tidy(group()); }
+  [[nodiscard]] std::optional<Failure> clean_up(Stage& stage) const override { return stage.clean_up(group()); }
   [[nodiscard]] bool is_given_up() const override { return true; }
 };
 

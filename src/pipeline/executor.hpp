@@ -18,12 +18,12 @@ namespace kedge::pipeline {
 
 /// The pipeline's work for an executor. All calls are COLLECTIVE on the execution's group; an exception ends the
 /// executor.
-struct Duties {
+struct ExecutorTasks {
   std::function<void(Execution& execution, Job& job)> work;
   /// Called after each of a worker's jobs, before the next one, when nobody waits any more.
-  std::function<void(Execution& execution)> tidy;
+  std::function<void(Execution& execution)> clean_up;
   /// Does one step of deferred work; false if nothing is left.
-  std::function<bool(Execution& execution)> step_after_open;
+  std::function<bool(Execution& execution)> run_deferred_step;
 };
 
 /// Unfinished work of an executor.
@@ -75,7 +75,7 @@ class Executor {
   [[nodiscard]] virtual bool is_in_background() const noexcept = 0;
   virtual void submit(Job& job) = 0;
   /// Submits deferred work while nothing else is running. `to_protect`: the commit that it protects, or none.
-  virtual void submit_after_open(const Id128& to_protect) = 0;
+  virtual void submit_deferred_work(const Id128& to_protect) = 0;
   /// Thread-safe.
   [[nodiscard]] virtual Backlog backlog() const { return {}; }
   /// Waits until the condition, checked after each step, holds or the worker has ended. `urgent`: jobs do not wait
@@ -85,7 +85,7 @@ class Executor {
     return {};
   }
   /// Drops optional deferred work.
-  virtual void give_up_after_open() {}
+  virtual void drop_deferred_work() {}
   /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it. How it was stopped
   /// the first time.
   [[nodiscard]] virtual Stopped stop(Deadline /*deadline*/) { return Stopped::idle; }
@@ -94,22 +94,22 @@ class Executor {
 /// Completes all work within each call.
 class InlineExecutor final : public Executor {
  public:
-  InlineExecutor(comm::Group group, Duties duties) : group_(std::move(group)), duties_(std::move(duties)) {}
+  InlineExecutor(comm::Group group, ExecutorTasks tasks) : group_(std::move(group)), tasks_(std::move(tasks)) {}
 
   [[nodiscard]] bool is_in_background() const noexcept override { return false; }
   void submit(Job& job) override {
     InlineExecution execution(group_);
-    duties_.work(execution, job);
+    tasks_.work(execution, job);
   }
-  void submit_after_open(const Id128& /*to_protect*/) override {
+  void submit_deferred_work(const Id128& /*to_protect*/) override {
     InlineExecution execution(group_);
-    while (duties_.step_after_open(execution)) {
+    while (tasks_.run_deferred_step(execution)) {
     }
   }
 
  private:
   comm::Group group_;
-  Duties duties_;
+  ExecutorTasks tasks_;
 };
 
 }  // namespace kedge::pipeline

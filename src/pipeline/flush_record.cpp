@@ -4,12 +4,12 @@
 
 namespace kedge::pipeline {
 
-void FlushRecord::failed(const CommitProgress& progress, const StageProgress& stage) {
+void FlushRecord::on_stage_failed(const CommitProgress& progress, const StageProgress& stage) {
   const bool is_flush = stage.level == Level::persistent && stage.state != StageState::reached;
   if (records_ == nullptr || !is_flush) return;
   const CommitHead& commit = progress.commit;
   const std::lock_guard guard(mutex_);
-  look();
+  load_previous();
   if (there_ && there_->generation > commit.generation) return;  // the application waited for an older commit
   const store::FailedFlush now{commit.id,        commit.generation, commit.tag,
                                clock_.wall_ns(), stage.tries,       to_string(*stage.failure)};
@@ -18,24 +18,24 @@ void FlushRecord::failed(const CommitProgress& progress, const StageProgress& st
   else there_ = now;
 }
 
-void FlushRecord::reached(const CommitProgress& progress, const StageProgress& stage) {
+void FlushRecord::on_level_reached(const CommitProgress& progress, const StageProgress& stage) {
   if (records_ == nullptr || stage.level != Level::persistent) return;
   const std::lock_guard guard(mutex_);
-  look();
+  load_previous();
   if (there_ && there_->generation <= progress.commit.generation) remove();
 }
 
 /// The commit of an earlier start's record may have left the stores before this start.
-void FlushRecord::retired(std::span<const CommitHead> /*commits*/) {
+void FlushRecord::on_retired(std::span<const CommitHead> /*commits*/) {
   if (records_ == nullptr) return;
   const std::lock_guard guard(mutex_);
-  look();
+  load_previous();
   if (there_ && !ledger_.known().find(there_->commit_id)) remove();
 }
 
-void FlushRecord::look() {
-  if (looked_) return;
-  looked_ = true;
+void FlushRecord::load_previous() {
+  if (is_loaded_) return;
+  is_loaded_ = true;
   (void)attempt([&] { there_ = records_->failed_flush(); });
 }
 

@@ -22,13 +22,13 @@ class FlushRecord final : public CommitObserver {
   FlushRecord(store::StoreRecords* records, const commits::Ledger& ledger, Clock& clock, const Log& log)
       : records_(records), ledger_(ledger), clock_(clock), log_(log) {}
 
-  void failed(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_stage_failed(const CommitProgress& progress, const StageProgress& stage) override;
   /// Removes the record of this commit's or an older one's failure.
-  void reached(const CommitProgress& progress, const StageProgress& stage) override;
-  void retired(std::span<const CommitHead> commits) override;
+  void on_level_reached(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_retired(std::span<const CommitHead> commits) override;
 
  private:
-  void look();
+  void load_previous();
   void remove();
 
   store::StoreRecords* records_;
@@ -36,7 +36,7 @@ class FlushRecord final : public CommitObserver {
   Clock& clock_;
   const Log& log_;
   std::mutex mutex_;
-  bool looked_ = false;  ///< the record of an earlier start was read
+  bool is_loaded_ = false;  ///< the record of an earlier start was read
   std::optional<store::FailedFlush> there_;
 };
 

@@ -19,7 +19,7 @@ constexpr double kRoomStep_s = 0.5;  // between votes
 
 /// COLLECTIVE. First removes commits beyond persistent.keep. If that is not enough, the new commit replaces the oldest
 /// kept one.
-void FlushStage::publish_in_room(const comm::Group& group, const Upload& upload) {
+void FlushStage::publish_with_space(const comm::Group& group, const Upload& upload) {
   const auto try_to_publish = [&]() -> std::optional<Failure> {
     try {
       publish(group, upload);

@@ -10,7 +10,7 @@
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "comm/channels.hpp"
-#include "pipeline/flush_news.hpp"
+#include "pipeline/flush_failures.hpp"
 #include "pipeline/timeout_factor.hpp"
 #include "store/seal_transaction.hpp"
 
@@ -67,14 +67,14 @@ std::optional<Failure> failure_of(Step&& step) {
 std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles& files) {
   return failure_of([&] {
     std::unique_ptr<format::ContainerReader> container;
-    group.together([&] { container = reader_of(files); });
+    group.run_on_all_ranks([&] { container = reader_of(files); });
     using LayoutPolicy = persist::ManifestBuilder::LayoutPolicy;
     files.manifest = builder_.build(group, *container, files.in_background ? LayoutPolicy::known : LayoutPolicy::any);
   });
 }
 
 std::uint64_t FlushStage::retries(const Failure& failure) const {
-  return may_pass(failure) ? settings_.persistent.retries : 0;
+  return is_transient(failure) ? settings_.persistent.retries : 0;
 }
 
 std::string FlushStage::warning(const CommitHead& commit, const Failure& failure, std::uint64_t tries) const {
@@ -95,7 +95,7 @@ std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFil
 void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   std::unique_ptr<format::ContainerReader> container;
   std::uint32_t crc = 0;
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     invariant(files.manifest.has_value(), "a flush is prepared before it runs");
     container = reader_of(files);
     crc = container->file_crc();
@@ -108,21 +108,22 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   const persist::PlainFiles own = plain_files(*container);
   const Upload upload{files, manifest, *container, crc, {group.sum(own.files), group.sum(own.bytes)}};
   const std::uint64_t own_bytes = files.container->size_bytes() + own.bytes;
-  publish_in_room(patient(group, manifest.entry.total_bytes + upload.plain.bytes, own_bytes), upload);
+  publish_with_space(with_flush_timeout(group, manifest.entry.total_bytes + upload.plain.bytes, own_bytes), upload);
   must_sweep_ = false;
   ledger_.set_persistent(files.commit.id, true);
   history_.published(manifest.entry);
-  untidied_ = files.commit.id;
+  to_clean_up_ = files.commit.id;
 }
 
-std::optional<Failure> FlushStage::tidy(const comm::Group& group) {
-  const auto flushed = std::exchange(untidied_, std::nullopt);
+std::optional<Failure> FlushStage::clean_up(const comm::Group& group) {
+  const auto flushed = std::exchange(to_clean_up_, std::nullopt);
   if (!flushed) return std::nullopt;
-  return failure_of([&] { tidy_prefix(group, *flushed); });
+  return failure_of([&] { remove_old_commits(group, *flushed); });
 }
 
 /// COLLECTIVE. In the worst case one slow link carries all bytes of the job, and bandwidth_limit delays one rank most.
-comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_bytes, std::uint64_t own_bytes) const {
+comm::Group FlushStage::with_flush_timeout(const comm::Group& group, std::uint64_t total_bytes,
+                                           std::uint64_t own_bytes) const {
   const auto paced_ms = group.max(pace_ ? static_cast<std::uint64_t>(pace_->seconds_for(own_bytes) * 1000) : 0);
   return group.with_timeout(group.timeout() * timeout_factor(total_bytes) + std::chrono::milliseconds(paced_ms));
 }
@@ -200,8 +201,8 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
       return false;
     });
     if (is_complete) return;
-    group.together([&] { put(group.logical_rank(), upload); });
-    group.together([&] {
+    group.run_on_all_ranks([&] { put(group.logical_rank(), upload); });
+    group.run_on_all_ranks([&] {
       if (group.is_root()) left_out = prefix_storage_.publish(entry, manifest.bytes);
     });
   } catch (const Error& error) {
@@ -260,7 +261,7 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
 }
 
 /// COLLECTIVE. What cannot be removed now is retried after the next flush.
-void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
+void FlushStage::remove_old_commits(const comm::Group& group, const Id128& flushed) {
   const double begun_at = clock_.seconds();
   Piece all;
   std::size_t cleared = 0;
@@ -279,13 +280,13 @@ void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
   if (!group.is_root()) return;
   const double took_s = clock_.seconds() - begun_at;
   if (all.failure) log_.warning("old commits could not be removed from the prefix: " + to_string(*all.failure));
-  if (all.left > 0 && !std::exchange(said_slow_, true)) {
+  if (all.left > 0 && !std::exchange(has_logged_slow_, true)) {
     log_.warning(
         compose("removed {} of {} old checkpoints from the prefix (persistent.keep) in {:.1f} s; later flushes remove "
                 "the rest",
                 all.retracted, all.left + all.retracted, took_s));
   }
-  removal_.say_if_slow(cleared, took_s);
+  removal_.log_if_slow(cleared, took_s);
 }
 
 /// The catalog as of the ledger's last change. Rank 0 only.

@@ -79,12 +79,12 @@ class FlushStage final : public Stage {
   [[nodiscard]] std::optional<Failure> prepare(const comm::Group& group, CommitFiles& files) override;
   [[nodiscard]] bool needs_application(const comm::Group& group, std::span<const format::StoredRegion> regions,
                                        const Attributes& attributes) const override {
-    return !builder_.knows(group, regions, attributes);
+    return !builder_.has_layout_for(group, regions, attributes);
   }
   /// COLLECTIVE. See Stage::run. A `busy` failure means that a later start of the run has begun: this engine must end.
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
   /// COLLECTIVE. Removes commits that persistent.keep no longer keeps. Failures are only logged.
-  [[nodiscard]] std::optional<Failure> tidy(const comm::Group& group) override;
+  [[nodiscard]] std::optional<Failure> clean_up(const comm::Group& group) override;
 
  private:
   /// This rank's part of a flush.
@@ -99,12 +99,13 @@ class FlushStage final : public Stage {
   void flush(const comm::Group& group, const CommitFiles& files);
   [[nodiscard]] bool is_worth_measuring(std::uint64_t total_bytes) const;
   void choose_io(const comm::Group& group);
-  [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t total_bytes, std::uint64_t own_bytes) const;
+  [[nodiscard]] comm::Group with_flush_timeout(const comm::Group& group, std::uint64_t total_bytes,
+                                               std::uint64_t own_bytes) const;
   void sweep(const comm::Group& group);
   void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
   [[nodiscard]] persist::PlainFiles plain_files(const format::ContainerReader& container) const;
   void publish(const comm::Group& group, const Upload& upload);
-  void publish_in_room(const comm::Group& group, const Upload& upload);
+  void publish_with_space(const comm::Group& group, const Upload& upload);
   [[nodiscard]] bool make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep);
   [[nodiscard]] bool is_enough(const comm::Group& group, const Upload& upload,
                                const persist::PrefixRetention& retention);
@@ -116,7 +117,7 @@ class FlushStage final : public Stage {
     std::size_t left = 0;  ///< further removable commits; 0 everywhere if all are gone
     std::optional<Failure> failure;
   };
-  void tidy_prefix(const comm::Group& group, const Id128& flushed);
+  void remove_old_commits(const comm::Group& group, const Id128& flushed);
   [[nodiscard]] Piece retract_old_commits(const comm::Group& group, const persist::PrefixRetention& retention);
   [[nodiscard]] const std::vector<persist::TagEntry>& history();
 
@@ -133,9 +134,9 @@ class FlushStage final : public Stage {
   Removal removal_;
   std::optional<fs::RateLimiter> pace_;  ///< nothing if unlimited
   bool io_is_chosen_ = false;
-  bool said_slow_ = false;
-  bool must_sweep_ = true;         ///< partly published or removed commits may exist; equal on all ranks
-  std::optional<Id128> untidied_;  ///< the last flushed commit, until tidy()
+  bool has_logged_slow_ = false;
+  bool must_sweep_ = true;            ///< partly published or removed commits may exist; equal on all ranks
+  std::optional<Id128> to_clean_up_;  ///< the last flushed commit, until clean_up()
 };
 
 }  // namespace kedge::pipeline

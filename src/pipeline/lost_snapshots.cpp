@@ -52,15 +52,15 @@ std::optional<LostSnapshots::Lost> LostSnapshots::find(std::string_view tag) con
 
 void LostSnapshots::begin(const Tag& tag) {
   last_tag_ = tag;
-  is_told_ = false;
+  is_reported_ = false;
 }
 
-void LostSnapshots::told(std::string_view tag) noexcept { is_told_ = is_told_ || tag == last_tag_; }
+void LostSnapshots::mark_reported(std::string_view tag) noexcept { is_reported_ = is_reported_ || tag == last_tag_; }
 
-std::optional<Failure> LostSnapshots::not_told() const {
+std::optional<Failure> LostSnapshots::unreported() const {
   const auto left = ledger_.known().newest();
   const auto lost = newest();
-  if (!lost || is_told_ || (left && is_newer(left->commit, lost->commit))) return std::nullopt;
+  if (!lost || is_reported_ || (left && is_newer(left->commit, lost->commit))) return std::nullopt;
   const Names names(lost->commit, left);
   Failure failure = lost->failure;
   failure.message = compose(

@@ -36,10 +36,10 @@ class LostSnapshots {
 
   void begin(const Tag& tag);
   /// The application learned what became of this tag.
-  void told(std::string_view tag) noexcept;
-  void told_of_all() noexcept { is_told_ = true; }
+  void mark_reported(std::string_view tag) noexcept;
+  void mark_all_reported() noexcept { is_reported_ = true; }
   /// The failure if the newest checkpoint is lost and the application has not learned it yet.
-  [[nodiscard]] std::optional<Failure> not_told() const;
+  [[nodiscard]] std::optional<Failure> unreported() const;
 
  private:
   static constexpr std::size_t kMost = 16;  ///< enough for a store that stays full
@@ -49,9 +49,9 @@ class LostSnapshots {
 
   const commits::Ledger& ledger_;
   mutable std::mutex mutex_;
-  std::deque<Lost> lost_;  ///< newest first
-  Tag last_tag_;           ///< of the newest snapshot
-  bool is_told_ = false;   ///< the application knows its outcome
+  std::deque<Lost> lost_;     ///< newest first
+  Tag last_tag_;              ///< of the newest snapshot
+  bool is_reported_ = false;  ///< the application knows its outcome
 };
 
 }  // namespace kedge::pipeline

@@ -35,13 +35,13 @@ std::function<void()> choose_cores(const std::string& cores, const Log& log) {
 }  // namespace
 
 std::unique_ptr<Executor> make_executor(const comm::Group& group, const ExecutorSettings& settings,
-                                        std::size_t ranks_on_node, const Duties& duties, Pause& pause, Clock& clock,
-                                        const Log& log) {
+                                        std::size_t ranks_on_node, const ExecutorTasks& tasks, Pause& pause,
+                                        Clock& clock, const Log& log) {
   OpenChannel channel;
   if (settings.channel.mode != PipelineMode::inline_) channel = open_channel(group, settings.channel, log);
-  if (!channel.messages) return std::make_unique<InlineExecutor>(group, duties);
+  if (!channel.messages) return std::make_unique<InlineExecutor>(group, tasks);
   const std::shared_ptr<fs::RateLimiter> pace = make_rate_limiter(settings, ranks_on_node, pause, clock);
-  pause.tell_by(channel.messages->signal());
+  pause.set_signal(channel.messages->signal());
   const auto before_sending = [&pause, pace](std::uint64_t sent_bytes) {
     pause.pass();
     if (pace && sent_bytes != 0) pace->pass(sent_bytes);
@@ -50,15 +50,15 @@ std::unique_ptr<Executor> make_executor(const comm::Group& group, const Executor
                            group.timeout());
   try {
     return std::make_unique<Worker>(group, Channel{gentle, channel.is_own, pace}, choose_cores(settings.cores, log),
-                                    duties);
+                                    tasks);
   } catch (const Error& error) {
     if (settings.channel.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
-    pause.tell_by(nullptr);
+    pause.set_signal(nullptr);
     if (group.is_root()) {
       log.warning(compose("commits are protected and flushed inside the engine's calls: {}", error.failure().message));
     }
   }
-  return std::make_unique<InlineExecutor>(group, duties);
+  return std::make_unique<InlineExecutor>(group, tasks);
 }
 
 }  // namespace kedge::pipeline

@@ -23,7 +23,7 @@ struct ExecutorSettings {
 /// COLLECTIVE, on `group`. Makes a worker, unless options or system rule it out, which is logged with the remedy.
 /// `ranks_on_node` share the limit. Messages are paced by `pause`.
 [[nodiscard]] std::unique_ptr<Executor> make_executor(const comm::Group& group, const ExecutorSettings& settings,
-                                                      std::size_t ranks_on_node, const Duties& duties, Pause& pause,
-                                                      Clock& clock, const Log& log);
+                                                      std::size_t ranks_on_node, const ExecutorTasks& tasks,
+                                                      Pause& pause, Clock& clock, const Log& log);
 
 }  // namespace kedge::pipeline

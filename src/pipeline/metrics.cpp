@@ -13,7 +13,7 @@ void Metrics::started(int ranks, double seconds) const {
   write({.name = "start", .ranks = ranks, .seconds = seconds, .says_whose = true});
 }
 
-void Metrics::committed(const CommitProgress& progress) {
+void Metrics::on_committed(const CommitProgress& progress) {
   count([&](Counters& counters) {
     ++counters.commits;
     counters.saved_bytes += progress.bytes.own;
@@ -23,16 +23,16 @@ void Metrics::committed(const CommitProgress& progress) {
   write({.name = "commit", .commit = &progress.commit, .bytes = progress.bytes.total, .blocked_s = progress.blocked_s});
 }
 
-void Metrics::took_snapshot(const CommitProgress& progress) {
+void Metrics::on_snapshot(const CommitProgress& progress) {
   write(
       {.name = "snapshot", .commit = &progress.commit, .bytes = progress.bytes.total, .blocked_s = progress.blocked_s});
 }
 
-void Metrics::lost(const CommitProgress& progress, const Failure& failure) {
+void Metrics::on_snapshot_lost(const CommitProgress& progress, const Failure& failure) {
   checkpoint_failed(progress.commit.tag, failure);
 }
 
-void Metrics::reached(const CommitProgress& progress, const StageProgress& stage) {
+void Metrics::on_level_reached(const CommitProgress& progress, const StageProgress& stage) {
   if (stage.level == Level::none) return;
   const bool persistent = stage.level == Level::persistent;
   count([&](Counters& counters) {
@@ -49,7 +49,7 @@ void Metrics::reached(const CommitProgress& progress, const StageProgress& stage
   write(event);
 }
 
-void Metrics::failed(const CommitProgress& progress, const StageProgress& stage) {
+void Metrics::on_stage_failed(const CommitProgress& progress, const StageProgress& stage) {
   if (stage.level == Level::none || stage.state == StageState::reached) return;
   const bool persistent = stage.level == Level::persistent;
   count([&](Counters& counters) { ++(persistent ? counters.flushes_failed : counters.protections_failed); });
@@ -57,17 +57,17 @@ void Metrics::failed(const CommitProgress& progress, const StageProgress& stage)
       {.name = persistent ? "flush_failed" : "protect_failed", .commit = &progress.commit, .failure = &*stage.failure});
 }
 
-void Metrics::retries(const CommitProgress& progress, const StageProgress& stage, double wait_s) {
+void Metrics::on_stage_retry(const CommitProgress& progress, const StageProgress& stage, double wait_s) {
   if (stage.level != Level::persistent) return;
   count([](Counters& counters) { ++counters.flush_retries; });
   write({.name = "flush_retry", .commit = &progress.commit, .seconds = wait_s, .failure = &*stage.failure});
 }
 
-void Metrics::damaged(const CommitHead& commit, const Failure& failure) {
+void Metrics::on_damaged(const CommitHead& commit, const Failure& failure) {
   write({.name = "damaged", .commit = &commit, .failure = &failure});
 }
 
-void Metrics::retired(std::span<const CommitHead> commits) {
+void Metrics::on_retired(std::span<const CommitHead> commits) {
   for (const CommitHead& commit : commits) {
     count([](Counters& counters) { ++counters.retired; });
     write({.name = "retired", .commit = &commit});

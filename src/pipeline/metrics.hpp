@@ -34,14 +34,14 @@ class Metrics final : public CommitObserver {
   [[nodiscard]] Counters counters() const;
 
   void started(int ranks, double seconds) const;
-  void committed(const CommitProgress& progress) override;
-  void took_snapshot(const CommitProgress& progress) override;
-  void lost(const CommitProgress& progress, const Failure& failure) override;
-  void reached(const CommitProgress& progress, const StageProgress& stage) override;
-  void failed(const CommitProgress& progress, const StageProgress& stage) override;
-  void retries(const CommitProgress& progress, const StageProgress& stage, double wait_s) override;
-  void damaged(const CommitHead& commit, const Failure& failure) override;
-  void retired(std::span<const CommitHead> commits) override;
+  void on_committed(const CommitProgress& progress) override;
+  void on_snapshot(const CommitProgress& progress) override;
+  void on_snapshot_lost(const CommitProgress& progress, const Failure& failure) override;
+  void on_level_reached(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_stage_failed(const CommitProgress& progress, const StageProgress& stage) override;
+  void on_stage_retry(const CommitProgress& progress, const StageProgress& stage, double wait_s) override;
+  void on_damaged(const CommitHead& commit, const Failure& failure) override;
+  void on_retired(std::span<const CommitHead> commits) override;
   void opened(const CommitHead& commit, const OpenedFrom& from, double seconds);
   void checkpoint_failed(std::string_view tag, const Failure& failure);
   void finalized() const;

@@ -12,16 +12,16 @@ void Pause::pass() {
     const bool was_asked = asked_;  // otherwise a new request begins now
     const Deadline limit = Deadline::after(left());
     const bool is_told = changed_->wait(limit);
-    const Seconds stood = Clock::now() - begin;
-    stood_ = stood_.load() + stood;
+    const Seconds paused_time = Clock::now() - begin;
+    paused_time_ = paused_time_.load() + paused_time;
     if (!is_told) gave_up_on_ = held_since_;
-    const Seconds waited = stood - Seconds(limit.stopped_s());  // a suspended job stops the others, too
+    const Seconds waited = paused_time - Seconds(limit.stopped_s());  // a suspended job stops the others, too
     if (was_asked) left_ = is_told ? std::max(left_ - waited, Seconds(0)) : Seconds(0);
   }
   waits_ = false;
   // A request that was just made is not over.
   const bool is_over = holds() && asked_ && left_ <= Seconds(0);
-  if (too_long_ && is_over && !told_.exchange(true)) too_long_(at_most_);
+  if (too_long_ && is_over && !has_reported_.exchange(true)) too_long_(at_most_);
 }
 
 Pause::Seconds Pause::left() const noexcept {

@@ -24,20 +24,20 @@ class Pause {
       : at_most_(at_most), too_long_(std::move(too_long)) {}
 
   /// Sets how to wake the worker, before it exists: `changed` belongs to its communicator.
-  void tell_by(std::unique_ptr<Communicator::Signal> changed) noexcept { changed_ = std::move(changed); }
+  void set_signal(std::unique_ptr<Communicator::Signal> changed) noexcept { changed_ = std::move(changed); }
 
   /// Pauses the worker for its lifetime.
-  class Hold {
+  class Guard {
    public:
-    explicit Hold(Pause& pause) noexcept : pause_(pause) {
+    explicit Guard(Pause& pause) noexcept : pause_(pause) {
       if (pause_.held_.fetch_add(1) == 0) pause_.held_since_ = Clock::now();
     }
-    ~Hold() {
+    ~Guard() {
       pause_.held_.fetch_sub(1);
-      pause_.tell();
+      pause_.notify();
     }
-    Hold(const Hold&) = delete;
-    Hold& operator=(const Hold&) = delete;
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
 
    private:
     Pause& pause_;
@@ -47,7 +47,7 @@ class Pause {
    public:
     explicit Awaited(Pause& pause) noexcept : pause_(pause) {
       pause_.awaited_.fetch_add(1);
-      pause_.tell();
+      pause_.notify();
     }
     ~Awaited() { pause_.awaited_.fetch_sub(1); }
     Awaited(const Awaited&) = delete;
@@ -59,13 +59,13 @@ class Pause {
 
   /// Requests a pause until it is withdrawn.
   void ask(bool paused) noexcept {
-    if (!asked_.exchange(paused)) told_ = false;
-    tell();
+    if (!asked_.exchange(paused)) has_reported_ = false;
+    notify();
   }
   /// The worker must end and no longer pauses.
   void end() noexcept {
     ended_ = true;
-    tell();
+    notify();
   }
   [[nodiscard]] bool is_ended() const noexcept { return ended_; }
 
@@ -77,14 +77,14 @@ class Pause {
   void pass();
 
   /// Total paused time so far. Thread-safe.
-  [[nodiscard]] Seconds stood() const noexcept { return stood_; }
+  [[nodiscard]] Seconds paused_time() const noexcept { return paused_time_; }
 
  private:
   [[nodiscard]] bool holds() const noexcept { return !ended_ && awaited_ == 0 && (asked_ || held_ != 0); }
   /// How long the worker may still pause.
   [[nodiscard]] Seconds left() const noexcept;
   /// Wakes the worker; costs nothing while it does not wait.
-  void tell() noexcept {
+  void notify() noexcept {
     if (waits_) changed_->raise();
   }
 
@@ -93,10 +93,10 @@ class Pause {
   std::function<void(Seconds)> too_long_;
   Seconds left_{0};               ///< of requested pauses; for the worker
   Clock::time_point gave_up_on_;  ///< start of a hold that was too long; for the worker
-  std::atomic<Seconds> stood_ = Seconds(0);
+  std::atomic<Seconds> paused_time_ = Seconds(0);
   std::atomic<bool> waits_ = false;  ///< the worker waits or is about to; it checks again after setting this
   std::atomic<bool> asked_ = false;
-  std::atomic<bool> told_ = false;  ///< too_long was called for this pause
+  std::atomic<bool> has_reported_ = false;  ///< too_long was called for this pause
   std::atomic<int> held_ = 0;
   std::atomic<Clock::time_point> held_since_ = Clock::time_point();
   std::atomic<int> awaited_ = 0;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kOwedOutput = std::uint64_t{1} << 63U;  // beside the stages' bits
 
-std::string nothing_of(std::string_view tag) {
+std::string no_commit_message(std::string_view tag) {
   return compose(
       "the node-local stores have no commit '{}': a newer one replaced it, or none was made; call wait before the next "
       "create, or raise store.keep",
@@ -34,11 +34,12 @@ std::vector<CommitObserver*> with(std::vector<CommitObserver*> observers, std::v
 }  // namespace
 
 Observers::Observers(const comm::Group& group, const commits::Ledger& ledger, const StageList& stages, Scheme scheme,
-                     const std::string& run, Completions::IsUnderWay is_under_way, store::StoreRecords* flush_records,
-                     std::vector<CommitObserver*> others, Clock& clock, const Log& own_log)
+                     const std::string& run, Completions::IsInProgress is_in_progress,
+                     store::StoreRecords* flush_records, std::vector<CommitObserver*> others, Clock& clock,
+                     const Log& own_log)
     : flush_record(flush_records, ledger, clock, own_log),
       log(group.is_root(), ledger, stages, scheme, run, own_log),
-      completions(ledger, std::move(is_under_way), own_log),
+      completions(ledger, std::move(is_in_progress), own_log),
       all(with(std::move(others), {&completions, &flush_record, &log})) {}
 
 Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& settings, const PipelineUses& uses)
@@ -56,18 +57,18 @@ Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& set
       snapshots_(group_, uses.ledger, stages_, runner_, observers_.all, uses.pause, timer_, settings.has_snapshots),
       after_open_(uses.store, uses.ledger, stages.protect, stages_, runner_, observers_.all, uses.pause, timer_,
                   uses.log),
-      executor_(make_executor(group_, settings.executor, uses.store.ranks_on_node().size(), duties(), uses.pause,
+      executor_(make_executor(group_, settings.executor, uses.store.ranks_on_node().size(), tasks(), uses.pause,
                               uses.clock, uses.log)),
       waits_(group_, uses.ledger, *executor_, snapshots_, uses.pause, settings.waits),
-      owed_(group_, uses.ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
+      deferred_flushes_(group_, uses.ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
   if (executor_->is_in_background()) uses.store.set_idle_files(store::FileKind::container, settings.waits.max_pending);
 }
 
-Duties Pipeline::duties() {
+ExecutorTasks Pipeline::tasks() {
   return {[this](Execution& execution, Job& job) { work(execution, job); },
           [this](Execution& execution) {
             runner_.begin();
-            for (const StageWithTurns& one : stages_.all()) comm::throw_if(one.stage->tidy(execution.group()));
+            for (const StageWithTurns& one : stages_.all()) comm::throw_if(one.stage->clean_up(execution.group()));
           },
           [this](Execution& execution) { return after_open_.step(execution); }};
 }
@@ -78,9 +79,9 @@ void Pipeline::work(Execution& execution, Job& job) {
   if (job.unsealed && !snapshots_.seal(execution, job)) return;
   runner_.run(execution, job);
   const auto failure = job.progress.failure_to(Level::persistent);
-  if (failure && job.progress.commit.is_output) outputs_.note();
+  if (failure && job.progress.commit.is_output) outputs_.request_flush();
   if (!executor_->is_in_background()) return;
-  observers_.all.tell(&CommitObserver::finished, job.progress);
+  observers_.all.notify(&CommitObserver::on_finished, job.progress);
   if (failure && failure->code == ErrorCode::busy) throw Error(*failure);
 }
 
@@ -88,9 +89,10 @@ void Pipeline::work(Execution& execution, Job& job) {
 /// kOwedOutput.
 std::uint64_t Pipeline::take_failed() {
   if (!executor_->is_in_background()) return stages_.take_failed();
-  const bool compares = stages_.compares() || outputs_.exist();
-  const std::uint64_t mine = stages_.take_failed() | (compares && outputs_.take_note() ? kOwedOutput : 0);
-  return compares ? group_.bit_or(std::array{mine})[0] : mine;
+  const bool needs_agreement = stages_.needs_agreement() || outputs_.exist();
+  const std::uint64_t mine =
+      stages_.take_failed() | (needs_agreement && outputs_.take_flush_request() ? kOwedOutput : 0);
+  return needs_agreement ? group_.bit_or(std::array{mine})[0] : mine;
 }
 
 /// COLLECTIVE, as take_failed(). Returns whether an output is unflushed.
@@ -116,21 +118,21 @@ CommitProgress Pipeline::submit(const CommitHead& commit, const CommitCost& cost
   if (executor_->is_in_background()) {
     for (const StageProgress& stage : job.progress.stages) job.progress.in_stages_s += stage.prepare_s;
     job.progress.blocked_s += since_submitted_s();
-    observers_.all.tell(&CommitObserver::committed, job.progress);
+    observers_.all.notify(&CommitObserver::on_committed, job.progress);
     observers_.log.handed_over(job.progress);
     CommitProgress progress = job.progress;
     executor_->submit(job);
-    if (owes_output) owed_.hand_over_output();
+    if (owes_output) deferred_flushes_.submit_next_output();
     waits_.submitted();
     return progress;
   }
   executor_->submit(job);
   const bool is_flushed = job.progress.has_reached(Level::persistent) && !job.progress.failure_to(Level::persistent);
-  if (is_flushed) owed_.flush_outputs();
+  if (is_flushed) deferred_flushes_.flush_outputs();
   job.progress.in_stages_s = since_submitted_s();
   job.progress.blocked_s += since_submitted_s();
-  observers_.all.tell(&CommitObserver::committed, job.progress);
-  observers_.all.tell(&CommitObserver::finished, job.progress);
+  observers_.all.notify(&CommitObserver::on_committed, job.progress);
+  observers_.all.notify(&CommitObserver::on_finished, job.progress);
   return job.progress;
 }
 
@@ -138,11 +140,11 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
                                std::unique_ptr<PendingSeal> unsealed) {
   stages_.count();
   Job job{stages_.progress_of(commit), {commit, {}}, std::move(unsealed)};
-  if (begin(job.progress, cost, {})) outputs_.note();  // the next commit submits it
+  if (begin(job.progress, cost, {})) outputs_.request_flush();  // the next commit submits it
   job.files.in_background = true;
   stages_.restart_due(job.progress);
   job.progress.blocked_s += timer_.now_s() - job.progress.submitted_s;
-  observers_.all.tell(&CommitObserver::took_snapshot, job.progress);
+  observers_.all.notify(&CommitObserver::on_snapshot, job.progress);
   snapshots_.begin(commit);
   executor_->submit(job);
   waits_.submitted();
@@ -150,39 +152,39 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread unread) {
   // Jobs that never live for N commits must flush something, too.
-  Turns& turns = *stages_[stages_.index_of(Level::persistent)].turns;
+  StagePolicy& policy = *stages_[stages_.index_of(Level::persistent)].policy;
   if (!commit.is_output && persistent) {
-    turns.restart();
-    turns.note_result(false);
+    policy.restart();
+    policy.mark_result(false);
   }
-  if (!commit.is_output && !persistent) turns.make_due();
+  if (!commit.is_output && !persistent) policy.make_due();
   outputs_.found();
-  executor_->submit_after_open(after_open_.plan(InlineExecution(group_), commit, unread));
+  executor_->submit_deferred_work(after_open_.plan(InlineExecution(group_), commit, unread));
   waits_.submitted();
 }
 
-void Pipeline::opened_nothing(bool makes_room) {
+void Pipeline::start_without_commit(bool makes_room) {
   outputs_.found();
   if (makes_room) runner_.retire(InlineExecution(group_));
 }
 
-OwedFlushes::Finished Pipeline::finish(std::optional<Deadline> deadline) {
-  using Finished = OwedFlushes::Finished;
-  if (!owed_.flush_all(deadline)) return Finished::timed_out;
+DeferredFlushes::Finished Pipeline::finish(std::optional<Deadline> deadline) {
+  using Finished = DeferredFlushes::Finished;
+  if (!deferred_flushes_.flush_all(deadline)) return Finished::timed_out;
   observers_.completions.deliver_all();
-  return !deadline || owed_.is_none() ? Finished::done : Finished::not_flushed;
+  return !deadline || deferred_flushes_.is_none() ? Finished::done : Finished::not_flushed;
 }
 
 void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
   std::optional<CommitHead> commit = ledger_.known().newest_of(tag);
   if (const auto lost = snapshots_.find_lost(tag)) {
     commit = lost->commit;
-    observers_.completions.note_failed(commit->id, level, lost->failure);
+    observers_.completions.record_failure(commit->id, level, lost->failure);
   }
   if (!commit) {
     throw Error(ErrorCode::not_found,
                 ledger_.known().is_surveyed()
-                    ? nothing_of(tag)
+                    ? no_commit_message(tag)
                     : compose("this start has not surveyed the stores yet, so it knows no commit '{}'; call "
                               "open, create or wait first",
                               tag));
@@ -190,7 +192,7 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
   // Persistent commits count as protected.
   const bool can_come = stages_.is_scheduled(Level::persistent) || level != Level::protected_ ||
                         stages_.of(Level::protected_).is_possible();
-  if (!can_come) observers_.completions.note_failed(commit->id, level, no_protection());
+  if (!can_come) observers_.completions.record_failure(commit->id, level, no_protection());
   observers_.completions.expect(*commit, level, std::move(callback));
 }
 
@@ -205,16 +207,16 @@ void Pipeline::require(std::string_view tag, Level level) {
   const std::uint64_t found = group_.max(has == Level::none ? nothing : has < level ? lower : reached);
   if (found == nothing) {
     snapshots_.throw_if_lost(tag);  // it may have been lost just now
-    throw Error(ErrorCode::not_found, nothing_of(tag));
+    throw Error(ErrorCode::not_found, no_commit_message(tag));
   }
   if (found == reached) return;
   if (level > Level::local && !stages_.of(level).is_possible()) throw Error(no_protection());
-  group_.together([&] { comm::throw_if(waits_.wait_until_idle().failure); });
+  group_.run_on_all_ranks([&] { comm::throw_if(waits_.wait_until_idle().failure); });
   if (executor_->is_in_background()) {  // the worker may have done it meanwhile
     snapshots_.throw_if_lost(tag);
     if (snapshots_.may_exist() && group_.any(!entry || has == Level::snapshot)) {
       entry = ledger_.known().find(tag);
-      if (!entry) throw Error(ErrorCode::not_found, nothing_of(tag));
+      if (!entry) throw Error(ErrorCode::not_found, no_commit_message(tag));
     }
     if (group_.all(ledger_.known().has_reached(entry->commit.id, level))) return;
   }

@@ -16,16 +16,16 @@
 #include "pipeline/after_open.hpp"
 #include "pipeline/commit_log.hpp"
 #include "pipeline/completions.hpp"
+#include "pipeline/deferred_flushes.hpp"
 #include "pipeline/flush_record.hpp"
 #include "pipeline/make_executor.hpp"
-#include "pipeline/owed_flushes.hpp"
-#include "pipeline/owed_outputs.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/snapshots.hpp"
 #include "pipeline/stage_costs.hpp"
 #include "pipeline/stage_list.hpp"
 #include "pipeline/stage_runner.hpp"
+#include "pipeline/unflushed_outputs.hpp"
 #include "pipeline/waits.hpp"
 #include "store/node_store.hpp"
 
@@ -67,7 +67,7 @@ struct CommitCost {
 /// Observers of commits: the engine's own, and those that make log lines, callbacks and failure records.
 struct Observers {
   Observers(const comm::Group& group, const commits::Ledger& ledger, const StageList& stages, Scheme scheme,
-            const std::string& run, Completions::IsUnderWay is_under_way, store::StoreRecords* flush_records,
+            const std::string& run, Completions::IsInProgress is_in_progress, store::StoreRecords* flush_records,
             std::vector<CommitObserver*> others, Clock& clock, const Log& log);
 
   FlushRecord flush_record;
@@ -97,7 +97,7 @@ class Pipeline {
   void continue_from(const CommitHead& commit, bool persistent, Unread unread);
   /// Local. Nothing was opened, and the ledger knows the stores: unflushed outputs are flushed with the next commits.
   /// `makes_room`: the first commit is about to be written.
-  void opened_nothing(bool makes_room);
+  void start_without_commit(bool makes_room);
   /// Takes the newest commit of this tag to a level now. Throws the reason if that is impossible: not_found if the
   /// stores lack it, invalid_argument if options rule the level out.
   void require(std::string_view tag, Level level);
@@ -105,7 +105,7 @@ class Pipeline {
   void on_complete(std::string_view tag, Level level, Completions::Callback callback);
   /// Must be the last call of a job. Flushes its newest commit, if any is flushed, until the deadline, if any; inline,
   /// work that has begun is completed. Logs failures.
-  [[nodiscard]] OwedFlushes::Finished finish(std::optional<Deadline> deadline = {});
+  [[nodiscard]] DeferredFlushes::Finished finish(std::optional<Deadline> deadline = {});
   /// Local, after Pause::end(). Does not communicate; work may be interrupted.
   [[nodiscard]] Stopped stop(Deadline deadline) { return executor_->stop(deadline); }
 
@@ -118,7 +118,7 @@ class Pipeline {
   [[nodiscard]] StageCosts costs() const { return timer_.costs(executor_->backlog().ahead()); }
 
  private:
-  [[nodiscard]] Duties duties();
+  [[nodiscard]] ExecutorTasks tasks();
   void work(Execution& execution, Job& job);
   [[nodiscard]] std::uint64_t take_failed();
   [[nodiscard]] bool begin(CommitProgress& progress, const CommitCost& cost, std::optional<Level> level);
@@ -126,7 +126,7 @@ class Pipeline {
   comm::Group group_;
   commits::Ledger& ledger_;
   StageList stages_;
-  OwedOutputs outputs_;
+  UnflushedOutputs outputs_;
   StageTimer timer_;
   Observers observers_;
   StageRunner runner_;
@@ -134,7 +134,7 @@ class Pipeline {
   AfterOpen after_open_;
   std::unique_ptr<Executor> executor_;  ///< after the members that its work uses
   Waits waits_;
-  OwedFlushes owed_;
+  DeferredFlushes deferred_flushes_;
 };
 
 }  // namespace kedge::pipeline

@@ -27,7 +27,7 @@ struct StageProgress {
   Level level = Level::none;  ///< reached by the stage
   StageState state = StageState::not_due;
   std::uint64_t tries = 0;
-  /// Why the stage failed. If the stage is `reached` nevertheless, the engine must end.
+  /// Why the stage failed. If the stage is `on_level_reached` nevertheless, the engine must end.
   std::optional<Failure> failure = {};
   std::optional<double> after_s = {};  ///< from commit to reaching the stage, for new commits
   double prepare_s = 0;                ///< time in Stage::prepare
@@ -77,32 +77,32 @@ class CommitObserver {
   virtual ~CommitObserver() = default;
 
   /// The commit is sealed on every rank, and the application waits no more.
-  virtual void committed(const CommitProgress& /*progress*/) {}
+  virtual void on_committed(const CommitProgress& /*progress*/) {}
   /// The commit is a snapshot, which a worker will seal.
-  virtual void took_snapshot(const CommitProgress& /*progress*/) {}
+  virtual void on_snapshot(const CommitProgress& /*progress*/) {}
   /// A snapshot could not be sealed, so it is no commit.
-  virtual void lost(const CommitProgress& /*progress*/, const Failure& /*failure*/) {}
-  virtual void reached(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
-  virtual void failed(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
+  virtual void on_snapshot_lost(const CommitProgress& /*progress*/, const Failure& /*failure*/) {}
+  virtual void on_level_reached(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
+  virtual void on_stage_failed(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// A stage failed (StageProgress::failure) and is retried after `wait_s`.
-  virtual void retries(const CommitProgress& /*progress*/, const StageProgress& /*stage*/, double /*wait_s*/) {}
+  virtual void on_stage_retry(const CommitProgress& /*progress*/, const StageProgress& /*stage*/, double /*wait_s*/) {}
   /// Nobody tries any more to take a commit that was opened through this stage, see StageProgress::failure.
-  virtual void gave_up(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
+  virtual void on_stage_dropped(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// No stage is due any more.
-  virtual void finished(const CommitProgress& /*progress*/) {}
+  virtual void on_finished(const CommitProgress& /*progress*/) {}
   /// A damaged file of a commit was found in the background.
-  virtual void damaged(const CommitHead& /*commit*/, const Failure& /*failure*/) {}
+  virtual void on_damaged(const CommitHead& /*commit*/, const Failure& /*failure*/) {}
   /// Superseded commits were removed from the stores; `commits` may be empty.
-  virtual void retired(std::span<const CommitHead> /*commits*/) {}
+  virtual void on_retired(std::span<const CommitHead> /*commits*/) {}
 };
 
 /// A list of observers, which must outlive it.
 class CommitObservers {
  public:
   explicit CommitObservers(std::vector<CommitObserver*> observers) : observers_(std::move(observers)) {}
-  /// Calls every observer, e.g. tell(&CommitObserver::reached, progress, stage).
+  /// Calls every observer, e.g. notify(&CommitObserver::reached, progress, stage).
   template <class... Parameters, class... Arguments>
-  void tell(void (CommitObserver::*event)(Parameters...), const Arguments&... arguments) const {
+  void notify(void (CommitObserver::*event)(Parameters...), const Arguments&... arguments) const {
     for (CommitObserver* const observer : observers_) (observer->*event)(arguments...);
   }
 

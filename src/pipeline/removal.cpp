@@ -58,8 +58,8 @@ std::size_t Removal::step(const comm::Group& group, double budget_s) {
   return cleared;
 }
 
-void Removal::say_if_slow(std::size_t cleared, double seconds) {
-  if (queue_.empty() || std::exchange(said_slow_, true)) return;
+void Removal::log_if_slow(std::size_t cleared, double seconds) {
+  if (queue_.empty() || std::exchange(has_logged_slow_, true)) return;
   log_.warning(compose(
       "removing old checkpoints from the prefix is slow: {} removed in {:.1f} s; later flushes and the next start "
       "remove the other {}",

@@ -30,7 +30,7 @@ class Removal {
   /// later start. Throws busy on all ranks if a later start of the run has begun.
   std::size_t step(const comm::Group& group, double budget_s);
   /// Rank 0. Logs once if removing is slow.
-  void say_if_slow(std::size_t cleared, double seconds);
+  void log_if_slow(std::size_t cleared, double seconds);
   [[nodiscard]] bool is_done() const noexcept { return queue_.empty(); }
 
  private:
@@ -48,7 +48,7 @@ class Removal {
   Log log_;
   std::deque<Item> queue_;
   bool warned_ = false;
-  bool said_slow_ = false;
+  bool has_logged_slow_ = false;
 };
 
 }  // namespace kedge::pipeline

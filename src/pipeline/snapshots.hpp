@@ -45,9 +45,9 @@ class Snapshots {
   void throw_if_lost(std::string_view tag);
   /// COLLECTIVE. Why the newest commit is lost: it was a snapshot that could not be sealed, throw_if_lost() has not
   /// reported it, and it is not ignored. Equal on all ranks.
-  [[nodiscard]] std::optional<Failure> not_told() const;
+  [[nodiscard]] std::optional<Failure> unreported() const;
   /// Local. open discards newer commits, so finalize need not report a lost one.
-  void ignore_lost() noexcept { lost_.told_of_all(); }
+  void ignore_lost() noexcept { lost_.mark_all_reported(); }
 
  private:
   void not_sealed(Execution& execution, const Job& job, const Failure& failure);

@@ -70,7 +70,7 @@ class Stage {
   /// reached level. Throws only what ends communication.
   [[nodiscard]] virtual std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) = 0;
   /// COLLECTIVE. Work after a successful run() that nobody waits for. Returns only `busy` as a failure.
-  [[nodiscard]] virtual std::optional<Failure> tidy(const comm::Group& /*group*/) { return std::nullopt; }
+  [[nodiscard]] virtual std::optional<Failure> clean_up(const comm::Group& /*group*/) { return std::nullopt; }
 };
 
 }  // namespace kedge::pipeline

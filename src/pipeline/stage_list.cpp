@@ -34,7 +34,7 @@ CommitProgress StageList::progress_of(const CommitHead& commit) const {
 }
 
 bool StageList::is_due(const StageWithTurns& scheduled, std::optional<Level> highest, bool failed) {
-  const bool by_turn = scheduled.turns->is_due(failed) && scheduled.stage->is_possible();
+  const bool by_turn = scheduled.policy->is_due(failed) && scheduled.stage->is_possible();
   const Level level = scheduled.stage->reaches();
   if (!highest || level == Level::none || level < *highest) return by_turn;
   return level == *highest;
@@ -53,30 +53,30 @@ void StageList::mark_due(CommitProgress& progress, std::optional<Level> highest,
     }
     if (due) progress.stages[number].state = StageState::due;
     const bool is_made_up_for = due && !progress.commit.is_output;
-    if (has_failed && !is_made_up_for) one.turns->note_lost();  // the next checkpoint makes up for it
+    if (has_failed && !is_made_up_for) one.policy->mark_lost();  // the next checkpoint makes up for it
   }
 }
 
 std::uint64_t StageList::take_failed() {
   std::uint64_t failed = 0;
   for (std::size_t number = 0; number < stages_.size(); ++number) {
-    if (stages_[number].turns->take_failed()) failed |= std::uint64_t{1} << number;
+    if (stages_[number].policy->take_failed()) failed |= std::uint64_t{1} << number;
   }
   return failed;
 }
 
-bool StageList::compares() const {
-  return std::ranges::any_of(stages_, [](const StageWithTurns& one) { return one.turns->compares(); });
+bool StageList::needs_agreement() const {
+  return std::ranges::any_of(stages_, [](const StageWithTurns& one) { return one.policy->needs_agreement(); });
 }
 
 void StageList::count() {
-  for (const StageWithTurns& one : stages_) one.turns->count();
+  for (const StageWithTurns& one : stages_) one.policy->count();
 }
 
 void StageList::restart_due(const CommitProgress& progress) {
   if (progress.commit.is_output) return;
   for (std::size_t number = 0; number < stages_.size(); ++number) {
-    if (progress.stages[number].state == StageState::due) stages_[number].turns->restart();
+    if (progress.stages[number].state == StageState::due) stages_[number].policy->restart();
   }
 }
 

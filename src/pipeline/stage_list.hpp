@@ -10,17 +10,17 @@
 
 #include "pipeline/progress.hpp"
 #include "pipeline/stage.hpp"
-#include "pipeline/turns.hpp"
+#include "pipeline/stage_policy.hpp"
 
 namespace kedge::pipeline {
 
 struct StageWithTurns {
   std::unique_ptr<Stage> stage;
   /// Has parts that other threads may change after a failure.
-  std::unique_ptr<Turns> turns;
+  std::unique_ptr<StagePolicy> policy;
 
   /// Whether the schedule takes checkpoints there.
-  [[nodiscard]] bool is_scheduled() const { return turns->has_any() && stage->is_possible(); }
+  [[nodiscard]] bool is_scheduled() const { return policy->has_any() && stage->is_possible(); }
 };
 
 /// In the order of execution; equal on every rank.
@@ -45,13 +45,13 @@ class StageList {
   /// Progress with no stage due.
   [[nodiscard]] CommitProgress progress_of(const CommitHead& commit) const;
   /// Marks the stages that are due for a new commit: by schedule, but none above `highest`, and always the stage of
-  /// `highest`; for an output, by Stage::for_outputs. `failed` has a bit for each stage that must make up for a failed
-  /// checkpoint.
+  /// `highest`; for an output, by Stage::for_outputs. `on_stage_failed` has a bit for each stage that must make up for
+  /// a failed checkpoint.
   void mark_due(CommitProgress& progress, std::optional<Level> highest, std::uint64_t failed);
   /// Bits of the stages that must make up for a checkpoint, as far as this rank knows; resets them.
   [[nodiscard]] std::uint64_t take_failed();
   /// Whether ranks may know different failures.
-  [[nodiscard]] bool compares() const;
+  [[nodiscard]] bool needs_agreement() const;
   /// Counts a new checkpoint.
   void count();
   /// Restarts the count of the stages that are due for this checkpoint: a worker has them, or they will now run.

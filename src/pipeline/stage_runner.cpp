@@ -70,7 +70,7 @@ void StageRunner::run(Execution& execution, Job& job) {
     if (job.progress.stages[number].state != StageState::due) continue;
     run_with_retries(execution, job, number);
     if (!job.progress.commit.is_output) {
-      stages_[number].turns->note_result(job.progress.stages[number].failure.has_value());
+      stages_[number].policy->mark_result(job.progress.stages[number].failure.has_value());
     }
     if (is_next_prepared) retire(execution);
     if (job.progress.is_due()) execution.made_progress();  // otherwise the end of the job wakes the waiting threads
@@ -93,7 +93,7 @@ void StageRunner::run_with_retries(Execution& execution, Job& job, std::size_t n
                          to_string(*progress.failure)));
     }
     if (!execution.wait_before_retry(std::chrono::duration<double>(wait_s))) break;
-    observers_.tell(&CommitObserver::retries, job.progress, progress, wait_s);
+    observers_.notify(&CommitObserver::on_stage_retry, job.progress, progress, wait_s);
     run_once(execution, job, number);
   }
   if (progress.state == StageState::due) fail(execution, job, number, *progress.failure);
@@ -106,9 +106,9 @@ void StageRunner::run_once(Execution& execution, Job& job, std::size_t number) {
   Stage& stage = *stages_[number].stage;
   const CommitHead& commit = job.progress.commit;
   const auto sent_bytes = static_cast<std::uint64_t>(static_cast<double>(job.progress.bytes.own) * stage.sent_share());
-  const comm::Group group = stage.sent_share() > 0 ? execution.with_time_for(sent_bytes) : execution.group();
+  const comm::Group group = stage.sent_share() > 0 ? execution.with_timeout_for(sent_bytes) : execution.group();
   const double begin_s = timer_.now_s();
-  const Pause::Seconds stood_before = pause_.stood();
+  const Pause::Seconds paused_before = pause_.paused_time();
   ++progress.tries;
   progress.failure = stage.run(group, job.files);
   // The commit may be flushed by the time a later start of the run is detected.
@@ -118,10 +118,10 @@ void StageRunner::run_once(Execution& execution, Job& job, std::size_t number) {
   if (!is_reached) return;
   if (job.progress.reason == Reason::made) progress.after_s = timer_.now_s() - job.progress.submitted_s;
   execution.change([&] { progress.state = StageState::reached; });
-  observers_.tell(&CommitObserver::reached, job.progress, progress);
-  if (!progress.failure) progress.failure = execution.tidy(stage);
-  if (progress.failure) return observers_.tell(&CommitObserver::failed, job.progress, progress);
-  const double took_s = timer_.now_s() - begin_s - (pause_.stood() - stood_before).count();
+  observers_.notify(&CommitObserver::on_level_reached, job.progress, progress);
+  if (!progress.failure) progress.failure = execution.clean_up(stage);
+  if (progress.failure) return observers_.notify(&CommitObserver::on_stage_failed, job.progress, progress);
+  const double took_s = timer_.now_s() - begin_s - (pause_.paused_time() - paused_before).count();
   timer_.add(stage.reaches(), progress.prepare_s + std::max(took_s, 0.0));
 }
 
@@ -130,7 +130,7 @@ void StageRunner::fail(Execution& execution, Job& job, std::size_t number, const
   execution.change([&] { progress.state = StageState::failed; });
   progress.failure = failure;
   progress.tries = std::max<std::uint64_t>(progress.tries, 1);
-  observers_.tell(&CommitObserver::failed, job.progress, progress);
+  observers_.notify(&CommitObserver::on_stage_failed, job.progress, progress);
 }
 
 std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t number, const CommitHead& commit,
@@ -154,12 +154,12 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
     failure = progress.failure;
   }
   if (progress.state != StageState::reached) fail(execution, job, number, *failure);
-  if (reason == Reason::owed) observers_.tell(&CommitObserver::finished, job.progress);
+  if (reason == Reason::owed) observers_.notify(&CommitObserver::on_finished, job.progress);
   // Turns belong to the application's thread. The flush of an older commit does not make up for a newer one's failure.
   if (!failure && !commit.is_output && execution.blocks_application()) {
-    scheduled.turns->restart();
+    scheduled.policy->restart();
     const auto newest = ledger_.known().newest();
-    if (newest && newest->commit.id == commit.id) scheduled.turns->note_result(false);
+    if (newest && newest->commit.id == commit.id) scheduled.policy->mark_result(false);
   }
   return failure;
 }
@@ -183,7 +183,7 @@ void StageRunner::retire(const Execution& execution) {
   for (const commits::Entry& entry : before) {
     if (!ledger_.known().find(entry.commit.id)) gone.push_back(entry.commit);
   }
-  observers_.tell(&CommitObserver::retired, std::span<const CommitHead>(gone));
+  observers_.notify(&CommitObserver::on_retired, std::span<const CommitHead>(gone));
 }
 
 }  // namespace kedge::pipeline

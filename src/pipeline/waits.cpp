@@ -45,7 +45,7 @@ std::optional<Failure> Waits::wait_until_sealed() {
 
 Waited Waits::wait_until_idle(Rest rest, Deadline deadline) {
   const Pause::Awaited awaited(pause_);
-  if (rest == Rest::given_up) executor_.give_up_after_open();
+  if (rest == Rest::dropped) executor_.drop_deferred_work();
   const auto is_idle = [&](const Backlog& backlog) {
     return backlog.jobs.empty() && !backlog.tidies && (!backlog.is_after_open || rest == Rest::ignored);
   };
@@ -64,7 +64,7 @@ Waited Waits::wait_for(std::string_view tag, Level level, Deadline deadline) {
 
 void Waits::quiesce() {
   if (!is_in_background()) return;
-  group_.together([&] { comm::throw_if(wait_until_idle(Rest::given_up).failure); });
+  group_.run_on_all_ranks([&] { comm::throw_if(wait_until_idle(Rest::dropped).failure); });
 }
 
 void Waits::submitted() {

@@ -18,9 +18,9 @@ namespace kedge::pipeline {
 
 /// How a wait treats deferred work.
 enum class Rest : std::uint8_t {
-  awaited,   ///< waits for it
-  given_up,  ///< drops its optional parts
-  ignored,   ///< lets it continue
+  awaited,  ///< waits for it
+  dropped,  ///< drops its optional parts
+  ignored,  ///< lets it continue
 };
 
 struct WaitSettings {

@@ -10,7 +10,7 @@ namespace kedge::pipeline {
 namespace {
 
 /// Local. Checks the containers in this process's share.
-bool sees_its_containers(const comm::Group& group, persist::PrefixStorage& prefix_storage, const std::string& directory,
+bool sees_own_containers(const comm::Group& group, persist::PrefixStorage& prefix_storage, const std::string& directory,
                          const CommitHead& commit) {
   const auto failure = attempt([&] {
     if (group.is_root()) (void)prefix_storage.read(directory);
@@ -39,7 +39,7 @@ NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& 
     group.broadcast(directory);
     group.broadcast(record);
     const CommitHead commit = commits::to_head(record);
-    if (group.all(sees_its_containers(group, prefix_storage, directory, commit))) {
+    if (group.all(sees_own_containers(group, prefix_storage, directory, commit))) {
       found.commit_id = commit.id;
       break;
     }

@@ -18,13 +18,13 @@ class Worker::WorkerExecution final : public Execution {
       : Execution(channel.group), state_(state), pace_(channel.pace.get()) {}
 
   /// Adds the longest delay that the rate limit causes on any rank.
-  [[nodiscard]] comm::Group with_time_for(std::uint64_t sent_bytes) const override {
+  [[nodiscard]] comm::Group with_timeout_for(std::uint64_t sent_bytes) const override {
     if (pace_ == nullptr) return group();
     const auto paced_ms = static_cast<std::uint64_t>(pace_->seconds_for(sent_bytes) * 1000);
     return group().with_timeout(group().timeout() + std::chrono::milliseconds(group().max(paced_ms)));
   }
   [[nodiscard]] store::RetireScope may_retire() const noexcept override { return store::RetireScope::known; }
-  [[nodiscard]] std::optional<Failure> tidy(Stage& /*stage*/) const override { return std::nullopt; }
+  [[nodiscard]] std::optional<Failure> clean_up(Stage& /*stage*/) const override { return std::nullopt; }
   [[nodiscard]] bool blocks_application() const noexcept override { return false; }
   [[nodiscard]] bool wait_before_retry(std::chrono::duration<double> wait) override;
   void made_progress() override { state_.done->raise(); }
@@ -72,7 +72,7 @@ bool Worker::WorkerExecution::wait_before_retry(std::chrono::duration<double> wa
   return in_full;
 }
 
-Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> begin, Duties duties)
+Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> begin, ExecutorTasks tasks)
     : state_(std::make_shared<State>()), channel_(std::move(channel)) {
   Communicator& communicator = channel_.group.communicator();
   state_->submitted = communicator.signal();
@@ -80,7 +80,7 @@ Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> 
   const auto start = [&] {
     try {
       thread_ = communicator.start_thread(
-          [state = state_, own = channel_, first = std::move(begin), what = std::move(duties)] {
+          [state = state_, own = channel_, first = std::move(begin), what = std::move(tasks)] {
             first();
             run(*state, own, what);
           });
@@ -91,7 +91,7 @@ Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> 
     }
   };
   try {
-    group.together(start);
+    group.run_on_all_ranks(start);
   } catch (...) {
     if (thread_) (void)stop(Deadline::never());
     throw;
@@ -102,14 +102,14 @@ Worker::~Worker() {
   if (!stopped_) (void)stop(Deadline::never());
 }
 
-void Worker::run(State& state, const Channel& channel, const Duties& duties) {
+void Worker::run(State& state, const Channel& channel, const ExecutorTasks& tasks) {
   WorkerExecution execution(channel, state);
   while (true) {
     Turn turn = Turn::ended;
     const auto failure = attempt([&] { turn = next_turn(state, channel.group); });
     if (failure) (void)end_turn(state, failure, [] {});
     if (failure || turn == Turn::ended) return;
-    const bool goes_on = turn == Turn::job ? do_job(state, execution, duties) : do_step(state, execution, duties);
+    const bool goes_on = turn == Turn::job ? do_job(state, execution, tasks) : do_step(state, execution, tasks);
     if (!goes_on) return;
   }
 }
@@ -157,25 +157,26 @@ bool Worker::end_turn(State& state, const std::optional<Failure>& failure, const
   return !failure;
 }
 
-bool Worker::do_job(State& state, Execution& execution, const Duties& duties) {
+bool Worker::do_job(State& state, Execution& execution, const ExecutorTasks& tasks) {
   Job* job = nullptr;
   {
     const std::lock_guard guard(state.mutex);
     job = &state.jobs.front();
   }
-  const auto failure = attempt([&] { execution.group().guarded([&] { duties.work(execution, *job); }); });
+  const auto failure = attempt([&] { execution.group().run_or_leave([&] { tasks.work(execution, *job); }); });
   const bool goes_on = end_turn(state, failure, [&] {
     state.jobs.pop_front();
     state.tidies = true;
   });
   if (!goes_on) return false;
-  const auto after = attempt([&] { execution.group().guarded([&] { duties.tidy(execution); }); });
+  const auto after = attempt([&] { execution.group().run_or_leave([&] { tasks.clean_up(execution); }); });
   return end_turn(state, after, [&] { state.tidies = false; });
 }
 
-bool Worker::do_step(State& state, Execution& execution, const Duties& duties) {
+bool Worker::do_step(State& state, Execution& execution, const ExecutorTasks& tasks) {
   bool more = false;
-  const auto failure = attempt([&] { execution.group().guarded([&] { more = duties.step_after_open(execution); }); });
+  const auto failure =
+      attempt([&] { execution.group().run_or_leave([&] { more = tasks.run_deferred_step(execution); }); });
   return end_turn(state, failure, [&] { state.is_after_open = more; });
 }
 
@@ -188,7 +189,7 @@ void Worker::submit(Job& job) {
   state_->submitted->raise();
 }
 
-void Worker::submit_after_open(const Id128& to_protect) {
+void Worker::submit_deferred_work(const Id128& to_protect) {
   {
     const std::lock_guard guard(state_->mutex);
     if (state_->failure) return;
@@ -241,7 +242,7 @@ void Worker::set_urgent(bool urgent) {
   if (urgent) state_->submitted->raise();
 }
 
-void Worker::give_up_after_open() {
+void Worker::drop_deferred_work() {
   const std::lock_guard guard(state_->mutex);
   state_->is_given_up = true;
 }

@@ -29,16 +29,16 @@ class Worker final : public Executor {
  public:
   /// COLLECTIVE, on `group`. The work communicates only over `channel`, which nobody else uses. The thread first calls
   /// `begin`. Throws the same Error on all ranks if any cannot create its thread.
-  Worker(const comm::Group& group, Channel channel, std::function<void()> begin, Duties duties);
+  Worker(const comm::Group& group, Channel channel, std::function<void()> begin, ExecutorTasks tasks);
   /// Waits for the thread, unless stop() timed out.
   ~Worker() override;
 
   [[nodiscard]] bool is_in_background() const noexcept override { return true; }
   void submit(Job& job) override;
-  void submit_after_open(const Id128& to_protect) override;
+  void submit_deferred_work(const Id128& to_protect) override;
   [[nodiscard]] Backlog backlog() const override;
   [[nodiscard]] Waited wait_until(const Condition& condition, Deadline deadline, bool urgent) override;
-  void give_up_after_open() override;
+  void drop_deferred_work() override;
   [[nodiscard]] Stopped stop(Deadline deadline) override;
 
  private:
@@ -64,11 +64,11 @@ class Worker final : public Executor {
   enum class Turn : std::uint8_t { ended, job, step };
 
   [[nodiscard]] Stopped stop_thread(Deadline deadline);
-  static void run(State& state, const Channel& channel, const Duties& duties);
+  static void run(State& state, const Channel& channel, const ExecutorTasks& tasks);
   [[nodiscard]] static Turn next_turn(State& state, const comm::Group& channel);
   [[nodiscard]] static Turn wait_for_turn(State& state, bool of_job);
-  [[nodiscard]] static bool do_job(State& state, Execution& execution, const Duties& duties);
-  [[nodiscard]] static bool do_step(State& state, Execution& execution, const Duties& duties);
+  [[nodiscard]] static bool do_job(State& state, Execution& execution, const ExecutorTasks& tasks);
+  [[nodiscard]] static bool do_step(State& state, Execution& execution, const ExecutorTasks& tasks);
   template <class Change>
   [[nodiscard]] static bool end_turn(State& state, const std::optional<Failure>& failure, const Change& change);
   void set_urgent(bool urgent);

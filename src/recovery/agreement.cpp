@@ -30,7 +30,7 @@ class CommitSurvey {
     Heads done(is_newer);
     for (const LocalContainer& holding : mine_.containers) heads_.push_back(&holding.commit);
     while (find_newest_not_in(done)) {
-      result.candidates.push_back(judge());
+      result.candidates.push_back(agree_on_candidate());
       done.insert(result.candidates.back().commit);
     }
     add_copied(done, result.candidates);
@@ -49,7 +49,7 @@ class CommitSurvey {
     heads_.clear();
     for (const CommitHead& commit : mine_.copied) heads_.push_back(&commit);
     while (find_newest_not_in(done)) {
-      Candidate candidate = judge();
+      Candidate candidate = agree_on_candidate();
       done.insert(candidate.commit);
       // A commit with containers goes before one with the same generation that has only copies.
       const auto goes_before = [&](const Candidate& other) {
@@ -75,7 +75,7 @@ class CommitSurvey {
 
   /// Among commits of the newest generation, takes the greatest commit id first: the order of candidates must not
   /// depend on which rank has which files. The others follow in later rounds.
-  bool mine_is_next() {
+  bool has_next_candidate() {
     bool mine = next_ != nullptr && next_->generation == newest_generation_;
     for (const std::size_t half : {0U, 8U}) {
       std::uint64_t value = 0;
@@ -86,8 +86,8 @@ class CommitSurvey {
   }
 
   /// The lowest rank that has the next candidate broadcasts it.
-  Candidate judge() {
-    const int speaker = group_.lowest_rank_with(mine_is_next()).value();
+  Candidate agree_on_candidate() {
+    const int speaker = group_.lowest_rank_with(has_next_candidate()).value();
     commits::CommitRecord record;
     if (next_ != nullptr && speaker == group_.rank()) record = commits::to_record(*next_);
     group_.broadcast(record, speaker);
@@ -141,7 +141,7 @@ class CommitSurvey {
   /// rebuild it, or which others are missing if no set is known.
   void explain(Candidate& candidate) {
     const std::uint64_t missing = lowest_missing(candidate, {});
-    const std::string fate = fate_of(candidate, missing);
+    const std::string fate = describe_missing(candidate, missing);
     const std::string why = why_not_rebuilt(candidate, missing);
     candidate.reason = compose("the container of rank {} is {}{}", missing, fate,
                                why.empty() ? others_missing(candidate, missing) : why);
@@ -150,7 +150,7 @@ class CommitSurvey {
   /// The lowest missing logical rank whose location was not named yet; equal on all ranks.
   std::uint64_t lowest_missing(const Candidate& candidate, const std::set<std::string>& named) {
     std::uint64_t missing = kNone;
-    if (!named.contains(what_is_here())) {
+    if (!named.contains(describe_local_file())) {
       for (std::uint64_t rank = me(); rank < candidate.commit.world_size && missing == kNone; rank += processes()) {
         const HomedRank* found = homed(candidate, rank);
         if (found == nullptr || (found->holder == kNoProcess && found->find_rebuilding_set() == nullptr))
@@ -162,26 +162,26 @@ class CommitSurvey {
 
   /// Names one rank of each further location with losses, so that every lost node is named.
   std::string others_missing(const Candidate& candidate, std::uint64_t first) {
-    std::set<std::string> named = {where_it_should_be(first)};
+    std::set<std::string> named = {describe_expected_location(first)};
     std::string text;
     while (named.size() < kMembersDescribed) {
       const std::uint64_t next = lowest_missing(candidate, named);
       if (next == kNone) break;
-      text += compose("; that of rank {} is {}", next, fate_of(candidate, next));
-      if (!named.insert(where_it_should_be(next)).second) break;
+      text += compose("; that of rank {} is {}", next, describe_missing(candidate, next));
+      if (!named.insert(describe_expected_location(next)).second) break;
     }
     return text;
   }
 
   /// "damaged: …" or "missing: …"; equal on all ranks.
-  std::string fate_of(const Candidate& candidate, std::uint64_t logical_rank) {
+  std::string describe_missing(const Candidate& candidate, std::uint64_t logical_rank) {
     std::string damage;
     for (const LocalContainer& holding : mine_.containers) {
       const bool is_it = holding.commit.id == candidate.commit.id && holding.logical_rank.value == logical_rank;
       if (is_it && !holding.intact) damage = holding.damage;
     }
     const std::string told = text_from_lowest(!damage.empty(), damage);
-    return told.empty() ? "missing: " + where_it_should_be(logical_rank) : "damaged: " + told;
+    return told.empty() ? "missing: " + describe_expected_location(logical_rank) : "damaged: " + told;
   }
 
   static constexpr std::uint8_t kLostContainer = 1;
@@ -248,7 +248,7 @@ class CommitSurvey {
       }
       const bool parity_only = lost.lost[i] == kLostParity;
       others += compose(", rank {} ({})", lost.logical_rank[i],
-                        parity_only ? "its parity is missing" : fate_of(candidate, lost.logical_rank[i]));
+                        parity_only ? "its parity is missing" : describe_missing(candidate, lost.logical_rank[i]));
     }
     return compose("; its redundancy set ({} over ranks {}) tolerates the loss of {} member{}, but lost {}: rank {}{}",
                    to_string(static_cast<Scheme>(lost.scheme)), ranks, lost.may_be_lost,
@@ -256,11 +256,11 @@ class CommitSurvey {
   }
 
   /// What the process that should have the lost container found instead; equal on all ranks.
-  std::string where_it_should_be(std::uint64_t logical_rank) {
-    return text_from_lowest(logical_rank % processes() == me(), what_is_here());
+  std::string describe_expected_location(std::uint64_t logical_rank) {
+    return text_from_lowest(logical_rank % processes() == me(), describe_local_file());
   }
 
-  [[nodiscard]] std::string what_is_here() const {
+  [[nodiscard]] std::string describe_local_file() const {
     return report_.unreadable.empty() ? compose("it is not in {}", report_.directory)
                                       : compose("found instead: {}", report_.unreadable);
   }

@@ -45,7 +45,7 @@ int home_of(const Id128& commit_id, int processes) {
   return static_cast<int>(value % static_cast<std::uint64_t>(processes));
 }
 
-Verdict judge(const Id128& commit_id, const Counts& counts) {
+Verdict to_verdict(const Id128& commit_id, const Counts& counts) {
   const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
   const auto as_many = [&](const auto& one) { return one.second == most->second; };
   const bool is_clear = std::ranges::count_if(counts, as_many) == 1;
@@ -71,7 +71,7 @@ std::map<Id128, Verdict> ask(const comm::Group& group, const Counts& mine) {
   std::vector<Addressed<Verdict>> answers;
   for (const auto& [peer, statement] : received) {
     const Counts& counts = said[statement.commit.id];
-    if (counts.size() > 1) answers.push_back({peer, judge(statement.commit.id, counts)});
+    if (counts.size() > 1) answers.push_back({peer, to_verdict(statement.commit.id, counts)});
   }
   for (const auto& [peer, verdict] : group.exchange(answers)) verdicts.insert_or_assign(verdict.commit_id, verdict);
   return verdicts;

@@ -80,9 +80,9 @@ class LocalFileExchange {
   LocalFileExchange(const comm::Group& group, const LocalFiles& mine) : group_(group), mine_(mine) {}
 
   Homes run() {
-    tell_containers();
+    send_containers();
     if (group_.any(!mine_.set_files.empty())) {
-      tell_set_files();
+      send_set_files();
       ask_for_containers();
       offer();
     }
@@ -103,7 +103,7 @@ class LocalFileExchange {
   }
 
   /// Damaged containers are not sent: they count as missing.
-  void tell_containers() {
+  void send_containers() {
     std::vector<Addressed<ContainerRecord>> records;
     for (const LocalContainer& holding : mine_.containers) {
       if (!holding.intact || holding.logical_rank.value >= holding.commit.world_size) continue;
@@ -119,7 +119,7 @@ class LocalFileExchange {
     }
   }
 
-  void tell_set_files() {
+  void send_set_files() {
     std::vector<Addressed<SetFileRecord>> records;
     for (const format::SetDescriptor& set : mine_.set_files) {
       records.push_back({home_of(set, group_.size()), {format::encode(set)}});
@@ -176,7 +176,7 @@ class LocalFileExchange {
     std::vector<Addressed<Offer>> candidate_sets;
     for (std::size_t index = 0; index < homes_.sets.size(); ++index) {
       HomedSet& homed = homes_.sets[index];
-      judge(homed);
+      decide_set(homed);
       for (std::size_t position = 0; position < homed.set.members.size(); ++position) {
         const RankKey key = rank_key(homed.set, position);
         candidate_sets.push_back({home_of(key, group_.size()),
@@ -192,7 +192,7 @@ class LocalFileExchange {
     }
   }
 
-  static void judge(HomedSet& homed) {
+  static void decide_set(HomedSet& homed) {
     redundancy::PresentFiles present;
     const auto is_there = [](int holder) { return holder != kNoProcess; };
     for (const int holder : homed.container) present.container.push_back(is_there(holder));

@@ -80,7 +80,7 @@ class PrefixSearch {
       const bool is_asked_for = tag == nullptr ? !entry.commit.is_output : entry.commit.tag == *tag;
       const bool wanted = entry.commit.generation < limit && is_asked_for;
       if (!is_bound && (!wanted || found)) continue;
-      const FoundTag one = judged(entry);
+      const FoundTag one = to_found_tag(entry);
       if (!one.is_usable() && !is_bound && ++unusable > kUnusableListedMax) continue;
       tags.push_back(one);
       found = found || (wanted && one.is_usable());
@@ -88,16 +88,16 @@ class PrefixSearch {
     return tags;
   }
 
-  [[nodiscard]] FoundTag judged(const persist::TagEntry& entry) const {
-    if (std::string why = why_ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
+  [[nodiscard]] FoundTag to_found_tag(const persist::TagEntry& entry) const {
+    if (std::string why = exclusion_reason(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
     FoundTag found = check_tag_manifest(prefix_storage_, entry);
     // The manifest may contradict the list.
-    found.problem = found.is_usable() ? why_ruled_out(found.commit) : "on the prefix: " + found.problem;
+    found.problem = found.is_usable() ? exclusion_reason(found.commit) : "on the prefix: " + found.problem;
     return found;
   }
 
   /// Empty if the commit may be opened, judging by its head.
-  [[nodiscard]] std::string why_ruled_out(const CommitHead& commit) const {
+  [[nodiscard]] std::string exclusion_reason(const CommitHead& commit) const {
     if (std::string why = question_.ledger.excluded().why(commit.id); !why.empty()) return why;
     if (markers_.is_discarded(commit.id)) return std::string(kDiscarded);
     return other_world_size(commit.world_size, question_.world_size);

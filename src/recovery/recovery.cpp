@@ -98,7 +98,7 @@ bool Recovery::verify_selected_files(const Candidate& chosen, const Orders& orde
     if (order.rebuild) std::erase(later, order.key());
   }
   bool as_found = true;
-  group_.together([&] { as_found = survey_.verify(chosen.commit.id, {except_own, later}); });
+  group_.run_on_all_ranks([&] { as_found = survey_.verify(chosen.commit.id, {except_own, later}); });
   return group_.all(as_found);
 }
 
@@ -109,7 +109,7 @@ bool Recovery::verify_needed_files(const Candidate* chosen, std::span<const stor
   if (chosen != nullptr) counts.insert(chosen->commit.id);
   for (const Id128& commit_id : storage_.ledger.known().ids_to_keep(policy_.keep)) counts.insert(commit_id);
   bool as_found = true;
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     for (const Id128& commit_id : counts) {
       const bool is_chosen = chosen != nullptr && commit_id == chosen->commit.id;
       if (!survey_.verify(commit_id, {is_chosen ? except_own : std::span<const store::FileKey>(), {}})) {
@@ -164,7 +164,8 @@ void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection
 
 void Recovery::require_recoverable(const Choice& choice, const Selection& selection) {
   if (choice.lost.empty()) return;
-  if (std::holds_alternative<Latest>(selection)) storage_.ledger.lose();  // one lost tag does not make the run lost
+  if (std::holds_alternative<Latest>(selection))
+    storage_.ledger.mark_lost();  // one lost tag does not make the run lost
   throw Error(
       ErrorCode::unrecoverable,
       compose("run '{}' has commits, but {} be recovered: {}. {}to start over, set KEDGE_START=fresh for one start",
@@ -203,7 +204,7 @@ std::optional<Recovered> Recovery::try_to_execute_orders(const Plan& plan, const
 /// COLLECTIVE. Throws io if a rank does not see what rank 0 saw on the prefix: opening an older commit would be wrong.
 void Recovery::require_prefix(const Candidate& chosen) const {
   if (chosen.directory.empty()) return;
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     if (storage_.prefix_storage.is_published(chosen.directory)) return;
     throw Error(
         Failure{ErrorCode::io,
@@ -212,7 +213,7 @@ void Recovery::require_prefix(const Candidate& chosen) const {
   });
 }
 
-void Recovery::found_damaged(const CommitHead& commit, const Failure& damage) {
+void Recovery::mark_damaged(const CommitHead& commit, const Failure& damage) {
   if (!failed_once_.insert(commit.id).second) {
     storage_.ledger.exclude_damaged(commit.id, "it was found damaged while it was loaded: " + to_string(damage));
     return;
@@ -233,7 +234,7 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
   const auto is_left_behind = [&](const CommitHead& commit) {
     return !commit.is_output && commit.generation > generation;
   };
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     if (storage_.markers == nullptr) return;
     for (const Candidate& candidate : survey.candidates) {
       if (is_left_behind(candidate.commit)) storage_.markers->discard(candidate.commit.id);

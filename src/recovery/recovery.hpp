@@ -91,9 +91,9 @@ class Recovery {
 
   /// COLLECTIVE. The opened commit turned out damaged while it was loaded: the next open reads all that counts first,
   /// and rebuilds it or takes an older commit. The second time it must not be opened again.
-  void found_damaged(const CommitHead& commit, const Failure& damage);
+  void mark_damaged(const CommitHead& commit, const Failure& damage);
   /// Local. The opened commit was loaded intact, which cancels its earlier failure.
-  void found_intact(const Id128& commit_id) { failed_once_.erase(commit_id); }
+  void mark_intact(const Id128& commit_id) { failed_once_.erase(commit_id); }
 
  private:
   /// How much is verified before orders are executed.

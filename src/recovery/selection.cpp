@@ -32,7 +32,7 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
 
 /// Evidence of earlier commits without the run record: a commit that has a parent, or was made by another number of
 /// ranks. An interrupted first checkpoint has no parent and is no evidence.
-bool tells_of_commits(const Survey& survey) {
+bool shows_earlier_commits(const Survey& survey) {
   return std::any_of(survey.candidates.begin(), survey.candidates.end(), [&](const auto& candidate) {
     const bool is_of_others = candidate.commit.world_size != survey.processes && !candidate.commit.is_output;
     return !candidate.commit.parent_id.is_none() || is_of_others;
@@ -55,13 +55,13 @@ Choice choose(const Survey& survey, const Selection& selection, bool commits_exi
     else choice.skipped.push_back(i);
   }
   if (choice.chosen) return choice;
-  choice.is_bound_unknown = before != nullptr && bound == 0 && (commits_exist || tells_of_commits(survey));
+  choice.is_bound_unknown = before != nullptr && bound == 0 && (commits_exist || shows_earlier_commits(survey));
   // A crash during the very first checkpoint leaves files but no commit; the job then starts from zero.
   const bool whole_run = tag == nullptr && before == nullptr;
   // A discarded tag is not lost: its files count as recycled.
   const bool any_lost =
       std::ranges::any_of(choice.skipped, [&](std::size_t index) { return !candidates[index].discarded; });
-  if ((commits_exist || tells_of_commits(survey)) && (whole_run || any_lost)) {
+  if ((commits_exist || shows_earlier_commits(survey)) && (whole_run || any_lost)) {
     choice.lost = describe(candidates, choice.skipped);
     choice.other_ranks = !choice.skipped.empty() && std::ranges::all_of(choice.skipped, [&](std::size_t index) {
       return candidates[index].commit.world_size != survey.processes;

@@ -45,12 +45,12 @@ class SourceSurvey {
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
       if (!commits::is_named(source_.tag, entry.commit.tag, entry.commit.is_output)) continue;
-      const FoundTag one = judged(entry);
+      const FoundTag one = to_found_tag(entry);
       if (!one.is_usable() && may_list_again && !prefix_storage_.is_published(entry.directory)) return std::nullopt;
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;
     }
-    if (tags.empty() && !may_be_empty && is_under_way(list.unusable)) return std::nullopt;
+    if (tags.empty() && !may_be_empty && is_in_progress(list.unusable)) return std::nullopt;
     const std::string unreadable = log_unusable(list.unusable);
     if (!tags.empty()) return tags;
     if (!unreadable.empty()) {
@@ -73,7 +73,7 @@ class SourceSurvey {
   }
 
   /// A name without a manifest may have had one a moment ago, and the newer one was not listed yet.
-  [[nodiscard]] bool is_under_way(const std::vector<persist::UnusableTag>& unusable) const {
+  [[nodiscard]] bool is_in_progress(const std::vector<persist::UnusableTag>& unusable) const {
     return std::ranges::any_of(unusable, [&](const persist::UnusableTag& one) {
       return !one.committed && is_named(persist::parse_directory_name(one.directory));
     });
@@ -91,15 +91,15 @@ class SourceSurvey {
     return damaged;
   }
 
-  [[nodiscard]] FoundTag judged(const persist::TagEntry& entry) const {
-    if (std::string why = why_ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
+  [[nodiscard]] FoundTag to_found_tag(const persist::TagEntry& entry) const {
+    if (std::string why = exclusion_reason(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
     FoundTag found = check_tag_manifest(prefix_storage_, entry);
-    if (found.is_usable()) found.problem = why_ruled_out(found.commit);  // the manifest may contradict the list
+    if (found.is_usable()) found.problem = exclusion_reason(found.commit);  // the manifest may contradict the list
     return found;
   }
 
   /// Empty if the commit may be opened, judging by its head.
-  [[nodiscard]] std::string why_ruled_out(const CommitHead& commit) const {
+  [[nodiscard]] std::string exclusion_reason(const CommitHead& commit) const {
     if (const auto why = given_up_.find(commit.id); why != given_up_.end()) return why->second;
     return other_world_size(commit.world_size, world_size_);
   }

@@ -103,7 +103,7 @@ class SurveyDraft {
 
   /// COLLECTIVE. Marks commits that the run's record lists as discarded, or that are excluded, as not recoverable.
   /// Returns the failure if the record could not be read, since any commit may then be discarded.
-  [[nodiscard]] std::optional<Failure> rule_out() {
+  [[nodiscard]] std::optional<Failure> exclude_discarded() {
     std::vector<std::byte> discarded(survey_.candidates.size());
     auto failure = group_.try_on_all_ranks([&] {
       if (storage_.markers == nullptr) return;
@@ -211,7 +211,7 @@ class SurveyDraft {
 }  // namespace
 
 void StorageSurvey::look() {
-  group_.together([&] { files_ = storage_.store.scan(storage_.run.id, Verify::headers); });
+  group_.run_on_all_ranks([&] { files_ = storage_.store.scan(storage_.run.id, Verify::headers); });
   verified_.clear();
   reject_contradicted();
 }
@@ -252,7 +252,7 @@ Survey StorageSurvey::survey(const Selection* selection) {
     if (warned_.insert(warning).second) log_.warning(warning);
   }
   throw_if_opening(unread);
-  const auto no_record = draft.rule_out();
+  const auto no_record = draft.exclude_discarded();
   throw_if_opening(no_record);
   if (const auto& failure = unread ? unread : no_record; failure && group_.is_root()) {
     log_.warning("the prefix could not be read; the checkpoint continues: " + to_string(*failure));

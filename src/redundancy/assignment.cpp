@@ -15,7 +15,7 @@ std::uint64_t count_domains(const DomainCounts& domains) {
 }
 
 /// Reed-Solomon with one parity is replaced by xor, which needs no multiplication.
-Redundancy settle_scheme(const DomainCounts& domains, const Options::Redundancy& options) {
+Redundancy choose_scheme(const DomainCounts& domains, const Options::Redundancy& options) {
   if (options.scheme == Scheme::rs && options.parity == 1) return Scheme::xor_;
   if (options.scheme == Scheme::rs) return {Scheme::rs, options.parity};
   return options.scheme == Scheme::automatic ? best_scheme(domains) : options.scheme;
@@ -24,9 +24,9 @@ Redundancy settle_scheme(const DomainCounts& domains, const Options::Redundancy&
 }  // namespace
 
 SetAssignment assign_set(const comm::Group& group, const comm::Topology& topology, const Options::Redundancy& options) {
-  const Redundancy settled = settle_scheme(topology.domains, options);
+  const Redundancy settled = choose_scheme(topology.domains, options);
   std::optional<Plan> plan;
-  group.together([&] { plan.emplace(topology.domains, settled, options.set_size); });
+  group.run_on_all_ranks([&] { plan.emplace(topology.domains, settled, options.set_size); });
   const Set set = plan->set_of(topology.place);
   SetAssignment assignment;
   assignment.scheme = settled.scheme;

@@ -124,7 +124,7 @@ using Lane = std::vector<Stripe>;
 
 /// Interleaves the lanes. All chains visit the members in the same order: otherwise a step could wait for another one's
 /// way through the whole chain.
-std::vector<Stripe> take_turns(std::vector<Lane> lanes) {
+std::vector<Stripe> interleave(std::vector<Lane> lanes) {
   std::vector<Stripe> stripes;
   std::size_t longest = 0;
   for (const Lane& lane : lanes) longest = std::max(longest, lane.size());
@@ -163,7 +163,7 @@ std::vector<Stripe> decode_coded(const SetShape& set, const PresentFiles& presen
     lanes.push_back(std::move(container));
     lanes.push_back(std::move(parity));
   }
-  return take_turns(std::move(lanes));
+  return interleave(std::move(lanes));
 }
 
 }  // namespace

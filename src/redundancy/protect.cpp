@@ -79,23 +79,23 @@ class Protector {
     invariant(is_possible(mine_), "this container has a size and a checksum of 32 bits");
     std::vector<comm::Addressed<SizeAndCrc>> records;
     for (const int rank : membership_.ranks) records.push_back({rank, mine_});
-    std::vector<SizeAndCrc> told(membership_.ranks.size());
+    std::vector<SizeAndCrc> reported(membership_.ranks.size());
     std::size_t count = 0;
     for (const auto& [peer, record] : group_.exchange(records)) {
       const auto member = std::ranges::find(membership_.ranks, peer);
       invariant(member != membership_.ranks.end(), "sizes come from members of the redundancy set alone");
       invariant(is_possible(record), "a member's container has a size and a checksum of 32 bits");
-      told[static_cast<std::size_t>(member - membership_.ranks.begin())] = record;
+      reported[static_cast<std::size_t>(member - membership_.ranks.begin())] = record;
       ++count;
     }
-    invariant(count == told.size(), "every member of the redundancy set sends its size once");
+    invariant(count == reported.size(), "every member of the redundancy set sends its size once");
     shape_.scheme = subject_.scheme;
     shape_.parities = subject_.parities;
-    for (std::size_t i = 0; i < told.size(); ++i) {
-      shape_.sizes.push_back(told[i].size_bytes);
+    for (std::size_t i = 0; i < reported.size(); ++i) {
+      shape_.sizes.push_back(reported[i].size_bytes);
       // Logical ranks equal ranks here, since their numbers are equal.
       members_.push_back({LogicalRank{static_cast<std::uint32_t>(membership_.ranks[i])},
-                          static_cast<std::uint32_t>(told[i].crc), told[i].size_bytes});
+                          static_cast<std::uint32_t>(reported[i].crc), reported[i].size_bytes});
     }
   }
 

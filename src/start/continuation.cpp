@@ -58,7 +58,7 @@ class ContinuationCheck {
   }
 
  private:
-  [[noreturn]] void refuse_with(const std::string& words) const {
+  [[noreturn]] void throw_mismatch(const std::string& words) const {
     refuse(
         ErrorCode::mismatch,
         compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over "
@@ -68,7 +68,7 @@ class ContinuationCheck {
   }
 
   [[noreturn]] void refuse_part(std::string_view launch) const {
-    refuse_with(
+    throw_mismatch(
         compose("run '{}' was started by another part of {} (its rank 0 is process {} of the launch, this part's is "
                 "process {}), and this part would restart from that part's state. Give each part its own run: name its "
                 "communicator (MPI_Comm_set_name) or set run (KEDGE_RUN)",
@@ -76,7 +76,7 @@ class ContinuationCheck {
   }
 
   [[noreturn]] void refuse_result() const {
-    refuse_with(
+    throw_mismatch(
         compose("run '{}' has already finished in this process, or was left without finalize, and another engine would "
                 "restart from its final state. Give this computation its own run (option run, KEDGE_RUN) or its own "
                 "prefix",
@@ -84,7 +84,7 @@ class ContinuationCheck {
   }
 
   [[noreturn]] void refuse_task() const {
-    refuse_with(compose(
+    throw_mismatch(compose(
         "run '{}' belongs to task {} of a job array; this is task {}, which would restart from that task's state. "
         "Give each task its own run (in a Slurm script: export KEDGE_RUN=task-$SLURM_ARRAY_TASK_ID) or its own "
         "directory; tasks of which each continues from the one before (--array=1-10%1) have open.chained",

@@ -69,7 +69,7 @@ std::string identity_of(const std::string& machine, int pid) {
 }
 
 /// The nearest process above this one that has this name, or 0: scripts may stand between them.
-int above(std::string_view name) {
+int find_ancestor(std::string_view name) {
   for (int one = ::getppid(); one > 1;) {
     const Process process = process_of(one);
     if (process.name == name) return one;
@@ -79,7 +79,7 @@ int above(std::string_view name) {
 }
 
 ProcessIds processes_here(const std::string& machine) {
-  const int daemon = above("hydra_pmi_proxy");
+  const int daemon = find_ancestor("hydra_pmi_proxy");
   return {identity_of(machine, ::getpid()), identity_of(machine, ::getppid()),
           daemon == 0 ? std::string() : identity_of(machine, daemon)};
 }

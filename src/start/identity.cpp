@@ -106,8 +106,7 @@ void follow(const RecordAccess& with, const persist::RunRecord& record, KnownRun
                  "copied. Restart once the path is readable or gone. If the prefix was moved, or the original will not "
                  "be used again, set KEDGE_START=adopt for one start; to start over, set KEDGE_START=fresh");
   }
-  known.is_copy =
-      original == OriginalPrefix::there || (original == OriginalPrefix::denied && !adopts(with.mode));
+  known.is_copy = original == OriginalPrefix::there || (original == OriginalPrefix::denied && !adopts(with.mode));
   if (original == OriginalPrefix::denied && known.is_copy && with.mode != StartMode::fresh) {
     with.log.warning(
         compose("the prefix was {} at the last start, where permission is denied: it counts as copied from there, and "
@@ -248,7 +247,7 @@ RunIds find_ids(const comm::Group& group, const KnownRun& known, const RunSource
   return of_stores;
 }
 
-void give_up(KnownRun& known, const Id128& run_id) {
+void leave_behind(KnownRun& known, const Id128& run_id) {
   if (run_id.is_none()) return;
   std::erase(known.given_up, run_id);
   known.given_up.insert(known.given_up.begin(), run_id);
@@ -258,7 +257,7 @@ void give_up(KnownRun& known, const Id128& run_id) {
 /// COLLECTIVE. The run that the stores have, instead of the one that the prefix knew.
 RunIds adopt(KnownRun& known, const RunIds& before, const LocalStores& stores) {
   const RunIds ids = stores.adopt_unknown(before);
-  if (before.run_id != ids.run_id) give_up(known, before.run_id);
+  if (before.run_id != ids.run_id) leave_behind(known, before.run_id);
   known.former_prefixes = stores.former_prefixes(ids);
   known.has_commits = false;
   known.fingerprint.reset();
@@ -285,7 +284,7 @@ void require_no_other_run(const comm::Group& group, const std::string& given, co
   const std::string own = persist::default_run_name(group.communicator().name());
   const bool is_other = given.empty() && own != known.run.name;
   if (!group.any(is_other)) return;
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     const auto stores = store::find_stores_of_run(places.file_system, places.root, places.location_options, own,
                                                   store::OnUnreadable::skipped);
     const auto here = std::ranges::find_if(
@@ -306,7 +305,7 @@ void require_no_other_run(const comm::Group& group, const std::string& given, co
 KnownRun find_run(const comm::Group& group, const Options& options, const Environment& environment, const Log& log,
                   std::unique_ptr<persist::RunStart>& start) {
   KnownRun known;
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     if (!group.is_root()) return;
     known.launch_info = launch_info_of(environment, group.communicator());
     with_full_prefix_advice([&] {
@@ -325,26 +324,26 @@ KnownRun find_run(const comm::Group& group, const Options& options, const Enviro
 RunIds decide_ids(const comm::Group& group, const Options& options, KnownRun& known, const RunSources& places) {
   const bool is_fresh = options.start == StartMode::fresh;
   if (!is_fresh) require_no_other_run(group, options.run, known, places);
-  const LocalStores stores(group, known, places, is_fresh || known.is_settled());
+  const LocalStores stores(group, known, places, is_fresh || known.is_identified());
   if (is_fresh) {
     known.left_behind = stores.describe_left_behind();
-    for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
-    give_up(known, known.run.id);
+    for (const Id128& run_id : stores.runs_with_commits()) leave_behind(known, run_id);
+    leave_behind(known, known.run.id);
     return group.decide_on_root([] { return RunIds{random_id(), random_id()}; });
   }
   RunIds found{known.run.id, known.prefix_id};
-  if (!known.is_settled()) found = find_ids(group, known, places, stores);
+  if (!known.is_identified()) found = find_ids(group, known, places, stores);
   if (stores.has_unknown(found)) {
     if (!adopts(options.start)) stores.require_none_unknown(found);
     const RunIds ids = adopt(known, found, stores);
     warn_of_rebuilding(group, places.log, known, "the stores (start = adopt)");
-    group.together([&] {
+    group.run_on_all_ranks([&] {
       if (group.is_root())
         with_full_prefix_advice([&] { persist::write_run_record(*places.start, record_of(known, ids)); });
     });
     return ids;
   }
-  if (known.is_settled()) return found;
+  if (known.is_identified()) return found;
   if (found.run_id.is_none() && known.has_commits) {
     refuse(ErrorCode::corrupt,
            compose("run '{}' has made checkpoints, but its record, its manifests and its stores are all lost or "

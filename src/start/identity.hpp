@@ -37,7 +37,7 @@ struct KnownRun {
   /// The prefix has some trace of the run: a damaged record, a note of a commit, or its id.
   [[nodiscard]] bool has_trace() const { return is_damaged || has_commits || !run.id.is_none(); }
   /// The prefix says who the run is, and whose its stores are.
-  [[nodiscard]] bool is_settled() const { return !run.id.is_none() && !prefix_id.is_none(); }
+  [[nodiscard]] bool is_identified() const { return !run.id.is_none() && !prefix_id.is_none(); }
 };
 
 /// Whose the stores are.

@@ -32,7 +32,7 @@ std::vector<std::string> all_of(const comm::Group& group, std::vector<std::strin
 
 LocalStores::LocalStores(const comm::Group& group, const KnownRun& known, const RunSources& places, bool tolerant)
     : group_(group), known_(known), file_system_(places.file_system) {
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     stores_ = store::find_stores_of_run(file_system_, places.root, places.location_options, known_.run.name,
                                         tolerant ? store::OnUnreadable::skipped : store::OnUnreadable::refused);
   });
@@ -45,7 +45,8 @@ bool LocalStores::is_by_name(const store::NamedStore& one) const {
 
 RunIds LocalStores::common(const Id128& run_id) const {
   const auto counts = [&](const store::NamedStore& one) {
-    return is_here(one) && (run_id.is_none() || one.record.run_id == run_id) && (one.has_commits || known_.has_trace());
+    return is_of_this_prefix(one) && (run_id.is_none() || one.record.run_id == run_id) &&
+           (one.has_commits || known_.has_trace());
   };
   const auto first = std::ranges::find_if(stores_, counts);
   const auto speaker = group_.lowest_rank_with(first != stores_.end());
@@ -53,7 +54,7 @@ RunIds LocalStores::common(const Id128& run_id) const {
   RunIds ids;
   if (first != stores_.end()) ids = ids_of(*first);
   group_.broadcast(ids, *speaker);
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     for (const store::NamedStore& one : stores_) {
       if (counts(one) && !ids_of(one).is_same_as(ids)) throw_ambiguous(one);
     }
@@ -70,9 +71,9 @@ void LocalStores::throw_ambiguous(const store::NamedStore& one) const {
 }
 
 void LocalStores::require_none_left_behind(const Id128& run_id) const {
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     for (const store::NamedStore& one : stores_) {
-      if (is_here(one) || one.record.run_id != run_id || !one.has_commits) continue;
+      if (is_of_this_prefix(one) || one.record.run_id != run_id || !one.has_commits) continue;
       const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
       if (find_original_prefix(file_system_, records, run_id) != OriginalPrefix::gone) continue;
       refuse(ErrorCode::mismatch,
@@ -89,7 +90,7 @@ void LocalStores::require_none_left_behind(const Id128& run_id) const {
 /// A prefix that knows its run does not answer for another one that the same path led to.
 bool LocalStores::is_unknown(const store::NamedStore& one, const RunIds& ids) const {
   return one.has_commits && !ids_of(one).is_same_as(ids) &&
-         (is_here(one) || (is_by_name(one) && !known_.is_settled())) &&
+         (is_of_this_prefix(one) || (is_by_name(one) && !known_.is_identified())) &&
          std::ranges::find(known_.given_up, one.record.run_id) == known_.given_up.end();
 }
 
@@ -98,18 +99,18 @@ bool LocalStores::has_unknown(const RunIds& ids) const {
 }
 
 /// A run that still has its own prefix, to which the same path led before: nobody else may take the store.
-bool LocalStores::is_anothers(const store::NamedStore& one) const {
-  if (is_here(one)) return false;
+bool LocalStores::belongs_to_other_run(const store::NamedStore& one) const {
+  if (is_of_this_prefix(one)) return false;
   const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
   return find_original_prefix(file_system_, records, one.record.run_id) != OriginalPrefix::gone;
 }
 
-std::string LocalStores::words_for(const store::NamedStore& one, const RunIds& ids) const {
-  if (!is_here(one)) {
+std::string LocalStores::explain_refusal(const store::NamedStore& one, const RunIds& ids) const {
+  if (!is_of_this_prefix(one)) {
     const std::string then = one.record.prefix == known_.given ? std::string("a directory then")
                                                                : compose("to which {} led then", known_.given);
     const std::string adopt =
-        is_anothers(one)
+        belongs_to_other_run(one)
             ? std::string()
             : compose(", or, if {} has taken its place, set KEDGE_START=adopt for one start", known_.prefix);
     return compose(
@@ -135,9 +136,9 @@ std::string LocalStores::words_for(const store::NamedStore& one, const RunIds& i
 }
 
 void LocalStores::require_none_unknown(const RunIds& ids) const {
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     const auto one = std::ranges::find_if(stores_, [&](const auto& each) { return is_unknown(each, ids); });
-    if (one != stores_.end()) refuse(ErrorCode::mismatch, words_for(*one, ids), one->directory);
+    if (one != stores_.end()) refuse(ErrorCode::mismatch, explain_refusal(*one, ids), one->directory);
   });
 }
 
@@ -147,11 +148,12 @@ RunIds LocalStores::adopt_unknown(const RunIds& ids) const {
   RunIds adopted;
   if (first != stores_.end()) adopted = ids_of(*first);
   group_.broadcast(adopted, speaker.value_or(0));
-  group_.together([&] {
+  group_.run_on_all_ranks([&] {
     for (const store::NamedStore& one : stores_) {
       const bool is_own = one.has_commits && !ids.run_id.is_none() && ids_of(one).is_same_as(ids);
       if (is_own || (is_unknown(one, ids) && !ids_of(one).is_same_as(adopted))) throw_ambiguous(one);
-      if (is_unknown(one, ids) && is_anothers(one)) refuse(ErrorCode::mismatch, words_for(one, ids), one.directory);
+      if (is_unknown(one, ids) && belongs_to_other_run(one))
+        refuse(ErrorCode::mismatch, explain_refusal(one, ids), one.directory);
     }
   });
   return adopted;
@@ -168,7 +170,7 @@ std::string LocalStores::describe_left_behind() const {
                                                : compose(" (the newest is {}, generation {})", commits.front().tag,
                                                          commits.front().generation);
     const std::string adopt =
-        is_anothers(*left)
+        belongs_to_other_run(*left)
             ? std::string()
             : compose(
                   "; to continue from it instead, end this job before its first checkpoint, remove {} and start "
@@ -185,7 +187,7 @@ std::string LocalStores::describe_left_behind() const {
 std::vector<Id128> LocalStores::runs_with_commits() const {
   std::vector<std::string> mine;
   for (const store::NamedStore& one : stores_) {
-    if (one.has_commits && (is_here(one) || is_by_name(one))) mine.push_back(to_string(one.record.run_id));
+    if (one.has_commits && (is_of_this_prefix(one) || is_by_name(one))) mine.push_back(to_string(one.record.run_id));
   }
   std::vector<Id128> runs;
   for (const std::string& id : all_of(group_, std::move(mine))) runs.push_back(parse_id(id).value_or(Id128{}));
@@ -195,7 +197,7 @@ std::vector<Id128> LocalStores::runs_with_commits() const {
 std::vector<std::string> LocalStores::former_prefixes(const RunIds& ids) const {
   std::vector<std::string> mine;
   for (const store::NamedStore& one : stores_) {
-    if (ids_of(one).is_same_as(ids) && !is_here(one)) mine.push_back(one.record.prefix);
+    if (ids_of(one).is_same_as(ids) && !is_of_this_prefix(one)) mine.push_back(one.record.prefix);
   }
   return all_of(group_, std::move(mine));
 }

@@ -43,13 +43,15 @@ class LocalStores {
 
  private:
   /// Whether it was used by a start of this very prefix.
-  [[nodiscard]] bool is_here(const store::NamedStore& one) const { return one.record.prefix == known_.prefix; }
+  [[nodiscard]] bool is_of_this_prefix(const store::NamedStore& one) const {
+    return one.record.prefix == known_.prefix;
+  }
   /// Whether it was used by a start of a prefix that was given by the same path, which leads elsewhere now.
   [[nodiscard]] bool is_by_name(const store::NamedStore& one) const;
   [[nodiscard]] bool is_unknown(const store::NamedStore& one, const RunIds& ids) const;
-  [[nodiscard]] bool is_anothers(const store::NamedStore& one) const;
+  [[nodiscard]] bool belongs_to_other_run(const store::NamedStore& one) const;
   /// Why it stops the start, and the ways on.
-  [[nodiscard]] std::string words_for(const store::NamedStore& one, const RunIds& ids) const;
+  [[nodiscard]] std::string explain_refusal(const store::NamedStore& one, const RunIds& ids) const;
   /// Throws mismatch: nothing says which of them is meant.
   [[noreturn]] void throw_ambiguous(const store::NamedStore& one) const;
 

@@ -87,7 +87,7 @@ class StoreSharingCheck {
                         own_, 0});
   }
 
-  void look() {
+  void probe() {
     for (const std::string& name : store_.file_system.list(store_.path)) {
       const auto found = parse_store_nonce(store_.path, name);
       if (found && found->incarnation <= store_.run.incarnation) found_.push_back(*found);
@@ -139,7 +139,7 @@ bool proves(const comm::Group& group, const std::string& what, const std::vector
 
 /// COLLECTIVE. A later start that has begun swept the record away: that is no fault of the prefix.
 void refuse_if_replaced(const comm::Group& group, persist::RunStart* start) {
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     if (start == nullptr || start->is_newest()) return;
     throw Error(Failure{
         ErrorCode::busy,
@@ -177,7 +177,7 @@ void require_separate_stores(const comm::Group& group, const CheckedStorage& sto
     });
   };
   const auto written = step([&] { proof.write(); });
-  const auto looked = step([&] { proof.look(); });
+  const auto looked = step([&] { proof.probe(); });
   const auto removed = step([&] { proof.remove(); });
   comm::throw_if(written);
   comm::throw_if(looked);

@@ -49,7 +49,7 @@ class Start {
       const Id128 nonce =
           require_shared_prefix(group_, {file_system_, options_.persistent.path, started_.run, environment_.mounts},
                                 started_.topology, started_.prefix.start.get());
-      settle_run();
+      decide_run();
       take_storage();
       announce();
       choose_store_io(group_, file_system_, options_, *started_.node.store, log_);
@@ -94,12 +94,12 @@ class Start {
   void find_nodes() {
     std::string node;
     std::string domain;
-    group_.together([&] {
+    group_.run_on_all_ranks([&] {
       node = node_identity(environment_, group_.rank());
       domain = failure_domain(environment_, options_, group_.rank());
     });
     started_.topology = comm::find_topology(group_.communicator(), node, domain, group_.deadline());
-    group_.together([&] { refuse_split_node(); });
+    group_.run_on_all_ranks([&] { refuse_split_node(); });
   }
 
   /// A node's ranks share its store, so they are lost together.
@@ -139,7 +139,7 @@ class Start {
 
   /// The commits that there are must come from the same input. Those that only the stores know of are known later.
   void require_fingerprint() {
-    group_.together([&] {
+    group_.run_on_all_ranks([&] {
       if (!group_.is_root()) return;
       fingerprint_ = fingerprint_of(file_system_, options_);
       if (known_.has_commits) require_same_input();
@@ -151,11 +151,10 @@ class Start {
   }
 
   /// Whose commits count, and where the stores are to lie.
-  void settle_run() {
-    group_.together([&] {
-      surroundings_ = {absolute_path(environment_, options_.store.path),
-                       node_name(environment_, group_.rank()), environment_.store_candidates,
-                       simulates_nodes(environment_)};
+  void decide_run() {
+    group_.run_on_all_ranks([&] {
+      surroundings_ = {absolute_path(environment_, options_.store.path), node_name(environment_, group_.rank()),
+                       environment_.store_candidates, simulates_nodes(environment_)};
       const store::Root root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.prefix_id);
       root_ = root.directory;
       if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) log_.warning(root.warning);
@@ -176,7 +175,7 @@ class Start {
     // Ranks wait for locks one by one; the vote must outlast the longest such wait.
     const comm::Group patient =
         group_.with_timeout(group_.timeout() + comm::Group::Seconds(options_.store.lock_timeout_s));
-    patient.together([&] {
+    patient.run_on_all_ranks([&] {
       const auto not_taken = attempt([&] { take_store(); });
       // Once more: a start that began at the same time may have written down only now who it is, and hold the store.
       if (group_.is_root() && !environment_.is_drain)
@@ -192,7 +191,7 @@ class Start {
     started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);
     if (!started_.commits_exist) return;
     stores_know_ = group_.any(started_.noted.in_store);
-    group_.together([&] {
+    group_.run_on_all_ranks([&] {
       if (group_.is_root()) require_same_input();
     });
     if (!group_.is_root() || known_.fingerprint || fingerprint_.empty()) return;
@@ -277,11 +276,12 @@ class Start {
 
   /// This start has all that it needs: from now on it is the run's newest.
   void begin() {
-    group_.together([&] {
+    group_.run_on_all_ranks([&] {
       if (!group_.is_root()) return;
       with_full_prefix_advice([&] {
         if (environment_.is_drain) started_.prefix.start->mark_drain();
-        write_identity(*started_.prefix.start, known_, ids_, {fingerprint_, store_to_record(), options_.start == StartMode::fresh});
+        write_identity(*started_.prefix.start, known_, ids_,
+                       {fingerprint_, store_to_record(), options_.start == StartMode::fresh});
       });
     });
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
@@ -290,7 +290,7 @@ class Start {
     if (known_.former_prefixes.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
     // that it moved: a start that fails in between leaves stores that are found from both places.
-    group_.together([&] { started_.node.records->write_owner(owner()); });
+    group_.run_on_all_ranks([&] { started_.node.records->write_owner(owner()); });
   }
 
   /// Rank 0's. Others than the last ones are recorded once a commit was made or opened there (CommitMarkers).
@@ -306,7 +306,7 @@ class Start {
     if (!group_.is_root()) return;
     log_.info(compose("run '{}', incarnation {}, on {}{}, store {}{}: {}", started_.run.name, started_.run.incarnation,
                       known_.prefix, moved_from(), started_.node.store->directory(),
-                      has_other_nodes() ? " and one on each other node" : "", what_was_found()));
+                      has_other_nodes() ? " and one on each other node" : "", describe_found_stores()));
     log_store_left_behind();
     if (!environment_.is_drain) warn_of_scavenged_stores(file_system_, started_.prefix.start->directory(), log_);
     redundancy::log_choice(started_.topology, options_.redundancy, log_);
@@ -339,7 +339,7 @@ class Start {
     return compose(" ({} {})", known_.is_copy ? "a copy of" : "moved here from", known_.moved_from);
   }
 
-  [[nodiscard]] std::string what_was_found() const {
+  [[nodiscard]] std::string describe_found_stores() const {
     if (options_.start == StartMode::fresh)
       return "starts over, ignoring earlier checkpoints (KEDGE_START=fresh; unset it for the next start)";
     const bool on_prefix = started_.noted.on_prefix || ids_.from_manifests;

@@ -69,11 +69,11 @@ Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) cons
 
 /// Waits in a queue of processes: bytes that do not fit beside the others' reservations may fit once those are taken.
 Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fits) const {
-  WaitTimer patience(Deadline::after(patience_));
+  WaitTimer wait_timer(Deadline::after(max_wait_));
   std::unique_ptr<fs::Lock> turn;
   // Continues without a turn, too: the reservations still count.
   (void)attempt([&] {
-    while (!patience.is_over()) {
+    while (!wait_timer.is_over()) {
       turn = file_system_->try_lock(fs::join(directory_, kQueue), compose("rank {}", mine_.value));
       if (turn) return;
       std::this_thread::sleep_for(kAdmissionPollInterval);
@@ -84,7 +84,7 @@ Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fi
     const std::uint64_t others = others_bytes(announced);
     auto failure = fits(bytes + others);
     if (!failure) return std::move(announced.note);
-    if (others == 0 || patience.is_over()) throw Error(*std::move(failure));
+    if (others == 0 || wait_timer.is_over()) throw Error(*std::move(failure));
     announced.note.reset();
     std::this_thread::sleep_for(kAdmissionPollInterval);
   }

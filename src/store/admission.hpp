@@ -24,8 +24,8 @@ class Admission {
   static constexpr std::chrono::seconds kPatience{10};
 
   Admission(std::shared_ptr<fs::FileSystem> file_system, std::string directory, LogicalRank mine,
-            std::chrono::seconds patience = kPatience)
-      : file_system_(std::move(file_system)), directory_(std::move(directory)), mine_(mine), patience_(patience) {}
+            std::chrono::seconds max_wait = kPatience)
+      : file_system_(std::move(file_system)), directory_(std::move(directory)), mine_(mine), max_wait_(max_wait) {}
 
   /// Admitted bytes, which others count as taken until this is destroyed; by then the free space must show them. Null
   /// if the process is alone.
@@ -59,7 +59,7 @@ class Admission {
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string directory_;
   LogicalRank mine_;
-  std::chrono::seconds patience_;
+  std::chrono::seconds max_wait_;
   bool shared_ = false;
 };
 

@@ -14,7 +14,7 @@ void AdoptedFiles::assign_share(std::span<const int> ranks_on_node, std::size_t 
   place_ = place;
 }
 
-bool AdoptedFiles::in_my_share(LogicalRank owner) const {
+bool AdoptedFiles::is_in_share(LogicalRank owner) const {
   if (std::binary_search(ranks_on_node_.begin(), ranks_on_node_.end(), owner.value)) return false;
   return !ranks_on_node_.empty() && owner.value % ranks_on_node_.size() == place_;
 }
@@ -23,7 +23,7 @@ void AdoptedFiles::find(std::span<const FileName> names) {
   const auto listed = [&](const FileName& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   std::erase_if(slots_, [&](const auto& slot) { return slot->pins == 0 && !listed(slot->name); });
   for (const FileName& name : names) {
-    if (!in_my_share(name.logical_rank)) continue;
+    if (!is_in_share(name.logical_rank)) continue;
     const bool known = std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->name == name; });
     if (known) continue;
     slots_.push_back(std::make_unique<Slot>());
@@ -38,7 +38,7 @@ void AdoptedFiles::scan(const Id128& run_id, Verify verify, std::vector<ScannedF
 }
 
 StoreFile& AdoptedFiles::begin(FileKind kind, LogicalRank whose, std::uint64_t expected_bytes) {
-  if (!in_my_share(whose)) {
+  if (!is_in_share(whose)) {
     throw Error(ErrorCode::bad_state, compose("this process must not make a file of rank {}", whose.value));
   }
   FileName name{kind, whose, 0};

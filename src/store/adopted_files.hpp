@@ -49,7 +49,7 @@ class AdoptedFiles {
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
 
  private:
-  [[nodiscard]] bool in_my_share(LogicalRank owner) const;
+  [[nodiscard]] bool is_in_share(LogicalRank owner) const;
   template <class Condition>
   void remove_if(Condition&& condition);
 

@@ -51,7 +51,7 @@ void add(std::span<const std::byte> message, std::map<std::uint64_t, Demand>& de
 }
 
 /// Throws for the limit that is exceeded most.
-void require_room(const std::map<std::uint64_t, Demand>& demands, const std::string& directory) {
+void require_space(const std::map<std::uint64_t, Demand>& demands, const std::string& directory) {
   const auto excess = [](const auto& one) {
     const Demand& demand = one.second;
     return demand.needed_bytes - std::min(demand.needed_bytes, demand.free_bytes);
@@ -87,7 +87,7 @@ std::optional<Failure> check_space_on_nodes(const comm::Group& group, const Node
     local = attempt([&] {
       std::map<std::uint64_t, Demand> demands;
       for (const Communicator::Message& one : told) add(one.bytes, demands);
-      require_room(demands, store.directory());
+      require_space(demands, store.directory());
     });
   }
   return group.vote(local);

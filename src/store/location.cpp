@@ -46,7 +46,7 @@ bool is_directory(fs::FileSystem& file_system, const std::string& path) {
 /// Keeps other users from exchanging the store's directory: links on the way must belong to this user or root, and
 /// directories that all may write must be sticky. Other users' directories, and those that links lead through, are this
 /// user's choice.
-void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
+void require_trusted_parents(fs::FileSystem& file_system, const std::string& path) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
     const auto status = file_system.status(part);
@@ -156,10 +156,10 @@ Root choose_root(fs::FileSystem& file_system, const LocationOptions& location_op
                  const Id128& prefix_id) {
   if (!location_options.configured.empty()) {
     std::string root = expand_node(location_options.configured, location_options.node);
-    require_safe_way(file_system, root);  // before anything is made there
+    require_trusted_parents(file_system, root);  // before anything is made there
     fs::make_directories(file_system, root, 0700);
     // The targets of this user's own links are checked too.
-    require_safe_way(file_system, file_system.canonical(root));
+    require_trusted_parents(file_system, file_system.canonical(root));
     return {root};
   }
   for (const std::string& candidate : location_options.candidates) {
@@ -241,7 +241,7 @@ Location locate(fs::FileSystem& file_system, const std::string& root, const Loca
 }
 
 void recreate_store(fs::FileSystem& file_system, const std::string& directory) {
-  require_safe_way(file_system, directory.substr(0, directory.rfind('/')));
+  require_trusted_parents(file_system, directory.substr(0, directory.rfind('/')));
   fs::make_directories(file_system, directory, 0700);
   check_private(file_system, directory);
 }

@@ -19,7 +19,7 @@ bool ascending(std::span<const int> ranks) {
   return std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
 }
 
-[[noreturn]] void misused(const std::string& message) { throw Error(ErrorCode::bad_state, message); }
+[[noreturn]] void throw_misuse(const std::string& message) { throw Error(ErrorCode::bad_state, message); }
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void NodeStore::set_ranks_on_node(std::span<const int> ranks_on_node) {
   const auto me = static_cast<int>(logical_rank_.value);
   const auto found = std::find(ranks_on_node.begin(), ranks_on_node.end(), me);
   if (found == ranks_on_node.end() || !ascending(ranks_on_node)) {
-    misused(compose("rank {} is not at its position in the list of its node's ranks", me));
+    throw_misuse(compose("rank {} is not at its position in the list of its node's ranks", me));
   }
   adopted_.assign_share(ranks_on_node, static_cast<std::size_t>(found - ranks_on_node.begin()));
   ranks_on_node_.assign(ranks_on_node.begin(), ranks_on_node.end());
@@ -92,7 +92,7 @@ void NodeStore::reject(const PinnableFile& file) {
 Slot& NodeStore::begun_slot(const StoreFile& file) {
   Slot& slot = slot_of(file);
   const bool is_writing = slot.state == Slot::State::writing;
-  if (!is_writing && slot.name.logical_rank != logical_rank_) misused("this rank must not write that file");
+  if (!is_writing && slot.name.logical_rank != logical_rank_) throw_misuse("this rank must not write that file");
   invariant(is_writing, "only a file that was begun is sealed or given up");
   return slot;
 }
@@ -102,7 +102,7 @@ Slot& NodeStore::slot_of(const StoreFile& file) {
   for (Slots& slots : own_) {
     if (Slot* slot = slots.slot_of(file)) return *slot;
   }
-  misused("that file is not one of this store's");
+  throw_misuse("that file is not one of this store's");
 }
 
 StoreFile& NodeStore::begin(FileKind kind, std::uint64_t expected_bytes) {
@@ -206,7 +206,7 @@ StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) 
 void NodeStore::unpin(StoreFile& file) {
   const Guard guard(mutex_);
   Slot& slot = slot_of(file);
-  if (slot.pins == 0) misused("a file of the node-local store is unpinned but was not pinned");
+  if (slot.pins == 0) throw_misuse("a file of the node-local store is unpinned but was not pinned");
   --slot.pins;
 }
 

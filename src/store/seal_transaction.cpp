@@ -12,14 +12,14 @@ namespace kedge::store {
 namespace {
 
 /// How many of `length` bytes at `offset` lie in the first 4096.
-std::uint64_t in_head(std::uint64_t offset, std::uint64_t length) {
+std::uint64_t count_in_head(std::uint64_t offset, std::uint64_t length) {
   return offset >= format::kSuperblockBytes ? 0 : std::min(length, format::kSuperblockBytes - offset);
 }
 
 }  // namespace
 
 std::uint32_t UnsealedFile::write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
-  const std::uint64_t head = in_head(offset, bytes.size());
+  const std::uint64_t head = count_in_head(offset, bytes.size());
   if (head != 0) {
     std::copy_n(bytes.begin(), head, head_.begin() + static_cast<std::ptrdiff_t>(offset));
     crc = crc32c(bytes.first(head), crc);
@@ -30,12 +30,12 @@ std::uint32_t UnsealedFile::write_with_crc(std::uint64_t offset, std::span<const
 
 std::uint32_t UnsealedFile::write_xor(std::uint64_t offset, std::span<const std::span<const std::byte>> from,
                                       std::uint32_t crc) {
-  if (in_head(offset, from.front().size()) != 0) return ByteAccess::write_xor(offset, from, crc);
+  if (count_in_head(offset, from.front().size()) != 0) return ByteAccess::write_xor(offset, from, crc);
   return file_.bytes().write_xor(offset, from, crc);
 }
 
 std::uint32_t UnsealedFile::read_with_crc(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
-  const std::uint64_t head = in_head(offset, bytes.size());
+  const std::uint64_t head = count_in_head(offset, bytes.size());
   if (head != 0) {
     std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(offset), head, bytes.begin());
     crc = crc32c(bytes.first(head), crc);
@@ -45,13 +45,13 @@ std::uint32_t UnsealedFile::read_with_crc(std::uint64_t offset, std::span<std::b
 }
 
 void UnsealedFile::read(std::uint64_t offset, std::span<std::byte> bytes) {
-  const std::uint64_t head = in_head(offset, bytes.size());
+  const std::uint64_t head = count_in_head(offset, bytes.size());
   if (head != 0) std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(offset), head, bytes.begin());
   if (head != bytes.size()) file_.bytes().read(offset + head, bytes.subspan(head));
 }
 
 std::uint32_t UnsealedFile::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
-  const std::uint64_t head = in_head(offset, length);
+  const std::uint64_t head = count_in_head(offset, length);
   if (head != 0) crc = crc32c(std::span(head_).subspan(offset, head), crc);
   return head == length ? crc : file_.bytes().checksum(offset + head, length - head, crc);
 }
@@ -95,7 +95,7 @@ std::optional<Failure> SealTransaction::begin_on_all_ranks(std::span<const Plann
     }
     if (!failure) failure = group_.vote(takes ? attempt(begin) : std::nullopt);
   }
-  if (failure) give_up();
+  if (failure) abort();
   return failure;
 }
 
@@ -105,7 +105,7 @@ StoreFile& SealTransaction::pin(FileKind kind, LogicalRank logical_rank, const F
 
 std::optional<Failure> SealTransaction::vote(const std::optional<Failure>& local) {
   auto failure = group_.vote(local);
-  if (failure) give_up();
+  if (failure) abort();
   return failure;
 }
 
@@ -152,7 +152,7 @@ std::optional<Failure> SealTransaction::seal(const std::optional<Failure>& local
 
 /// Discards all files. discard() removes a file that cannot be unsealed. If that fails as well, the next start finds
 /// the file, but counts a protection or container only if it is complete.
-void SealTransaction::give_up() {
+void SealTransaction::abort() {
   for (UnsealedFile& draft : unsealed_files_) {
     const auto failure = attempt([&] { store_.discard(draft.file()); });
     if (failure && !left_behind_) left_behind_ = failure;

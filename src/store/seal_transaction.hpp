@@ -47,7 +47,7 @@ class UnsealedFile final : public fs::ByteAccess {
 };
 
 /// The files that a collective step reads and makes on this rank, and the two votes that seal them. End a transaction
-/// with a seal or give_up(), unless communication has ended: another rank may have sealed then, so nothing is undone.
+/// with a seal or abort(), unless communication has ended: another rank may have sealed then, so nothing is undone.
 class SealTransaction {
  public:
   SealTransaction(comm::Group group, NodeStore& store, bool durable)
@@ -74,7 +74,7 @@ class SealTransaction {
   [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank logical_rank, const FileKey& key);
 
   /// Local, on every rank alike. Lets another thread hold the votes, over its own communicator.
-  void continue_over(comm::Group group) { group_ = std::move(group); }
+  void set_group(comm::Group group) { group_ = std::move(group); }
   /// COLLECTIVE. Votes; returns the first failure of any rank, on all alike, with all files discarded.
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local);
   /// COLLECTIVE. The first vote, *ready*: all is written and flushed but the seal. Returns the first failure of any
@@ -87,8 +87,8 @@ class SealTransaction {
   [[nodiscard]] std::optional<Failure> seal(const std::optional<Failure>& local);
 
   /// Local. Discards the begun files; never throws Error.
-  void give_up();
-  /// The first file that give_up() could neither unseal nor remove, if any.
+  void abort();
+  /// The first file that abort() could neither unseal nor remove, if any.
   [[nodiscard]] const std::optional<Failure>& left_behind() const noexcept { return left_behind_; }
 
  private:

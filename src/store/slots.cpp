@@ -20,7 +20,7 @@ bool removable(const Slot& slot) noexcept {
 bool idle(const Slot& slot) noexcept { return removable(slot) && !slot.failed; }
 
 /// Sorts idle files by how much is lost with them: a retired, intact one can still be offered.
-auto worth(const Slot& slot) noexcept {
+auto loss_if_overwritten(const Slot& slot) noexcept {
   const bool retired = slot.state == Slot::State::retired;
   return std::tuple(retired && slot.intact, retired, retired ? slot.generation : 0);
 }
@@ -60,15 +60,16 @@ void Slots::verify(const Id128& run_id, const Id128& commit_id, const SkippedFil
 }
 
 /// Whether overwriting `one` loses less, or else needs less new storage.
-bool Slots::comes_before(const Slot& one, const Slot& other) const {
-  if (worth(one) != worth(other)) return worth(one) < worth(other);
+bool Slots::is_reused_before(const Slot& one, const Slot& other) const {
+  if (loss_if_overwritten(one) != loss_if_overwritten(other))
+    return loss_if_overwritten(one) < loss_if_overwritten(other);
   return one.size_bytes(directory_) > other.size_bytes(directory_);
 }
 
 Slot* Slots::idle_slot() const {
   Slot* best = nullptr;
   for (const auto& slot : slots_) {
-    if (idle(*slot) && (best == nullptr || comes_before(*slot, *best))) best = slot.get();
+    if (idle(*slot) && (best == nullptr || is_reused_before(*slot, *best))) best = slot.get();
   }
   return best;
 }
@@ -83,7 +84,7 @@ std::uint64_t Slots::additional_bytes(std::span<const std::uint64_t> sizes) cons
   for (const auto& slot : slots_) {
     if (idle(*slot)) next.push_back(slot.get());
   }
-  std::ranges::sort(next, [this](const Slot* one, const Slot* other) { return comes_before(*one, *other); });
+  std::ranges::sort(next, [this](const Slot* one, const Slot* other) { return is_reused_before(*one, *other); });
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::uint64_t has = i < next.size() ? next[i]->size_bytes(directory_) : 0;
@@ -272,7 +273,8 @@ void Slots::remove_idle() {
   for (const auto& slot : slots_) {
     if (removable(*slot)) spared.push_back(slot.get());
   }
-  std::ranges::stable_sort(spared, [](const Slot* a, const Slot* b) { return worth(*a) > worth(*b); });
+  std::ranges::stable_sort(
+      spared, [](const Slot* a, const Slot* b) { return loss_if_overwritten(*a) > loss_if_overwritten(*b); });
   if (spared.size() > idle_files_) spared.resize(idle_files_);
   for (auto slot = slots_.begin(); slot != slots_.end();) {
     if (!removable(**slot) || std::ranges::find(spared, slot->get()) != spared.end()) {

@@ -60,7 +60,7 @@ class Slots {
 
  private:
   [[nodiscard]] std::size_t count_with_storage() const;
-  [[nodiscard]] bool comes_before(const Slot& one, const Slot& other) const;
+  [[nodiscard]] bool is_reused_before(const Slot& one, const Slot& other) const;
   [[nodiscard]] Slot* idle_slot() const;
   [[nodiscard]] Slot& free_slot();
   [[nodiscard]] Slot& new_slot();

@@ -22,7 +22,7 @@ void add(std::vector<std::string>& names, const std::vector<std::string>& older)
   }
 }
 
-Id128 noted_commit(fs::FileSystem& file_system, const std::string& directory) {
+Id128 marked_commit(fs::FileSystem& file_system, const std::string& directory) {
   return parse_leading_id(read_small_file(file_system, directory, kCommitRecord));
 }
 
@@ -51,7 +51,7 @@ std::vector<NamedStore> find_stores_of_run(fs::FileSystem& file_system, const st
           !is_directory_of(name, file_system.user(), location_options, run, record.prefix_id))
         return;
       const bool has_commits =
-          noted_commit(file_system, directory) == record.run_id || has_output(file_system, directory, record.run_id);
+          marked_commit(file_system, directory) == record.run_id || has_output(file_system, directory, record.run_id);
       stores.push_back({directory, record, has_commits});
     });
     if (!failure || failure->code == ErrorCode::not_found) continue;  // the store may vanish meanwhile
@@ -90,7 +90,7 @@ void StoreRecords::add_prefix_paths(const StoreRecord& record) {
 /// An unreadable marker counts as this run's.
 bool StoreRecords::has_commit_marker(const Id128& run_id) {
   bool has = true;
-  (void)attempt([&] { has = noted_commit(*file_system_, location_.directory) == run_id; });
+  (void)attempt([&] { has = marked_commit(*file_system_, location_.directory) == run_id; });
   return has;
 }
 
@@ -110,7 +110,7 @@ bool StoreRecords::is_marked_damaged() {
   return file_system_->status(fs::join(location_.directory, kDamageRecord)).has_value();
 }
 
-void StoreRecords::note_damage(const std::string& what) { write(kDamageRecord, what + "\n"); }
+void StoreRecords::mark_damage(const std::string& what) { write(kDamageRecord, what + "\n"); }
 
 void StoreRecords::clear_damaged() { remove(kDamageRecord); }
 

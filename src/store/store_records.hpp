@@ -62,7 +62,7 @@ class StoreRecords {
   /// True if a rank of this node found damage while loading a checkpoint, and its bytes were not verified since.
   [[nodiscard]] bool is_marked_damaged();
   /// `what` is for people who read the file.
-  void note_damage(const std::string& what);
+  void mark_damage(const std::string& what);
   void clear_damaged();
 
  private:

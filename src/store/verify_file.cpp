@@ -81,7 +81,7 @@ class Verification {
   void read_head() {
     if (size_bytes_ < format::kSuperblockBytes) {
       reject(FileFault::truncated, compose("truncated to {} bytes, too short for a {}", size_bytes_,
-                                           expected_.kind ? noun(*expected_.kind) : "Kedge file"));
+                                           expected_.kind ? kind_name(*expected_.kind) : "Kedge file"));
     }
     bytes_.read(0, head_);
     if (format::is_unsealed(head_)) reject(FileFault::unsealed, "nothing is sealed in it");
@@ -97,7 +97,7 @@ class Verification {
 
   void check_kind() const {
     if (!expected_.kind || found_.kind == expected_.kind) return;
-    reject(FileFault::kind, compose("it is not a {}, as its name says", noun(*expected_.kind)));
+    reject(FileFault::kind, compose("it is not a {}, as its name says", kind_name(*expected_.kind)));
   }
 
   void check_run(const Id128& run_id) const {
@@ -106,17 +106,17 @@ class Verification {
 
   void check_rank(LogicalRank logical_rank, std::uint32_t world_size) const {
     if (expected_.logical_rank && logical_rank != *expected_.logical_rank) {
-      reject(FileFault::rank, compose("it is the {} of rank {}", noun(*found_.kind), logical_rank.value));
+      reject(FileFault::rank, compose("it is the {} of rank {}", kind_name(*found_.kind), logical_rank.value));
     }
     if (logical_rank.value >= world_size) {
-      reject(FileFault::rank, compose("it is the {} of rank {}, and its commit has {} ranks", noun(*found_.kind),
+      reject(FileFault::rank, compose("it is the {} of rank {}, and its commit has {} ranks", kind_name(*found_.kind),
                                       logical_rank.value, world_size));
     }
   }
 
   void check_commit(const FileKey& key, std::uint64_t generation, std::uint32_t world_size) const {
     if (expected_.key && key.commit_id != expected_.key->commit_id) {
-      reject(FileFault::commit, compose("it is the {} of another commit", noun(*found_.kind)));
+      reject(FileFault::commit, compose("it is the {} of another commit", kind_name(*found_.kind)));
     }
     if (expected_.generation && generation != *expected_.generation) {
       reject(FileFault::commit, compose("it is of generation {} instead of {}", generation, *expected_.generation));
@@ -126,7 +126,7 @@ class Verification {
              compose("it is of a commit of {} ranks instead of {}", world_size, *expected_.world_size));
     }
     if (expected_.key && key.protection_id != expected_.key->protection_id) {
-      reject(FileFault::protection, compose("it is the {} of another protection", noun(*found_.kind)));
+      reject(FileFault::protection, compose("it is the {} of another protection", kind_name(*found_.kind)));
     }
   }
 
@@ -237,7 +237,7 @@ class Verification {
 
 }  // namespace
 
-std::string_view noun(FileKind kind) noexcept {
+std::string_view kind_name(FileKind kind) noexcept {
   switch (kind) {
     case FileKind::container: return "container";
     case FileKind::parity: return "parity";

@@ -18,7 +18,7 @@
 
 namespace kedge::store {
 
-[[nodiscard]] std::string_view noun(FileKind kind) noexcept;
+[[nodiscard]] std::string_view kind_name(FileKind kind) noexcept;
 
 /// Expected identity of a file; unset fields are not compared.
 struct ExpectedFile {

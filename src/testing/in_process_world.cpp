@@ -23,8 +23,9 @@ class VirtualSignal final : public Communicator::Signal {
   void raise() noexcept override { mailboxes_->raise(state_); }
   [[nodiscard]] bool wait(Deadline deadline) override {
     const auto wake = mailboxes_->wait(state_, rank_, deadline.finite());
-    if (wake == Wake::deadlock) throw Error(ErrorCode::bad_state, "deadlock: all threads wait without a deadline");
-    return wake == Wake::complete;
+    if (wake == WakeReason::deadlock)
+      throw Error(ErrorCode::bad_state, "deadlock: all threads wait without a deadline");
+    return wake == WakeReason::complete;
   }
 
  private:
@@ -43,7 +44,7 @@ class VirtualThread final : public Communicator::Thread {
         try {
           body();
         } catch (const SimulatedDeath&) {
-          mailboxes->retire(rank, Life::dead);
+          mailboxes->retire(rank, RankState::dead);
         }
         mailboxes->thread_ends(rank);
       });
@@ -103,11 +104,11 @@ class Endpoint final : public comm::CheckedCommunicator {
   void wait(std::span<Request> requests, Deadline deadline) override {
     require_usable();
     const auto wake = mailboxes_->wait(requests, rank(), connection_, deadline.finite());
-    if (wake == Wake::complete) return;
+    if (wake == WakeReason::complete) return;
     set_ended();
-    if (wake == Wake::left) throw Error(ErrorCode::rank_failed, mailboxes_->why_left(connection_));
-    if (wake == Wake::interrupted) throw Error(ErrorCode::timeout, "this communicator was interrupted");
-    if (wake == Wake::deadlock) {
+    if (wake == WakeReason::left) throw Error(ErrorCode::rank_failed, mailboxes_->why_left(connection_));
+    if (wake == WakeReason::interrupted) throw Error(ErrorCode::timeout, "this communicator was interrupted");
+    if (wake == WakeReason::deadlock) {
       throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank(),
                                                 missing_peers(requests)));
     }
@@ -173,7 +174,7 @@ std::unique_ptr<Communicator> InProcessWorld::communicator(int rank) {
 
 void InProcessWorld::stop_at(int rank, std::uint64_t event, StopKind kind) { mailboxes_->plan(rank, {event, kind}); }
 
-void InProcessWorld::mark_dead(int rank) { mailboxes_->retire(rank, Life::dead); }
+void InProcessWorld::mark_dead(int rank) { mailboxes_->retire(rank, RankState::dead); }
 
 std::uint64_t InProcessWorld::messages() const { return mailboxes_->messages(); }
 
@@ -194,7 +195,7 @@ std::vector<RankOutcome> InProcessWorld::run(const std::function<void(int rank)>
     } catch (const std::exception&) {
       outcome.exception = std::current_exception();
     }
-    mailboxes_->retire(rank, outcome.died ? Life::dead : Life::finished);
+    mailboxes_->retire(rank, outcome.died ? RankState::dead : RankState::finished);
   };
   std::vector<std::jthread> threads;
   threads.reserve(outcomes.size());
@@ -202,7 +203,7 @@ std::vector<RankOutcome> InProcessWorld::run(const std::function<void(int rank)>
     for (int rank = 0; rank < size(); ++rank) threads.emplace_back(live, rank);
   } catch (const std::system_error&) {
     // Running threads must not wait for threads that were never started; the vector joins them.
-    for (int rank = 0; rank < size(); ++rank) mailboxes_->retire(rank, Life::dead);
+    for (int rank = 0; rank < size(); ++rank) mailboxes_->retire(rank, RankState::dead);
     mailboxes_->wait_until_no_rank_is_live();
     throw;
   }

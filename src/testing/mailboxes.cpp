@@ -24,7 +24,7 @@ void Mailboxes::plan(int rank, Fault fault) {
   at(rank).fault = fault;
 }
 
-void Mailboxes::retire(int rank, Life life) {
+void Mailboxes::retire(int rank, RankState life) {
   check_rank(rank);
   const Lock lock(mutex_);
   retire_locked(rank, life);
@@ -64,7 +64,7 @@ void Mailboxes::send(int from, int to, int channel, std::span<const std::byte> b
   step(lock, from);
   ++messages_;
   auto& receiver = at(to);
-  if (receiver.life != Life::live) return;
+  if (receiver.life != RankState::live) return;
   auto& lane = receiver.lanes[{from, channel}];
   if (lane.posted.empty()) {
     lane.arrived.emplace_back(bytes.begin(), bytes.end());
@@ -74,7 +74,7 @@ void Mailboxes::send(int from, int to, int channel, std::span<const std::byte> b
   lane.posted.pop_front();
   Waiter* const waiter = receive.awaited_by;  // its owner may destroy the receive as soon as it is filled
   receive.fill(bytes);
-  if (waiter != nullptr && --waiter->missing == 0) end_wait(*waiter, Wake::complete);
+  if (waiter != nullptr && --waiter->missing == 0) end_wait(*waiter, WakeReason::complete);
 }
 
 void Mailboxes::post(PostedReceive& receive) {
@@ -104,12 +104,12 @@ bool Mailboxes::test(Communicator::Request& request, int rank) {
   return true;
 }
 
-Wake Mailboxes::wait(std::span<Communicator::Request> requests, int rank, int connection, bool finite) {
+WakeReason Mailboxes::wait(std::span<Communicator::Request> requests, int rank, int connection, bool finite) {
   Lock lock(mutex_);
   auto& self = at(rank);
   check_alive(self);
-  if (self.interrupted.contains(connection)) return Wake::interrupted;
-  if (left_.contains(connection)) return Wake::left;
+  if (self.interrupted.contains(connection)) return WakeReason::interrupted;
+  if (left_.contains(connection)) return WakeReason::left;
   Waiter waiter;
   waiter.connection = connection;
   waiter.finite = finite;
@@ -122,15 +122,15 @@ Wake Mailboxes::wait(std::span<Communicator::Request> requests, int rank, int co
   }
   if (!awaited.empty()) {
     waiter.missing = awaited.size();
-    const Wake wake = wait_as(lock, self, waiter);
+    const WakeReason wake = wait_as(lock, self, waiter);
     for (auto* receive : awaited) receive->awaited_by = nullptr;
-    if (wake == Wake::death) throw SimulatedDeath{};
-    if (wake != Wake::complete) return wake;
+    if (wake == WakeReason::death) throw SimulatedDeath{};
+    if (wake != WakeReason::complete) return wake;
   }
   for (auto& request : requests) {
     if (request != nullptr) finish_receive(lock, request, rank);
   }
-  return Wake::complete;
+  return WakeReason::complete;
 }
 
 /// Interrupts current and later waits on a connection.
@@ -139,7 +139,7 @@ void Mailboxes::interrupt(int rank, int connection) {
   auto& self = at(rank);
   self.interrupted.insert(connection);
   for (Waiter* waiter : self.waiters) {
-    if (waiter->waiting && waiter->connection == connection) end_wait(*waiter, Wake::interrupted);
+    if (waiter->waiting && waiter->connection == connection) end_wait(*waiter, WakeReason::interrupted);
   }
 }
 
@@ -148,7 +148,7 @@ void Mailboxes::leave(int connection, std::string why) {
   left_.try_emplace(connection, std::move(why));
   for (auto& rank : ranks_) {
     for (Waiter* waiter : rank.waiters) {
-      if (waiter->waiting && waiter->connection == connection) end_wait(*waiter, Wake::left);
+      if (waiter->waiting && waiter->connection == connection) end_wait(*waiter, WakeReason::left);
     }
   }
 }
@@ -161,25 +161,25 @@ std::string Mailboxes::why_left(int connection) const {
 void Mailboxes::raise(SignalState& signal) {
   const Lock lock(mutex_);
   if (signal.waiter == nullptr || !signal.waiter->waiting) signal.raised = true;
-  else end_wait(*signal.waiter, Wake::complete);
+  else end_wait(*signal.waiter, WakeReason::complete);
 }
 
-Wake Mailboxes::wait(SignalState& signal, int rank, bool finite) {
+WakeReason Mailboxes::wait(SignalState& signal, int rank, bool finite) {
   Lock lock(mutex_);
   auto& self = at(rank);
   check_alive(self);
-  if (std::exchange(signal.raised, false)) return Wake::complete;
+  if (std::exchange(signal.raised, false)) return WakeReason::complete;
   Waiter waiter;
   waiter.connection = -1;
   waiter.finite = finite;
   signal.waiter = &waiter;
-  const Wake wake = wait_as(lock, self, waiter);
+  const WakeReason wake = wait_as(lock, self, waiter);
   signal.waiter = nullptr;
-  if (wake == Wake::death) throw SimulatedDeath{};
+  if (wake == WakeReason::death) throw SimulatedDeath{};
   return wake;
 }
 
-Wake Mailboxes::wait_as(Lock& lock, Rank& rank, Waiter& self) {
+WakeReason Mailboxes::wait_as(Lock& lock, Rank& rank, Waiter& self) {
   rank.waiters.push_back(&self);
   ++waiting_;
   resolve_quiescence();
@@ -199,15 +199,15 @@ void Mailboxes::thread_begins(int rank) {
 void Mailboxes::thread_ends(int rank) {
   const Lock lock(mutex_);
   auto& self = at(rank);
-  if (self.life != Life::live) return;
+  if (self.life != RankState::live) return;
   --self.threads;
   --threads_;
   resolve_quiescence();
 }
 
 void Mailboxes::check_alive(const Rank& rank) const {
-  if (rank.life == Life::live) return;
-  if (rank.life != Life::finished) throw SimulatedDeath{};
+  if (rank.life == RankState::live) return;
+  if (rank.life != RankState::finished) throw SimulatedDeath{};
   throw Error(ErrorCode::bad_state, "this rank's thread has ended; communicate only inside run");
 }
 
@@ -220,10 +220,10 @@ void Mailboxes::step(Lock& lock, int rank) {
     return;
   }
   if (self.fault->kind == StopKind::stop) {
-    retire_locked(rank, Life::stopped);
+    retire_locked(rank, RankState::stopped);
     self.released.wait(lock, [this] { return released_; });
   } else {
-    retire_locked(rank, Life::dead);
+    retire_locked(rank, RankState::dead);
   }
   throw SimulatedDeath{};
 }
@@ -242,7 +242,7 @@ void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int r
 }
 
 /// A message may still arrive before the thread notices the end of its wait.
-void Mailboxes::end_wait(Waiter& waiter, Wake wake) {
+void Mailboxes::end_wait(Waiter& waiter, WakeReason wake) {
   if (!waiter.waiting) return;
   waiter.wake = wake;
   waiter.waiting = false;
@@ -250,14 +250,14 @@ void Mailboxes::end_wait(Waiter& waiter, Wake wake) {
   waiter.changed.notify_all();
 }
 
-void Mailboxes::retire_locked(int rank, Life life) {
+void Mailboxes::retire_locked(int rank, RankState life) {
   auto& self = at(rank);
-  if (self.life != Life::live) return;
+  if (self.life != RankState::live) return;
   self.life = life;
   --live_;
   threads_ -= self.threads;
   for (Waiter* waiter : self.waiters) {
-    if (waiter->waiting) end_wait(*waiter, Wake::death);
+    if (waiter->waiting) end_wait(*waiter, WakeReason::death);
   }
   resolve_quiescence();
 }
@@ -272,8 +272,8 @@ void Mailboxes::resolve_quiescence() {
     }
   }
   const auto chosen = std::ranges::find_if(all, [](const Waiter* waiter) { return waiter->finite; });
-  if (chosen != all.end()) return end_wait(**chosen, Wake::timeout);
-  for (Waiter* waiter : all) end_wait(*waiter, Wake::deadlock);
+  if (chosen != all.end()) return end_wait(**chosen, WakeReason::timeout);
+  for (Waiter* waiter : all) end_wait(*waiter, WakeReason::deadlock);
 }
 
 }  // namespace kedge::testing

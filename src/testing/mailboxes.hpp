@@ -21,8 +21,8 @@
 
 namespace kedge::testing {
 
-enum class Life : std::uint8_t { live, stopped, dead, finished };
-enum class Wake : std::uint8_t { complete, timeout, deadlock, death, interrupted, left };
+enum class RankState : std::uint8_t { live, stopped, dead, finished };
+enum class WakeReason : std::uint8_t { complete, timeout, deadlock, death, interrupted, left };
 
 struct Fault {
   std::uint64_t event = 0;
@@ -37,7 +37,7 @@ struct Waiter {
   bool finite = false;      ///< has a deadline
   std::size_t missing = 0;  ///< missing receives
   bool waiting = true;
-  Wake wake = Wake::complete;  ///< why the wait ended
+  WakeReason wake = WakeReason::complete;  ///< why the wait ended
   std::condition_variable changed;
 };
 
@@ -58,7 +58,7 @@ class Mailboxes {
   void check_rank(int rank) const;
 
   void plan(int rank, Fault fault);
-  void retire(int rank, Life life);
+  void retire(int rank, RankState life);
   void wait_until_no_rank_is_live();
   [[nodiscard]] bool begin_run();
   /// Number of the rank's earlier communicators.
@@ -71,14 +71,14 @@ class Mailboxes {
   void withdraw(PostedReceive& receive);
   [[nodiscard]] bool test(Communicator::Request& request, int rank);
   /// `connection` is the communicator's on which the thread waits.
-  [[nodiscard]] Wake wait(std::span<Communicator::Request> requests, int rank, int connection, bool finite);
+  [[nodiscard]] WakeReason wait(std::span<Communicator::Request> requests, int rank, int connection, bool finite);
   void interrupt(int rank, int connection);
   /// The rank stops communicating on this connection of all ranks.
   void leave(int connection, std::string why);
   [[nodiscard]] std::string why_left(int connection) const;
 
   void raise(SignalState& signal);
-  [[nodiscard]] Wake wait(SignalState& signal, int rank, bool finite);
+  [[nodiscard]] WakeReason wait(SignalState& signal, int rank, bool finite);
   /// A further thread of the rank begins.
   void thread_begins(int rank);
   void thread_ends(int rank);
@@ -93,7 +93,7 @@ class Mailboxes {
     std::list<PostedReceive*> posted;
   };
   struct Rank {
-    Life life = Life::live;
+    RankState life = RankState::live;
     std::map<std::pair<int, int>, Lane> lanes;  // by sender and channel
     int connections = 0;
     std::uint64_t events = 0;
@@ -108,9 +108,9 @@ class Mailboxes {
   void check_alive(const Rank& rank) const;
   void step(std::unique_lock<std::mutex>& lock, int rank);
   void finish_receive(std::unique_lock<std::mutex>& lock, Communicator::Request& request, int rank);
-  [[nodiscard]] Wake wait_as(std::unique_lock<std::mutex>& lock, Rank& rank, Waiter& self);
-  void end_wait(Waiter& waiter, Wake wake);
-  void retire_locked(int rank, Life life);
+  [[nodiscard]] WakeReason wait_as(std::unique_lock<std::mutex>& lock, Rank& rank, Waiter& self);
+  void end_wait(Waiter& waiter, WakeReason wake);
+  void retire_locked(int rank, RankState life);
   void resolve_quiescence();
 
   mutable std::mutex mutex_;

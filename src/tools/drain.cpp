@@ -110,8 +110,8 @@ Options options_for(const DrainArguments& arguments) {
   if (!arguments.store.empty()) options.store.path = arguments.store;
   const auto file_system = fs::posix_file_system();
   if (!status_of(*file_system, options.persistent.path)) {
-    throw Error(
-        Failure{ErrorCode::not_found, no_such_prefix(arguments.prefix.empty()), -1, options.persistent.path, 0});
+    throw Error(Failure{ErrorCode::not_found, missing_prefix_message(arguments.prefix.empty()), -1,
+                        options.persistent.path, 0});
   }
   options.persistent.path = file_system->canonical(options.persistent.path);
   return options;
@@ -133,7 +133,7 @@ Outcome drain(const DrainArguments& arguments) {
     print(printable(line) + "\n");
     return Outcome::ok;
   }
-  become(std::move(words), "start the launcher; name that of your MPI with --launcher");
+  exec_program(std::move(words), "start the launcher; name that of your MPI with --launcher");
 }
 
 }  // namespace

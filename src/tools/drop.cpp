@@ -191,7 +191,8 @@ Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const DropA
     refuse(ErrorCode::invalid_argument, "name either stores, or a run with --run and its prefix with --prefix", {});
   }
   const std::string given = arguments.prefix.empty() ? configured_prefix() : arguments.prefix;
-  if (!status_of(*file_system, given)) refuse(ErrorCode::not_found, no_such_prefix(arguments.prefix.empty()), given);
+  if (!status_of(*file_system, given))
+    refuse(ErrorCode::not_found, missing_prefix_message(arguments.prefix.empty()), given);
   if (arguments.run.find('/') != std::string::npos || arguments.run.starts_with('.')) {
     refuse(ErrorCode::invalid_argument,
            compose("'{}' is not the name of a run; the first line of a job's log gives it", printable(arguments.run)),

@@ -52,8 +52,8 @@ bool changed_meanwhile(const OpenedFile& opened) {
 }
 
 // Copies the verification's result to the finding, without further checks.
-void judge(store::VerifiedFile&& found, const OpenedFile& opened, const std::optional<store::FileName>& name,
-           Finding& finding) {
+void add_failure(store::VerifiedFile&& found, const OpenedFile& opened, const std::optional<store::FileName>& name,
+                 Finding& finding) {
   const std::string message = describe_fault(opened, found, name);
   if (found.kind) finding.kind = found.kind;
   finding.superblock = std::move(found.superblock);
@@ -61,7 +61,7 @@ void judge(store::VerifiedFile&& found, const OpenedFile& opened, const std::opt
   finding.manifest = std::move(found.manifest);
   switch (found.fault) {
     case store::FileFault::none:
-    case store::FileFault::content: judge(std::move(found.damages), finding); break;
+    case store::FileFault::content: add_failure(std::move(found.damages), finding); break;
     case store::FileFault::unsealed: throw refusal(FileKind::unsealed, finding.path);
     default: throw Error(Failure{ErrorCode::corrupt, message, -1, finding.path, 0});
   }
@@ -143,12 +143,12 @@ std::string describe_fault(const OpenedFile& opened, const store::VerifiedFile& 
   const std::optional<LogicalRank> rank = found.logical_rank();
   const bool misplaced = found.fault == store::FileFault::kind || found.fault == store::FileFault::rank;
   if (!misplaced || !name || !rank || (found.kind == name->kind && rank == name->logical_rank)) return found.message;
-  const std::string says = found.kind == name->kind ? "" : compose("the {} of ", store::noun(name->kind));
+  const std::string says = found.kind == name->kind ? "" : compose("the {} of ", store::kind_name(name->kind));
   return compose("it holds the {} of rank {}, but its name says {}rank {}; it was put here by mistake",
-                 store::noun(*found.kind), rank->value, says, name->logical_rank.value);
+                 store::kind_name(*found.kind), rank->value, says, name->logical_rank.value);
 }
 
-void judge(const Failure& failure, Finding& finding) {
+void add_failure(const Failure& failure, Finding& finding) {
   finding.state = failure.code == ErrorCode::corrupt     ? Finding::State::damaged
                   : failure.code == ErrorCode::bad_state ? Finding::State::unsealed
                                                          : Finding::State::not_checked;
@@ -156,7 +156,7 @@ void judge(const Failure& failure, Finding& finding) {
   finding.reason = describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno});
 }
 
-void judge(std::vector<format::Damage> damages, Finding& finding) {
+void add_failure(std::vector<format::Damage> damages, Finding& finding) {
   finding.damages = std::move(damages);
   if (finding.damages.empty()) {
     finding.state = Finding::State::ok;
@@ -181,11 +181,11 @@ Finding check_file(fs::FileSystem& file_system, const std::string& path, const s
     if (!manifest && opened.kind != FileKind::container && opened.kind != FileKind::set_file) {
       throw refusal(opened.kind, path);
     }
-    judge(store::verify_file(*opened.file, opened.size_bytes, path, expected_from_name(name, manifest), Verify::all,
-                             on_progress),
-          opened, name, finding);
+    add_failure(store::verify_file(*opened.file, opened.size_bytes, path, expected_from_name(name, manifest),
+                                   Verify::all, on_progress),
+                opened, name, finding);
   });
-  if (failure) judge(*failure, finding);
+  if (failure) add_failure(*failure, finding);
   if (finding.state == Finding::State::damaged && changed_meanwhile(opened)) {
     finding.state = Finding::State::unsealed;
     finding.damages.clear();

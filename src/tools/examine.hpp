@@ -71,9 +71,9 @@ struct Finding {
 };
 
 /// Sets the state: corrupt becomes damaged, bad_state unsealed, other failures unchecked.
-void judge(const Failure& failure, Finding& finding);
+void add_failure(const Failure& failure, Finding& finding);
 /// Sets the state to damaged if there is any damage, else to ok.
-void judge(std::vector<format::Damage> damages, Finding& finding);
+void add_failure(std::vector<format::Damage> damages, Finding& finding);
 
 /// Reads the whole file and compares every byte with its checksum. In a store's directory, `name` is the file's, and
 /// determines the expected kind and rank. Never throws Error: failures are in the finding. A file that a running job

@@ -102,7 +102,7 @@ class Extraction {
   [[noreturn]] void refuse_unmatched(const std::string& name) const;
   void require_free(const RoutedFile& file) const;
   void extract(const RoutedFile& file, const format::ContainerReader& reader);
-  void note(const std::string& what, const Failure& failure);
+  void record_failure(const std::string& what, const Failure& failure);
   void report() const;
 
   fs::FileSystem& file_system_;
@@ -117,7 +117,7 @@ class Extraction {
   std::uint64_t unfinished_ = 0;
 };
 
-void Extraction::note(const std::string& what, const Failure& failure) {
+void Extraction::record_failure(const std::string& what, const Failure& failure) {
   problems_.emplace_back(what, failure);
   if (failure.code == ErrorCode::corrupt) outcome_ = Outcome::damaged;
   else if (outcome_ == Outcome::ok) outcome_ = Outcome::not_checked;
@@ -130,7 +130,7 @@ void Extraction::for_each_container(const std::set<std::uint32_t>* only,
     if (only != nullptr && !only->contains(rank)) continue;
     std::optional<Container> container;
     if (const auto failure = attempt([&] { container = containers_.open(rank); })) {
-      note(compose("the container of rank {}", rank), *failure);
+      record_failure(compose("the container of rank {}", rank), *failure);
       continue;
     }
     visit(rank, *container->reader);
@@ -218,7 +218,7 @@ void Extraction::extract(const RoutedFile& file, const format::ContainerReader& 
     return;
   }
   if (is_mine) (void)attempt([&] { file_system_.remove(unfinished); });
-  note(file.target, *failure);
+  record_failure(file.target, *failure);
 }
 
 Outcome Extraction::run() {

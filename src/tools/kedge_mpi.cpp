@@ -44,7 +44,7 @@ struct Asked {
 std::vector<std::string> runs_to_drain(const comm::Group& processes, const Options& options) {
   comm::throw_if(processes.vote(options.load_failure));
   std::vector<std::string> runs;
-  processes.together([&] {
+  processes.run_on_all_ranks([&] {
     if (!processes.is_root()) return;
     runs = drain::recorded_runs(*fs::posix_file_system(), options.persistent.path, options.run);
     if (runs.empty())

@@ -69,7 +69,7 @@ std::string parent_cell(const TagEntry& entry, const Tags& tags) {
 }
 
 /// Marks commits that retention does not remove.
-std::string note_cell(const TagEntry& entry) {
+std::string flags_cell(const TagEntry& entry) {
   if (entry.commit.is_output) return entry.pinned ? "output, pinned" : "output";
   return entry.pinned ? "pinned" : "-";
 }
@@ -79,7 +79,7 @@ std::string table_of(const RunGroup& group, const Tags& tags) {
   table.add({"tag", "gen.", "time (UTC)", "ranks", "bytes", "note", "parent", "directory"});
   for (const TagEntry* entry : group.entries) {
     table.add({printable(entry->commit.tag), compose("{}", entry->commit.generation), utc_cell(entry->commit.time_ns),
-               compose("{}", entry->commit.world_size), human_bytes(entry->total_bytes), note_cell(*entry),
+               compose("{}", entry->commit.world_size), human_bytes(entry->total_bytes), flags_cell(*entry),
                parent_cell(*entry, tags), printable(entry->directory)});
   }
   return table.text();
@@ -209,7 +209,8 @@ Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, c
     for (const store::FailedFlush& one : failed) all["flushes_failed"].push_back(failed_flush_json(one));
     listing.output = json_text(all);
   } else {
-    listing.output = text_of(list, shown, list.entries.empty() ? stores_text(stores) : words_for(news), states);
+    listing.output =
+        text_of(list, shown, list.entries.empty() ? stores_text(stores) : describe_unflushed(news), states);
     for (const store::FailedFlush& one : failed) listing.output += "\n" + failed_flush_text(one);
   }
   for (const persist::UnusableTag& unusable : list.unusable) {

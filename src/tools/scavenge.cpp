@@ -23,7 +23,7 @@ Command add_scavenge(CLI::App& program) {
   return {parser, [arguments]() -> Outcome {
             std::vector<std::string> words = {path_of_program("kedge-scavenge", "install Kedge again")};
             for (std::string& word : arguments->words()) words.push_back(std::move(word));
-            become(std::move(words), "start it; install Kedge again");
+            exec_program(std::move(words), "start it; install Kedge again");
           }};
 }
 

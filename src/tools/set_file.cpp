@@ -15,7 +15,7 @@ std::uint64_t whole_bytes(const format::SetDescriptor& set) { return format::kSu
 
 std::string crc_text(std::uint32_t crc) { return compose("{:08x}", crc); }
 
-std::string_view noun(format::SetFileKind kind) {
+std::string_view kind_name(format::SetFileKind kind) {
   return kind == format::SetFileKind::parity ? "parity" : "set descriptor";
 }
 
@@ -28,13 +28,13 @@ std::string name_of(const format::SetDescriptor& set) {
 }  // namespace
 
 std::string set_line(const format::SetDescriptor& set) {
-  return compose("{} of set {} ({}), generation {}, rank {}", noun(set.kind), set.set_number, name_of(set),
+  return compose("{} of set {} ({}), generation {}, rank {}", kind_name(set.kind), set.set_number, name_of(set),
                  set.generation, holder(set).logical_rank.value);
 }
 
 std::string set_text(const format::SetDescriptor& set, const std::string& path) {
   Table head("ll");
-  head.add({std::string(noun(set.kind)), printable(path)});
+  head.add({std::string(kind_name(set.kind)), printable(path)});
   head.add({"scheme", name_of(set)});
   head.add({"set", compose("{}", set.set_number)});
   head.add({"position", compose("{} of {}", set.position, set.members.size())});

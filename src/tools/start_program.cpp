@@ -22,7 +22,7 @@ std::string path_of_program(const std::string& name, const std::string& why) {
   throw Error(Failure{ErrorCode::not_found, compose("program not found: {}", why), -1, program, 0});
 }
 
-void become(std::vector<std::string> words, const std::string& advice) {
+void exec_program(std::vector<std::string> words, const std::string& advice) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);

@@ -10,6 +10,6 @@ namespace kedge::tools {
 [[nodiscard]] std::string path_of_program(const std::string& name, const std::string& why);
 
 /// Replaces this process by the program of the first word. Throws Error{io | not_found} with `advice`.
-[[noreturn]] void become(std::vector<std::string> words, const std::string& advice);
+[[noreturn]] void exec_program(std::vector<std::string> words, const std::string& advice);
 
 }  // namespace kedge::tools

@@ -67,14 +67,14 @@ std::string Table::text() const {
       const std::string padding(widths[i] - width(row[i]), ' ');
       front += (alignment_[i] == 'r' ? padding + row[i] : row[i] + padding) + std::string(kColumnGap, ' ');
     }
-    std::string line = with_last(std::move(front), row.back(), widths.back());
+    std::string line = append_last_cell(std::move(front), row.back(), widths.back());
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
   }
   return out;
 }
 
-std::string Table::with_last(std::string front, const std::string& cell, std::size_t columns) const {
+std::string Table::append_last_cell(std::string front, const std::string& cell, std::size_t columns) const {
   if (alignment_.back() == 'r') return front + std::string(columns - width(cell), ' ') + cell;
   if (alignment_.back() == 'n') return front + cell;
   if (alignment_.back() == 'l') return folded_line(std::move(front), cell, kFoldIndent);

@@ -33,7 +33,7 @@ class Table {
   [[nodiscard]] std::string text() const;
 
  private:
-  [[nodiscard]] std::string with_last(std::string front, const std::string& cell, std::size_t columns) const;
+  [[nodiscard]] std::string append_last_cell(std::string front, const std::string& cell, std::size_t columns) const;
 
   std::string alignment_;
   std::vector<std::vector<std::string>> rows_;

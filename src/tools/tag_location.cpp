@@ -64,7 +64,7 @@ const persist::TagEntry* last_of_several_runs(const std::vector<persist::TagEntr
   return several ? last : nullptr;
 }
 
-std::string what_there_is(const persist::TagList& list, const std::string& word) {
+std::string list_available(const persist::TagList& list, const std::string& word) {
   if (list.entries.empty())
     return "no checkpoint was flushed to this prefix yet; kedge ls STORE lists those of a node-local store";
   std::vector<std::string> tags;
@@ -89,7 +89,7 @@ void name_run(fs::FileSystem& file_system, TagLocation& place) {
   if (found != list.entries.end() && of_run(list, found->run) != list.entries.size()) place.run = found->run;
 }
 
-std::optional<TagLocation> look_for(fs::FileSystem& file_system, const TagQuery& meant) {
+std::optional<TagLocation> find_location(fs::FileSystem& file_system, const TagQuery& meant) {
   const auto& [word, prefix, run] = meant;
   if (!prefix.empty()) return find_tag(file_system, meant);
   if (auto place = tag_directory_at(file_system, word)) {
@@ -111,7 +111,7 @@ std::optional<TagLocation> look_for(fs::FileSystem& file_system, const TagQuery&
 
 }  // namespace
 
-std::string no_such_prefix(bool is_configured) {
+std::string missing_prefix_message(bool is_configured) {
   return is_configured ? "there is no such prefix (it is the one in persistent.path); name the job's prefix, run this "
                          "where the job ran, or see kedge config for where the option was set"
                        : "there is no such prefix; check the path";
@@ -181,11 +181,11 @@ TagLocation find_tag(fs::FileSystem& file_system, const TagQuery& meant) {
   if (newest) return {real_prefix, newest->directory, fs::join(prefix, newest->directory)};
   throw Error(ErrorCode::not_found, compose("no checkpoint{} on {} has the tag {}; {}",
                                             run.empty() ? "" : compose(" of run '{}'", printable(run)),
-                                            printable(prefix), printable(word), what_there_is(list, word)));
+                                            printable(prefix), printable(word), list_available(list, word)));
 }
 
 std::optional<TagLocation> resolve_tag(fs::FileSystem& file_system, const TagQuery& meant) {
-  auto place = look_for(file_system, meant);
+  auto place = find_location(file_system, meant);
   if (place && !place->run.empty()) {
     print_error(
         compose("note: {} is of run '{}', the last of several runs that made one; name another with --run, or by its "

@@ -28,7 +28,7 @@ struct TagLocation {
 [[nodiscard]] std::string configured_prefix();
 /// Message for a prefix that does not exist, with the remedy. If it `is_configured`, the user did not name it and is
 /// told where it came from.
-[[nodiscard]] std::string no_such_prefix(bool is_configured);
+[[nodiscard]] std::string missing_prefix_message(bool is_configured);
 
 /// The path's status; follows links, since the user named them. Nothing if there is no such name.
 [[nodiscard]] std::optional<fs::FileStatus> status_of(fs::FileSystem& file_system, const std::string& path);

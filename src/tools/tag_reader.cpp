@@ -15,13 +15,13 @@ using Problem = persist::ContainerProblem::Kind;
 
 persist::TagPath path_of(const TagLocation& place) { return {fs::join(place.prefix, place.directory), place.shown}; }
 
-std::string words_on_size(std::uint64_t size_bytes, const format::ShardRow& row) {
+std::string describe_size(std::uint64_t size_bytes, const format::ShardRow& row) {
   return size_bytes < row.size_bytes
              ? compose("truncated: {} of its {} bytes are left", size_bytes, row.size_bytes)
              : compose("{} bytes were appended to its {}", size_bytes - row.size_bytes, row.size_bytes);
 }
 
-std::string words_on_identity(const format::Superblock& found, const format::ManifestHead& head) {
+std::string describe_identity(const format::Superblock& found, const format::ManifestHead& head) {
   std::string whose = compose("of rank {}", found.logical_rank.value);
   if (found.commit != head.commit) {
     whose += compose(" of {} (generation {}, commit {})", printable(found.commit.tag), found.commit.generation,
@@ -32,8 +32,8 @@ std::string words_on_identity(const format::Superblock& found, const format::Man
 }
 
 /// Nothing if the original message is good enough.
-std::optional<std::string> words_on(const persist::ContainerProblem& problem, const format::ManifestHead& head,
-                                    const format::ShardRow& row, LogicalRank rank) {
+std::optional<std::string> describe_problem(const persist::ContainerProblem& problem, const format::ManifestHead& head,
+                                            const format::ShardRow& row, LogicalRank rank) {
   switch (problem.kind) {
     case Problem::file_name:
       return compose("the manifest gives an unexpected file name for the container of rank {}", rank.value);
@@ -41,8 +41,8 @@ std::optional<std::string> words_on(const persist::ContainerProblem& problem, co
     case Problem::missing_directory: return "missing, and so is its directory";
     case Problem::link: return compose("{} is a symbolic link, which is not followed", problem.where);
     case Problem::not_a_directory: return compose("missing: {} is not a directory", problem.where);
-    case Problem::identity: return words_on_identity(problem.found.value(), head);
-    case Problem::size: return words_on_size(problem.size_bytes, row);
+    case Problem::identity: return describe_identity(problem.found.value(), head);
+    case Problem::size: return describe_size(problem.size_bytes, row);
     case Problem::unsealed:
     case Problem::unreadable:
     case Problem::content: return std::nullopt;
@@ -78,7 +78,7 @@ persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagLo
       if (opened.kind == FileKind::other_version) throw refusal(opened.kind, failure.path);
     }
     failure.code = code_of(error.problem());
-    if (auto words = words_on(error.problem(), head, row, rank)) failure.message = std::move(*words);
+    if (auto words = describe_problem(error.problem(), head, row, rank)) failure.message = std::move(*words);
     throw Error(std::move(failure));
   }
 }

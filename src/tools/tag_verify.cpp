@@ -23,8 +23,8 @@ Finding check_manifest(const TagLocation& place, const OpenedManifest& manifest,
   finding.path = fs::join(place.shown, persist::kManifestFile);
   finding.manifest = manifest.reader->head();
   finding.size_bytes = finding.manifest->file_size;
-  const auto failure = attempt([&] { judge(manifest.reader->verify(on_progress), finding); });
-  if (failure) judge(*failure, finding);
+  const auto failure = attempt([&] { add_failure(manifest.reader->verify(on_progress), finding); });
+  if (failure) add_failure(*failure, finding);
   return finding;
 }
 
@@ -42,13 +42,13 @@ Finding check_rank(fs::FileSystem& file_system, const TagLocation& place, const 
     const auto opened = open_container(file_system, place, manifest.reader->head(), *row, rank);
     finding.size_bytes = row->size_bytes;
     finding.superblock = opened.reader->superblock();
-    judge(opened.reader->verify(on_progress), finding);
+    add_failure(opened.reader->verify(on_progress), finding);
   });
-  if (failure) judge(*failure, finding);
+  if (failure) add_failure(*failure, finding);
   return finding;
 }
 
-void forgive_if_removed(fs::FileSystem& file_system, const TagLocation& place, Finding& finding) {
+void ignore_if_removed(fs::FileSystem& file_system, const TagLocation& place, Finding& finding) {
   if (finding.state == Finding::State::ok || has_manifest(file_system, place)) return;
   finding.state = Finding::State::uncommitted;
   finding.damages.clear();
@@ -63,18 +63,18 @@ void check_tag(fs::FileSystem& file_system, const TagLocation& place,
   OpenedManifest manifest;
   if (const auto failure = attempt([&] { manifest = open_manifest(file_system, place); })) {
     Finding finding;
-    judge(*failure, finding);
+    add_failure(*failure, finding);
     const bool uncommitted = failure->code == ErrorCode::not_found;
     finding.path = uncommitted ? place.shown : fs::join(place.shown, persist::kManifestFile);
     if (uncommitted) finding.state = Finding::State::uncommitted;
     return report(finding);
   }
   Finding of_manifest = check_manifest(place, manifest, on_progress);
-  forgive_if_removed(file_system, place, of_manifest);
+  ignore_if_removed(file_system, place, of_manifest);
   report(of_manifest);
   for (std::uint32_t rank = 0; rank < manifest.reader->head().commit.world_size; ++rank) {
     Finding finding = check_rank(file_system, place, manifest, LogicalRank{rank}, on_progress);
-    forgive_if_removed(file_system, place, finding);
+    ignore_if_removed(file_system, place, finding);
     report(finding);
     if (finding.state == Finding::State::uncommitted) return;
   }

@@ -267,7 +267,7 @@ Json content_json(const TagContent& content) {
   return json;
 }
 
-Outcome complain_of(const TagContent& content) {
+Outcome report_damage(const TagContent& content) {
   Outcome outcome = Outcome::ok;
   if (content.attributes_failure) {
     outcome = content.attributes_failure->code == ErrorCode::corrupt ? Outcome::damaged : Outcome::not_checked;
@@ -316,7 +316,7 @@ Outcome show_tag(fs::FileSystem& file_system, const TagLocation& place, const Ta
     print(head_text(content) + attributes_text(content.attributes) + arrays_text(content) + regions_text(content));
     if (options.containers) print(containers_text(content));
   }
-  return complain_of(content);
+  return report_damage(content);
 }
 
 }  // namespace kedge::tools

@@ -37,7 +37,7 @@ std::vector<CommitHead> missing(const std::vector<CommitHead>& in_store, const p
   return found;
 }
 
-std::string words_for(const UnflushedCommits& news) {
+std::string describe_unflushed(const UnflushedCommits& news) {
   std::string what;
   std::vector<CommitHead> outputs;
   for (const CommitHead& commit : news.commits) {
@@ -67,10 +67,10 @@ std::vector<UnflushedCommits> find_unflushed(fs::FileSystem& file_system, const 
   return news;
 }
 
-std::string words_for(const std::vector<UnflushedCommits>& news) {
+std::string describe_unflushed(const std::vector<UnflushedCommits>& news) {
   std::string text;
   for (const UnflushedCommits& one : news) {
-    if (!one.commits.empty()) text += fold(words_for(one) + "\n");
+    if (!one.commits.empty()) text += fold(describe_unflushed(one) + "\n");
   }
   return text;
 }

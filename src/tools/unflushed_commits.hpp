@@ -25,7 +25,7 @@ struct UnflushedCommits {
                                                            const persist::TagList& list, const RunStates& states);
 
 /// A folded line for each store with unflushed commits; empty if there are none.
-[[nodiscard]] std::string words_for(const std::vector<UnflushedCommits>& news);
+[[nodiscard]] std::string describe_unflushed(const std::vector<UnflushedCommits>& news);
 [[nodiscard]] Json to_json(const std::vector<UnflushedCommits>& news);
 
 }  // namespace kedge::tools

@@ -194,7 +194,7 @@ TEST_P(CopyThreadsJob, AProcessThatDiesWhileItsThreadsCopyLeavesTheCommitBefore)
   for (const std::uint64_t n : {9U, 20U}) {
     SimulatedJob job(2, disk());
     job.options.store.copy_threads = 3;
-    job.all_die_together = true;
+    job.kill_all_ranks = true;
     (void)job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       for (int step = 1; step <= 2; ++step) (void)checkpoint(engine, scope.rank, step);

@@ -113,7 +113,7 @@ TEST(JobDeadline, ABadDeadlineIsRefusedOnAllRanks) {
   JobWithDeadline job;
   job.options.deadline = "tomorrow";
   const Failure failure =
-      expect_all_threw(job.start([](RankScope& scope) { (void)scope.make_engine(); }), ErrorCode::invalid_argument);
+      expect_all_failed(job.start([](RankScope& scope) { (void)scope.make_engine(); }), ErrorCode::invalid_argument);
   EXPECT_THAT(failure.message, testing::HasSubstr("option deadline must be seconds since 1970"));
 }
 

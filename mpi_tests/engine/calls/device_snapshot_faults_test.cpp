@@ -129,7 +129,7 @@ TEST_F(DeviceSnapshot, ADeathAtAnyOperationCostsNothingThatWasLocal) {
     for (std::uint64_t n = 1; n < 1000 && !HasFailure(); ++n) {
       SimulatedJob own{2};
       use(own);
-      own.all_die_together = together;
+      own.kill_all_ranks = together;
       std::atomic<int> newest_local = 0;
       std::atomic<int> newest = 0;
       own.disk.stop_world_after(1, n, n);

@@ -20,11 +20,11 @@ constexpr int kHarmed = 1;                            // the rank whose file it 
 constexpr std::size_t kLarge = std::size_t{1} << 18;  // doubles, 2 MiB: more than is saved without a look at the file
 constexpr std::size_t kSmall = 1000;
 
-using Harm = std::function<void(const std::string& path)>;
+using Corruption = std::function<void(const std::string& path)>;
 
 struct Case {
   std::string name;
-  Harm harm;
+  Corruption harm;
   std::string says;
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };

@@ -156,7 +156,7 @@ TEST_F(HarmedInUse, RestoreRebuildsOrTakesTheOneBefore) {
       state.add("v", mutable_region(bytes));
       EXPECT_EQ(engine.restore(state), protects ? "2" : "1");
       EXPECT_TRUE(std::ranges::equal(bytes, content(scope.rank, protects ? 2 : 1)));
-      EXPECT_TRUE(scope.rank != kHarmed || testing::PageTrap::has_sprung());
+      EXPECT_TRUE(scope.rank != kHarmed || testing::PageTrap::was_triggered());
       engine.finalize();
     }));
     std::filesystem::remove_all(directory + "/node0");
@@ -224,7 +224,7 @@ TEST_F(HarmedInUse, WhatIsSentWhileItIsTruncatedRebuildsNothing) {
       return std::make_unique<Truncating>(std::move(own), truncate_all);
     };
     const std::size_t before = job.log().size();
-    expect_all_threw(job.start([&](RankScope& scope) { (void)scope.make_engine().open(); }), ErrorCode::unrecoverable);
+    expect_all_failed(job.start([&](RankScope& scope) { (void)scope.make_engine().open(); }), ErrorCode::unrecoverable);
     const auto lines = job.log();
     EXPECT_EQ(
         std::count_if(lines.begin() + static_cast<std::ptrdiff_t>(before), lines.end(),

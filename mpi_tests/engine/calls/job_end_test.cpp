@@ -235,12 +235,12 @@ TEST(JobEnd, BehindTheApplicationTheLastFlushGoesOnWhileTheLoopEnds) {
 
 TEST(JobEnd, RanksThatMakeDifferentCallsAreToldSo) {
   JobWithDeadline job;
-  const Failure failure = expect_all_threw(job.start([](RankScope& scope) {
+  const Failure failure = expect_all_failed(job.start([](RankScope& scope) {
     Engine engine = scope.make_engine();
     if (scope.rank == 1) (void)engine.should_exit();
     else (void)engine.need_checkpoint();
   }),
-                                           ErrorCode::bad_state);
+                                            ErrorCode::bad_state);
   EXPECT_THAT(failure.message, testing::HasSubstr("rank 1 in should_exit"));
 }
 

@@ -87,9 +87,9 @@ TEST(LastSave, WhenItIsDueItStillFits) {
 
 TEST(LastSave, AnotherBeforeItMustLeaveTimeForIt) {
   const SaveCosts costs = measured(2, 3, 5);
-  EXPECT_TRUE(kToPrefix.leaves_time_for_another(10 + 15 + kMargin + 0.1, 0, costs));
-  EXPECT_FALSE(kToPrefix.leaves_time_for_another(10 + 15 + kMargin, 0, costs));
-  EXPECT_FALSE(kToPrefix.leaves_time_for_another(10 + 90 + 15 + kMargin, 60, costs));
+  EXPECT_TRUE(kToPrefix.has_time_for_another_save(10 + 15 + kMargin + 0.1, 0, costs));
+  EXPECT_FALSE(kToPrefix.has_time_for_another_save(10 + 15 + kMargin, 0, costs));
+  EXPECT_FALSE(kToPrefix.has_time_for_another_save(10 + 90 + 15 + kMargin, 60, costs));
 }
 
 TEST(LastSave, GoesToTheHighestLevelThatFits) {

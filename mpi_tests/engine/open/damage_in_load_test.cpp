@@ -48,11 +48,11 @@ TEST(DamageInLoad, TheStartAfterOneThatFoundDamageReadsEveryByte) {
         engine.close();
         EXPECT_TRUE(variables == Variables::of(scope.rank, tag == "a" ? 1 : 2));
       };
-      expect_all_threw(job.start([&](RankScope& scope) {
+      expect_all_failed(job.start([&](RankScope& scope) {
         Tag tag;
         load(scope, tag);
       }),
-                       ErrorCode::corrupt);
+                        ErrorCode::corrupt);
       std::vector<Tag> tags(kRanks);
       expect_all_returned(
           job.start([&](RankScope& scope) { load(scope, tags[static_cast<std::size_t>(scope.rank)]); }));

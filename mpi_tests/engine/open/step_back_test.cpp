@@ -11,9 +11,10 @@
 namespace kedge::faults::step_back_test {
 namespace {
 
-enum class Harm { superblock, index, metadata, data, cut, cut_to_little, emptied, removed, older, another_ranks };
-constexpr std::array kHarms = {Harm::superblock,    Harm::index,   Harm::metadata, Harm::data,  Harm::cut,
-                               Harm::cut_to_little, Harm::emptied, Harm::removed,  Harm::older, Harm::another_ranks};
+enum class Corruption { superblock, index, metadata, data, cut, cut_to_little, emptied, removed, older, another_ranks };
+constexpr std::array kHarms = {
+    Corruption::superblock,    Corruption::index,   Corruption::metadata, Corruption::data,  Corruption::cut,
+    Corruption::cut_to_little, Corruption::emptied, Corruption::removed,  Corruption::older, Corruption::another_ranks};
 
 /// A place in the middle of the large region.
 std::uint64_t inside_data(FaultyDisk& disk, const std::string& path) {
@@ -23,11 +24,11 @@ std::uint64_t inside_data(FaultyDisk& disk, const std::string& path) {
   return region->offset + region->size_bytes / 2;
 }
 
-std::uint64_t inside(FaultyDisk& disk, const std::string& path, Harm harm) {
+std::uint64_t inside(FaultyDisk& disk, const std::string& path, Corruption harm) {
   const auto superblock = format::decode(disk.read_all(path), path);
-  if (harm == Harm::superblock) return 70;
-  if (harm == Harm::index) return superblock.index_offset + superblock.index_size / 2;
-  if (harm == Harm::data) return inside_data(disk, path);
+  if (harm == Corruption::superblock) return 70;
+  if (harm == Corruption::index) return superblock.index_offset + superblock.index_size / 2;
+  if (harm == Corruption::data) return inside_data(disk, path);
   for (const auto& extent : superblock.extents) {
     if (extent.kind == format::ExtentKind::metadata) return extent.offset + extent.length / 2;
   }
@@ -36,16 +37,16 @@ std::uint64_t inside(FaultyDisk& disk, const std::string& path, Harm harm) {
 }
 
 /// Harms the newest container of a rank; its path.
-std::string harm_newest(SimulatedJob& job, int rank, const Tag& newest, const Tag& older, Harm harm) {
+std::string harm_newest(SimulatedJob& job, int rank, const Tag& newest, const Tag& older, Corruption harm) {
   FaultyDisk& disk = job.disk;
   std::string path = container_of(disk, rank, newest);
   switch (harm) {
-    case Harm::cut: disk.truncate_from_outside(path, disk.read_all(path).size() - 4096); break;
-    case Harm::cut_to_little: disk.truncate_from_outside(path, 100); break;
-    case Harm::emptied: disk.truncate_from_outside(path, 0); break;
-    case Harm::removed: disk.remove_all(path); break;
-    case Harm::older: disk.write_all(path, disk.read_all(container_of(disk, rank, older))); break;
-    case Harm::another_ranks:
+    case Corruption::cut: disk.truncate_from_outside(path, disk.read_all(path).size() - 4096); break;
+    case Corruption::cut_to_little: disk.truncate_from_outside(path, 100); break;
+    case Corruption::emptied: disk.truncate_from_outside(path, 0); break;
+    case Corruption::removed: disk.remove_all(path); break;
+    case Corruption::older: disk.write_all(path, disk.read_all(container_of(disk, rank, older))); break;
+    case Corruption::another_ranks:
       disk.write_all(path, disk.read_all(container_of(disk, (rank + 1) % job.ranks, newest)));
       break;
     default: disk.flip_bit(path, inside(disk, path, harm)); break;
@@ -57,7 +58,7 @@ void expect_few_files(const SimulatedJob& job, std::size_t at_most) {
   for (int rank = 0; rank < job.ranks; ++rank) EXPECT_LE(container_files(job.disk, rank).size(), at_most);
 }
 
-class EveryHarm : public testing::TestWithParam<Harm> {};
+class EveryHarm : public testing::TestWithParam<Corruption> {};
 INSTANTIATE_TEST_SUITE_P(StepBack, EveryHarm, testing::ValuesIn(kHarms),
                          [](const auto& harm) { return compose("{}", static_cast<int>(harm.param)); });
 
@@ -161,7 +162,7 @@ TEST(StepBack, DamageFoundInLoadIsCorruptInCloseAndExcluded) {
     job.options.store.keep = 2;
     job.options.open.verify = Verify::headers;
     commit_steps(job, {{"a", 1}, {"b", 2}});
-    harm_newest(job, ranks - 1, "b", "a", Harm::data);
+    harm_newest(job, ranks - 1, "b", "a", Corruption::data);
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_EQ(engine.open(), "b");
@@ -199,7 +200,7 @@ TEST(StepBack, FinalizeTellsOfDamageFoundInLoadAsCloseDoes) {
     (void)load_step(engine, scope.rank);
     engine.finalize();
   });
-  EXPECT_EQ(expect_all_threw(outcomes, ErrorCode::corrupt).rank, 0);
+  EXPECT_EQ(expect_all_failed(outcomes, ErrorCode::corrupt).rank, 0);
 }
 
 TEST(StepBack, ACommitAfterDamageFoundInLoadGoesOnFromTheCommitBefore) {
@@ -207,7 +208,7 @@ TEST(StepBack, ACommitAfterDamageFoundInLoadGoesOnFromTheCommitBefore) {
   job.options.store.keep = 2;
   job.options.open.verify = Verify::headers;
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  harm_newest(job, 0, "b", "a", Harm::data);
+  harm_newest(job, 0, "b", "a", Corruption::data);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     find_damaged(engine, scope.rank, latest, "b");
@@ -222,7 +223,7 @@ TEST(StepBack, RestoreStepsBackByItself) {
   job.options.store.keep = 2;
   job.options.open.verify = Verify::headers;
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  harm_newest(job, 0, "b", "a", Harm::data);
+  harm_newest(job, 0, "b", "a", Corruption::data);
   expect_all_returned(job.start([&](RankScope& scope) {
     int step = 0;
     std::vector<double> large(10'000);
@@ -240,8 +241,8 @@ TEST(StepBack, AllDamagedInLoadIsUnrecoverable) {
   SimulatedJob job(2);
   job.options.open.verify = Verify::headers;
   commit_steps(job, {{"a", 1}});
-  harm_newest(job, 1, "a", "a", Harm::data);
-  const auto failure = expect_all_threw(job.start([&](RankScope& scope) {
+  harm_newest(job, 1, "a", "a", Corruption::data);
+  const auto failure = expect_all_failed(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     int step = 0;
     std::vector<double> large(10'000);
@@ -250,7 +251,7 @@ TEST(StepBack, AllDamagedInLoadIsUnrecoverable) {
     state.add("step", step).add("field/large", large).add("field/small", small);
     engine.restore(state);
   }),
-                                        ErrorCode::unrecoverable);
+                                         ErrorCode::unrecoverable);
   EXPECT_TRUE(says(failure.message, {"a (generation", "region 'field/large' is damaged"})) << failure.message;
 }
 
@@ -273,7 +274,7 @@ TEST(StepBack, OpenGivesTheTagAndTheStateOfWhatItSteppedBackTo) {
   SimulatedJob job(2);
   job.options.store.keep = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  harm_newest(job, 1, "b", "a", Harm::superblock);
+  harm_newest(job, 1, "b", "a", Corruption::superblock);
   const Opened opened = reopen(job);
   EXPECT_EQ(opened.tag, "a");
   EXPECT_EQ(opened.info.tag, "a");

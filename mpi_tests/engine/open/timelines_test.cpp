@@ -320,7 +320,7 @@ TEST_P(GoingBack, AgainAndAgainTheStoreStaysBounded) {
 }
 
 TEST_P(GoingBack, ADiscardThatCannotBeRecordedFailsOnAllAndChangesNothing) {
-  expect_all_threw(job.start([&](RankScope& scope) {
+  expect_all_failed(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     scope.communicator.barrier(Deadline::after(std::chrono::seconds(5)));
     if (scope.rank == 0) {
@@ -331,7 +331,7 @@ TEST_P(GoingBack, ADiscardThatCannotBeRecordedFailsOnAllAndChangesNothing) {
     scope.communicator.barrier(Deadline::after(std::chrono::seconds(5)));
     (void)engine.open(Before{"b"}, Newer::discard);
   }),
-                   ErrorCode::io);
+                    ErrorCode::io);
   job.disk.set_volume("/prefix", {});
   EXPECT_EQ(reopen(job).step, 2);
 }

@@ -174,8 +174,9 @@ TEST(WorkerThatFails, LeavesItsCommitsUnderWay) {
   std::shared_ptr<Communicator> communicator = single_process();
   communicator->connect(Deadline::never());
   const comm::Group group(communicator, std::chrono::seconds(10));
-  const pipeline::Duties duties{[](pipeline::Execution&, pipeline::Job&) { throw Error(ErrorCode::timeout, "nobody"); },
-                                [](pipeline::Execution&) {}, [](pipeline::Execution&) { return false; }};
+  const pipeline::ExecutorTasks duties{
+      [](pipeline::Execution&, pipeline::Job&) { throw Error(ErrorCode::timeout, "nobody"); },
+      [](pipeline::Execution&) {}, [](pipeline::Execution&) { return false; }};
   pipeline::Worker worker(
       group, {group}, [] {}, duties);
   pipeline::Job job;

@@ -232,9 +232,10 @@ TEST_P(FailedStages, NoStageFollowsAFlushThatFindsALaterStart) {
   job.surroundings = [&](int rank, engine::Environment& environment) {
     surroundings(rank, environment);
     environment.more_stages = [&seen] {
-      using pipeline::Turns;
+      using pipeline::StagePolicy;
       std::vector<pipeline::ScheduledStage> stages;
-      stages.push_back({std::make_unique<LastStage>(seen), std::make_unique<Turns>(Turns::Rule::every_nth, 1)});
+      stages.push_back(
+          {std::make_unique<LastStage>(seen), std::make_unique<StagePolicy>(StagePolicy::Rule::every_nth, 1)});
       return stages;
     };
   };
@@ -264,10 +265,11 @@ class SomeFlush final : public pipeline::Stage {
 /// As the last checkpoint before a deadline is, which may turn out not to be the last.
 TEST(DueStages, ACheckpointThatIsMadeForALowerLevelLeavesTheNextDueForTheFailedFlush) {
   std::vector<pipeline::ScheduledStage> stages;
-  using pipeline::Turns;
-  stages.push_back({std::make_unique<SomeFlush>(), std::make_unique<Turns>(Turns::Rule::nth_since_last, 5)});
+  using pipeline::StagePolicy;
+  stages.push_back(
+      {std::make_unique<SomeFlush>(), std::make_unique<StagePolicy>(StagePolicy::Rule::nth_since_last, 5)});
   pipeline::StageList list(std::move(stages));
-  list[0].turns->note_result(true);
+  list[0].policy->mark_result(true);
   const auto is_due = [&](std::optional<Level> highest) {
     list.count();
     pipeline::CommitProgress progress = list.progress_of({});

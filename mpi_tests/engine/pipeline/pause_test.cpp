@@ -27,7 +27,7 @@ std::unique_ptr<Communicator::Signal> signal() { return single_process()->signal
 
 TEST(PauseOfWork, LastsAsLongAsItIsAskedFor) {
   Pause pause(60s);
-  pause.tell_by(signal());
+  pause.set_signal(signal());
   pause.begin();
   EXPECT_LT(seconds_of([&] { pause.pass(); }), 1);
   pause.ask(true);
@@ -38,19 +38,19 @@ TEST(PauseOfWork, LastsAsLongAsItIsAskedFor) {
   EXPECT_THAT(seconds_of([&] { pause.pass(); }), AllOf(Ge(0.04), Lt(30)));
   application.join();
   {
-    auto hold = std::make_unique<Pause::Hold>(pause);
+    auto hold = std::make_unique<Pause::Guard>(pause);
     application = std::jthread([&] {
       std::this_thread::sleep_for(50ms);
       hold.reset();
     });
     EXPECT_THAT(seconds_of([&] { pause.pass(); }), AllOf(Ge(0.04), Lt(30)));
   }
-  EXPECT_THAT(pause.stood().count(), AllOf(Ge(0.08), Lt(60)));
+  EXPECT_THAT(pause.paused_time().count(), AllOf(Ge(0.08), Lt(60)));
 }
 
 TEST(PauseOfWork, EndsWhereTheApplicationWaitsForTheWork) {
   Pause pause(60s);
-  pause.tell_by(signal());
+  pause.set_signal(signal());
   pause.begin();
   pause.ask(true);
   std::jthread application([&] {
@@ -66,7 +66,7 @@ TEST(PauseOfWork, EndsWhereTheApplicationWaitsForTheWork) {
 
 TEST(PauseOfWork, HasALimitForEachCommit) {
   Pause pause(50ms);
-  pause.tell_by(signal());
+  pause.set_signal(signal());
   pause.ask(true);
   for (int commit = 0; commit < 2; ++commit) {
     pause.begin();
@@ -81,9 +81,9 @@ TEST(PauseOfWork, HasALimitForEachCommit) {
 /// up.
 TEST(PauseOfWork, AHoldHasItsLimitFromItsBeginning) {
   Pause pause(2s);
-  pause.tell_by(signal());
+  pause.set_signal(signal());
   for (int turn = 0; turn < 2; ++turn) {
-    const Pause::Hold hold(pause);
+    const Pause::Guard hold(pause);
     std::this_thread::sleep_for(turn == 0 ? 1500ms : 2100ms);
     pause.begin();
     EXPECT_LT(seconds_of([&] { pause.pass(); }), 1.5);
@@ -94,7 +94,7 @@ TEST(PauseOfWork, AHoldHasItsLimitFromItsBeginning) {
 TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
   std::vector<Pause::Seconds> told;
   Pause pause(20ms, [&](Pause::Seconds limit) { told.push_back(limit); });
-  pause.tell_by(signal());
+  pause.set_signal(signal());
   const auto two_commits = [&] {
     for (int commit = 0; commit < 2; ++commit) {
       pause.begin();
@@ -103,7 +103,7 @@ TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
     }
   };
   {
-    const Pause::Hold hold(pause);
+    const Pause::Guard hold(pause);
     two_commits();
   }
   EXPECT_TRUE(told.empty()) << "nobody asked for it";
@@ -137,16 +137,16 @@ TEST(PauseOfWork, OneThatWasAskedForAtTheEndOfAHoldHasItsOwnLimit) {
   int waits = 0;
   int waits_when_told = 0;
   Pause pause(60s, [&](Pause::Seconds) { waits_when_told = waits; });
-  pause.tell_by(std::make_unique<SignalThatNeverComes>(waits, [&] { pause.ask(true); }));
+  pause.set_signal(std::make_unique<SignalThatNeverComes>(waits, [&] { pause.ask(true); }));
   pause.begin();
-  const Pause::Hold hold(pause);
+  const Pause::Guard hold(pause);
   pause.pass();
   EXPECT_EQ(waits_when_told, 2) << "once for the hold, once for the pause";
 }
 
 TEST(PauseOfWork, EndsWithTheWork) {
   Pause pause(60s);
-  pause.tell_by(signal());
+  pause.set_signal(signal());
   pause.begin();
   pause.ask(true);
   std::jthread end([&] {

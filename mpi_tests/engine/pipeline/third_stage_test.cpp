@@ -39,8 +39,9 @@ TEST_P(ThirdStage, TakesEverySecondCheckpointAndItsFailureIsLoggedAndMadeUpFor) 
     environment.waits_for_worker = true;
     environment.more_stages = [&lines] {
       std::vector<pipeline::StageWithTurns> stages;
-      using pipeline::Turns;
-      stages.push_back({std::make_unique<IndexStage>(lines), std::make_unique<Turns>(Turns::Rule::nth_since_last, 2)});
+      using pipeline::StagePolicy;
+      stages.push_back(
+          {std::make_unique<IndexStage>(lines), std::make_unique<StagePolicy>(StagePolicy::Rule::nth_since_last, 2)});
       return stages;
     };
   };

@@ -203,7 +203,7 @@ TEST_F(UpkeepEnds, AtAnyOperationOfAStore) {
     one.options.log.sink = [](LogLevel, std::string_view) {};
     one.surroundings = job.surroundings;
     one.disk.restore(flipped);
-    one.all_die_together = true;
+    one.kill_all_ranks = true;
     if (total != 0) one.disk.stop_world_after(1, operation, operation);
     (void)one.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();

@@ -119,7 +119,7 @@ TEST_F(FlushDamage, AnUnreachablePrefixIsIo) {
     (void)engine.need_checkpoint();
     (void)engine.open();
   });
-  (void)expect_all_threw(outcomes, ErrorCode::io);
+  (void)expect_all_failed(outcomes, ErrorCode::io);
   job.disk.set_volume("/prefix", {});
   EXPECT_EQ(reopen(job).tag, "b");
 }

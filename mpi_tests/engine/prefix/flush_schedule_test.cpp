@@ -167,7 +167,7 @@ TEST_F(FlushSchedule, ACommitIsProtectedBeforeItIsFlushed) {
   const auto before = job.disk.snapshot();
   reopen(job, latest, Newer::keep, {{"b", 2}});
   const std::uint64_t operations = job.operations[0];
-  job.all_die_together = true;
+  job.kill_all_ranks = true;
   int begun = 0;
   for (std::uint64_t n = 1; n <= operations; ++n) {
     job.disk.restore(before);

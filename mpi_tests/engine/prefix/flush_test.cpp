@@ -188,7 +188,7 @@ TEST_F(FlushTest, PinOfWhatIsNotPersistentFailsOnAllRanks) {
     commit_step(engine, scope.rank, "a", 1);
     engine.pin("a");
   });
-  EXPECT_TRUE(says(expect_all_threw(outcomes, ErrorCode::not_found).message, {"'a'", "persistent"}));
+  EXPECT_TRUE(says(expect_all_failed(outcomes, ErrorCode::not_found).message, {"'a'", "persistent"}));
 }
 
 TEST_F(FlushTest, StoresAreRemovedOnExitOnlyIfTheNewestIsPersistent) {

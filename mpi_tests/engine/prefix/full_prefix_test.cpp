@@ -221,7 +221,7 @@ TEST_F(FullPrefix, AStartThatCannotNoteItselfSaysWhatToDoAndCostsNothing) {
         EXPECT_GT(free_bytes, 0U);
         break;
       }
-      const auto failure = expect_all_threw(outcomes, ErrorCode::no_space);
+      const auto failure = expect_all_failed(outcomes, ErrorCode::no_space);
       EXPECT_TRUE(
           says(failure.message, {"no space left on the parallel filesystem", "free some", "kedge drain", "are kept"}))
           << failure.message;

@@ -267,12 +267,12 @@ TEST_F(Outputs, OneThatANodeTookAlongIsRebuiltAndFlushedByTheNextStart) {
 
 TEST_F(Outputs, RanksThatDisagreeWhetherItIsOneAreTold) {
   PersistentJob job(2);
-  const auto failure = expect_all_threw(job.start([&](RankScope& scope) {
+  const auto failure = expect_all_failed(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     if (scope.rank == 0) engine.create_output("x");
     else engine.create("x");
   }),
-                                        ErrorCode::bad_state);
+                                         ErrorCode::bad_state);
   EXPECT_TRUE(says(failure.message, {"create"})) << failure.message;
 }
 

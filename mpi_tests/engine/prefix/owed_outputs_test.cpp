@@ -12,7 +12,7 @@
 namespace kedge::faults::owed_outputs_test {
 namespace {
 
-class OwedOutputs : public OutputsFixture {
+class UnflushedOutputs : public OutputsFixture {
  protected:
   /// Of four ranks on two nodes: one that could not be flushed, in stores without any checkpoint.
   static void leave_one_of_four_ranks(SimulatedJob& job) {
@@ -41,7 +41,7 @@ class OwedOutputs : public OutputsFixture {
   }
 };
 
-TEST_F(OwedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce) {
+TEST_F(UnflushedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce) {
   for (const bool opens_first : {true, false}) {
     PersistentJob job(4);
     leave_one_of_four_ranks(job);
@@ -75,7 +75,7 @@ TEST_F(OwedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce) {
 }
 
 /// Also where the newest checkpoint is of this start's size, and where a store is to be removed at the end.
-TEST_F(OwedOutputs, OneOfAnotherSizeOutlivesTheRemovalOfTheStores) {
+TEST_F(UnflushedOutputs, OneOfAnotherSizeOutlivesTheRemovalOfTheStores) {
   PersistentJob job(4);
   leave_one_of_four_ranks(job);
   job.ranks = 2;
@@ -99,7 +99,7 @@ TEST_F(OwedOutputs, OneOfAnotherSizeOutlivesTheRemovalOfTheStores) {
 }
 
 /// Also where it has nothing to open, and is killed before it ends.
-TEST_F(OwedOutputs, AStartFromZeroFlushesThemBehindItsCheckpoints) {
+TEST_F(UnflushedOutputs, AStartFromZeroFlushesThemBehindItsCheckpoints) {
   for (const bool opens_first : {true, false}) {
     PersistentJob job(4);
     leave_one_of_four_ranks(job);
@@ -120,7 +120,7 @@ TEST_F(OwedOutputs, AStartFromZeroFlushesThemBehindItsCheckpoints) {
   }
 }
 
-TEST_F(OwedOutputs, OneOfWhichTooLittleIsLeftIsToldByName) {
+TEST_F(UnflushedOutputs, OneOfWhichTooLittleIsLeftIsToldByName) {
   PersistentJob job(2);
   job.options.redundancy.every = 0;
   expect_all_returned(job.start([&](RankScope& scope) {
@@ -139,7 +139,7 @@ TEST_F(OwedOutputs, OneOfWhichTooLittleIsLeftIsToldByName) {
 }
 
 /// To go back in checkpoints is no reason to lose what was put out.
-TEST_F(OwedOutputs, SteppingBackDiscardsNone) {
+TEST_F(UnflushedOutputs, SteppingBackDiscardsNone) {
   for (const bool is_flushed : {true, false}) {
     PersistentJob job(2);
     expect_all_returned(job.start([&](RankScope& scope) {
@@ -165,7 +165,7 @@ TEST_F(OwedOutputs, SteppingBackDiscardsNone) {
 }
 
 /// Where a store was removed while the job ran, with all that there was of it.
-TEST_F(OwedOutputs, OneThatARemovedStoreTookAlongIsToldByName) {
+TEST_F(UnflushedOutputs, OneThatARemovedStoreTookAlongIsToldByName) {
   for (const bool all_of_it : {true, false}) {
     PersistentJob job(2);
     job.options.redundancy.every = 0;
@@ -192,7 +192,7 @@ TEST_F(OwedOutputs, OneThatARemovedStoreTookAlongIsToldByName) {
 }
 
 /// One line when the prefix fails, one when what fails is another thing, and one when it works again.
-TEST_F(OwedOutputs, APrefixThatIsOutOfOrderIsSaidOnce) {
+TEST_F(UnflushedOutputs, APrefixThatIsOutOfOrderIsSaidOnce) {
   for (const PipelineMode mode : {PipelineMode::inline_, PipelineMode::background}) {
     PersistentJob job(2);
     job.options.persistent.retries = 0;

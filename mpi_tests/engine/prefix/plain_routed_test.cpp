@@ -286,7 +286,7 @@ TEST_F(PlainRouted, ADeathAtEveryOperationLeavesTheWholeCommitOrNone) {
       job.disk.restore(empty);
       plan(job, point);
       (void)run(job, {"a", "b"}, crash, point.n);
-      job.all_die_together = false;
+      job.kill_all_ranks = false;
       for (const auto& entry : list(job).entries) expect_plain(job, entry, describe(point));
       (void)run(job, {"c"});
       ASSERT_FALSE(tags(job).empty()) << describe(point);

@@ -81,7 +81,7 @@ TEST_F(SourceTest, ACopiedDirectoryOpensWhereItIs) {
   EXPECT_EQ(reopen(job, Source{"/renamed", "", "b"}).step, 2);
 }
 
-/// Calls `look` before each look at the prefix.
+/// Calls `check_end` before each look at the prefix.
 class WatchedPrefix final : public ForwardingFileSystem {
  public:
   WatchedPrefix(std::shared_ptr<fs::FileSystem> inner, std::function<void()> look)
@@ -160,7 +160,7 @@ TEST_F(SourceTest, ABlockThatIsDamagedIsFoundByLoad) {
     EXPECT_EQ(load_step(engine, scope.rank), scope.rank == 1 ? -1 : 2);
     engine.close();
   });
-  (void)expect_all_threw(outcomes, ErrorCode::corrupt);
+  (void)expect_all_failed(outcomes, ErrorCode::corrupt);
 }
 
 TEST_F(SourceTest, WhatLoadFoundDamagedIsNotOpenedAgainAndItsCopyElsewhereIs) {
@@ -263,7 +263,7 @@ TEST_F(SourceTest, DamagedAttributesAreToldByCloseOnAllRanks) {
     EXPECT_TRUE(engine.info().attributes.empty());
     engine.close();
   });
-  (void)expect_all_threw(outcomes, ErrorCode::corrupt);
+  (void)expect_all_failed(outcomes, ErrorCode::corrupt);
 }
 
 TEST_F(SourceTest, AttributesThatCannotBeKeptAreRefusedOnAllRanks) {
@@ -271,7 +271,7 @@ TEST_F(SourceTest, AttributesThatCannotBeKeptAreRefusedOnAllRanks) {
     Engine engine = scope.make_engine();
     engine.create("x", {{"", std::int64_t{1}}});
   });
-  (void)expect_all_threw(outcomes, ErrorCode::invalid_argument);
+  (void)expect_all_failed(outcomes, ErrorCode::invalid_argument);
 }
 
 /// Rank 1's block leaves a hole, or overlaps: commit throws on all ranks, naming it, and the next one may be right.
@@ -314,7 +314,7 @@ TEST_F(SourceTest, RanksThatDisagreeAboutAnArrayAreNamed) {
                 Shard{{scope.rank == 2 ? 13ULL : 12ULL}, {4 * static_cast<std::uint64_t>(scope.rank)}});
     engine.commit();
   });
-  const Failure failure = expect_all_threw(outcomes, ErrorCode::mismatch);
+  const Failure failure = expect_all_failed(outcomes, ErrorCode::mismatch);
   EXPECT_TRUE(says(failure.message, {"'t'", "ranks 0 and 2", "12", "13"})) << failure.message;
 }
 

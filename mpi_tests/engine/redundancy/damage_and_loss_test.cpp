@@ -46,19 +46,19 @@ void expect_protected(SimulatedJob& job, int node, int step) {
   expect_step(reopen(job), step);
 }
 
-enum class Harm { removed, torn, cut, flipped };
-constexpr std::array kHarms = {Harm::removed, Harm::torn, Harm::cut, Harm::flipped};
+enum class Corruption { removed, torn, cut, flipped };
+constexpr std::array kHarms = {Corruption::removed, Corruption::torn, Corruption::cut, Corruption::flipped};
 
-void harm(FaultyDisk& disk, const std::string& path, Harm harm) {
+void harm(FaultyDisk& disk, const std::string& path, Corruption harm) {
   switch (harm) {
-    case Harm::removed: disk.remove_all(path); break;
-    case Harm::torn: disk.truncate_from_outside(path, 3 * format::kSuperblockBytes / 2); break;
-    case Harm::cut: disk.truncate_from_outside(path, disk.read_all(path).size() - 4096); break;
-    case Harm::flipped: disk.flip_bit(path, inside_large(disk, path)); break;
+    case Corruption::removed: disk.remove_all(path); break;
+    case Corruption::torn: disk.truncate_from_outside(path, 3 * format::kSuperblockBytes / 2); break;
+    case Corruption::cut: disk.truncate_from_outside(path, disk.read_all(path).size() - 4096); break;
+    case Corruption::flipped: disk.flip_bit(path, inside_large(disk, path)); break;
   }
 }
 
-class Damage : public testing::TestWithParam<std::tuple<Scheme, Harm>> {};
+class Damage : public testing::TestWithParam<std::tuple<Scheme, Corruption>> {};
 INSTANTIATE_TEST_SUITE_P(Loss, Damage,
                          testing::Combine(testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
                                           testing::ValuesIn(kHarms)),
@@ -286,13 +286,13 @@ TEST(DamageAndLoss, AWholeProtectionIsNotGivenUpForAPieceOfANewerOne) {
   for (std::uint64_t n = 1; n <= operations; ++n) {
     SCOPED_TRACE(compose("all die in operation {}", n));
     job.disk.restore(before);
-    job.all_die_together = true;
+    job.kill_all_ranks = true;
     job.disk.stop_world_after(0, n, n);
     (void)job.start([](RankScope& scope) {
       Engine engine = scope.make_engine();
       (void)engine.open();
     });
-    job.all_die_together = false;
+    job.kill_all_ranks = false;
     expect_protected(job, 2, 2);
   }
 }
@@ -365,7 +365,7 @@ TEST(DamageAndLoss, ParityThatARebuildDoesNotNeedIsMendedToo) {
 TEST(DamageAndLoss, AThirdLossIsTooMuchForTwoParities) {
   Job job(Scheme::rs);
   const auto committed = job.disk.snapshot();
-  for (const Harm how : kHarms) {
+  for (const Corruption how : kHarms) {
     job.disk.restore(committed);
     for (const int node : {0, 4}) job.disk.remove_all(store_of(node));
     harm(job.disk, container_of(job.disk, 6, "b"), how);

@@ -29,7 +29,7 @@ struct Job : SimulatedJob {
 };
 
 Failure expect_all_refused(SimulatedJob& job, ErrorCode code) {
-  return expect_all_threw(job.start([](RankScope& scope) { (void)scope.make_engine(); }), code);
+  return expect_all_failed(job.start([](RankScope& scope) { (void)scope.make_engine(); }), code);
 }
 
 TEST(LayoutPolicy, EightAndOneAndOneIsRefusedWithTheNumbersIfAskedFor) {

@@ -128,7 +128,7 @@ TEST(DeliberateEnd, ADeathAnywhereInItNeverLetsAStartBeginFromZeroBesideContaine
         RemovingJob job(3, durable ? SimulatedJob::block_disk() : SimulatedJob::memory_disk());
         job.options.store.durable = durable;
         commit_steps(job, {{"a", 1}});
-        job.all_die_together = together;
+        job.kill_all_ranks = together;
         points += die_everywhere(job, then);
       }
     }
@@ -140,14 +140,14 @@ TEST(DeliberateEnd, ARemovalThatFailsOnOneRankFailsOnAllAndForgetsNothing) {
   for (const int victim : {0, 3}) {
     RemovingJob job(4);
     commit_steps(job, {{"a", 1}});
-    const auto failure = expect_all_threw(job.start([&](RankScope& scope) {
+    const auto failure = expect_all_failed(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       (void)engine.open();
       engine.close();
       if (scope.rank == victim) job.disk.fail_sometimes(scope.rank, 1, EIO, 1);
       engine.finalize();
     }),
-                                          ErrorCode::io);
+                                           ErrorCode::io);
     EXPECT_EQ(failure.rank, victim);
     EXPECT_TRUE(exists(job, kNote));
     EXPECT_EQ(reopen(job).failure.value_or(Failure{}).code, ErrorCode::unrecoverable);
@@ -215,14 +215,14 @@ TEST(DeliberateEnd, WhatCannotBeTidiedUpIsAWarning) {
 TEST(DeliberateEnd, AnotherStartThatCameInBetweenKeepsItsRecord) {
   RemovingJob job(2);
   commit_steps(job, {{"a", 1}});
-  expect_all_threw(job.start([&](RankScope& scope) {
+  expect_all_failed(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     (void)engine.open();
     engine.close();
     if (scope.rank == 0) job.disk.write_all("/prefix/.kedge/test/begun-99", {});
     engine.finalize();
   }),
-                   ErrorCode::busy);
+                    ErrorCode::busy);
   EXPECT_TRUE(exists(job, kNote));
 }
 

@@ -185,13 +185,13 @@ TEST(Identity, ARepeatedTagIsANewGenerationAndOpenTakesTheNewestOfThatName) {
 TEST(Identity, ARepeatedTagThatFailsLeavesTheOlder) {
   SimulatedJob job(2);
   commit_steps(job, {{"best", 1}});
-  expect_all_threw(job.start([&](RankScope& scope) {
+  expect_all_failed(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     engine.create("best");
     if (scope.rank == 1) engine.save("bad", Region{nullptr, DataType::float64, Shape{3}});
     engine.commit();
   }),
-                   ErrorCode::invalid_argument);
+                    ErrorCode::invalid_argument);
   EXPECT_EQ(reopen(job, Tag{"best"}).step, 1);
 }
 
@@ -227,11 +227,11 @@ TEST(Identity, LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZero)
     commit_steps(job, {{"a", 1}});
     remove_stores(job);
     for (int start = 0; start < 2; ++start) {
-      const auto failure = expect_all_threw(job.start([&](RankScope& scope) {
+      const auto failure = expect_all_failed(job.start([&](RankScope& scope) {
         Engine engine = scope.make_engine();
         (void)engine.open();
       }),
-                                            ErrorCode::unrecoverable);
+                                             ErrorCode::unrecoverable);
       EXPECT_TRUE(says(failure.message,
                        {"test", "none of them", "no container of them is on the prefix or in a node-local store",
                         "KEDGE_START=fresh"}))
@@ -270,8 +270,8 @@ TEST(Identity, APrefixThatCannotBeReachedIsIoOnAllRanks) {
     Volume gone;
     gone.read_errno = error;
     job.disk.set_volume("/prefix", gone);
-    const auto failure =
-        expect_all_threw(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
+    const auto failure = expect_all_failed(
+        job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
     EXPECT_TRUE(says(failure.path, {"/prefix"}));
     EXPECT_EQ(failure.system_errno, error);
     job.disk.set_volume("/prefix", {});

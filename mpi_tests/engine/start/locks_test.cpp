@@ -70,7 +70,7 @@ TEST(Locks, ASecondStartIsBusyNamesTheFirstAndHarmsNothing) {
       commit_step(engine, scope.rank, "a", 1);
       scope.communicator.barrier(Deadline::after(kAnyTime));
       if (scope.rank == 0) {
-        const auto failure = expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
+        const auto failure = expect_all_failed(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
         EXPECT_TRUE(says(failure.message, {"incarnation 1, rank 0", "store.lock_timeout_s"})) << failure.message;
         EXPECT_FALSE(failure.path.empty());
         EXPECT_TRUE(job.logged("waiting up to ")) << "it does not look like a hang";
@@ -101,7 +101,7 @@ TEST(Locks, AFreshStartBesideOneThatWorksIsBusyAndHarmsNothing) {
       for (int attempt = 0; attempt < 2; ++attempt) {
         scope.communicator.barrier(Deadline::after(kAnyTime));
         if (scope.rank == 0) {
-          const auto failure = expect_all_threw(start_beside(job, fresh, kOthers, only_start), ErrorCode::busy);
+          const auto failure = expect_all_failed(start_beside(job, fresh, kOthers, only_start), ErrorCode::busy);
           EXPECT_TRUE(says(failure.message, {"incarnation 2, rank 0", "store.lock_timeout_s"})) << failure.message;
           EXPECT_TRUE(job.logged("waiting up to "));
         }
@@ -254,7 +254,7 @@ TEST(Locks, AStoppedSurvivorIsWaitedForAndNamed) {
       }
       if (scope.rank != 0) return;
       asked = true;
-      const auto failure = expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
+      const auto failure = expect_all_failed(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
       EXPECT_TRUE(says(failure.message, {"incarnation 2, rank 1"})) << failure.message;
     });
     EXPECT_TRUE(asked);
@@ -312,7 +312,7 @@ TEST(Locks, OfTwoSimultaneousStartsAtMostOneIsAliveAtATime) {
         expect_all_returned(outcomes);
         winners.insert(number);
       } else {
-        expect_all_threw(outcomes, ErrorCode::busy);
+        expect_all_failed(outcomes, ErrorCode::busy);
       }
     };
     std::thread other([&] { contender(2); });
@@ -335,10 +335,10 @@ TEST(Locks, ARunWhoseRecordWasLostIsStillGuarded) {
     scope.communicator.barrier(Deadline::after(kAnyTime));
     if (scope.rank == 0) {
       job.disk.remove_all("/prefix/.kedge");
-      expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::mismatch);
+      expect_all_failed(start_beside(job, job.options, kOthers, only_start), ErrorCode::mismatch);
       Options adopting = job.options;
       adopting.start = StartMode::adopt;
-      const auto failure = expect_all_threw(start_beside(job, adopting, kOthers, only_start), ErrorCode::busy);
+      const auto failure = expect_all_failed(start_beside(job, adopting, kOthers, only_start), ErrorCode::busy);
       EXPECT_TRUE(says(failure.message, {"incarnation 2, rank 0"})) << failure.message;
     }
     scope.communicator.barrier(Deadline::after(kAnyTime));

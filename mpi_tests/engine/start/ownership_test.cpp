@@ -33,8 +33,8 @@ class Ownership : public testing::Test {
   }
   /// A start is refused with io, the same on all ranks, with this path and these words.
   void expect_refused(const std::string& path, const std::vector<std::string>& words) {
-    const auto failure =
-        expect_all_threw(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
+    const auto failure = expect_all_failed(
+        job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
     EXPECT_EQ(failure.path, path);
     EXPECT_TRUE(says(failure.message, words)) << failure.message;
     EXPECT_GE(failure.rank, 0);
@@ -89,7 +89,7 @@ TEST_F(Ownership, AFileInPlaceOfTheStoreIsRefused) {
   job.disk.remove_all(path);
   job.disk.write_all(path, std::vector(100, std::byte{1}));
   const auto failure =
-      expect_all_threw(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
+      expect_all_failed(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
   EXPECT_EQ(failure.path, path);
   EXPECT_EQ(job.disk.read_all(path).size(), 100U);
 }

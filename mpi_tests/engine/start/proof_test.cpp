@@ -37,7 +37,7 @@ std::vector<std::string> nonces(const FaultyDisk& disk) {
 
 /// All ranks refuse the start with one text that has these parts, and leave nothing behind.
 Failure expect_refused(SimulatedJob& job, const std::vector<std::string>& parts) {
-  Failure failure = expect_all_threw(start_only(job), ErrorCode::invalid_argument);
+  Failure failure = expect_all_failed(start_only(job), ErrorCode::invalid_argument);
   EXPECT_TRUE(says(failure.message, parts)) << failure.message;
   EXPECT_TRUE(nonces(job.disk).empty());
   return failure;
@@ -81,7 +81,7 @@ TEST(Proof, AnotherRecordOnThePrefixIsNotTakenForTheSame) {
     job.disk.mount(2, "/prefix", "/elsewhere");
     const std::string record = "/elsewhere/.kedge/test/nonce-1";
     write_text(job.disk, record, text);
-    const auto failure = expect_all_threw(start_only(job), ErrorCode::invalid_argument);
+    const auto failure = expect_all_failed(start_only(job), ErrorCode::invalid_argument);
     EXPECT_TRUE(says(failure.message, {"on rank 2", "a different record", "persistent.path"})) << failure.message;
     EXPECT_EQ(nonces(job.disk), std::vector<std::string>{record});  // not this start's to remove
   }
@@ -92,7 +92,7 @@ TEST(Proof, APrefixThatCannotBeReadIsAnErrorOfStorage) {
   job.disk.make_directories("/elsewhere/.kedge/test", 0755);
   job.disk.mount(1, "/prefix", "/elsewhere");
   job.disk.plant_link("/elsewhere/.kedge/test/nonce-1", "/prefix/.kedge/test/nonce-1");
-  EXPECT_EQ(expect_all_threw(start_only(job), ErrorCode::io).rank, 1);
+  EXPECT_EQ(expect_all_failed(start_only(job), ErrorCode::io).rank, 1);
 }
 
 TEST(Proof, AStartThatWasRefusedHoldsNothingUp) {
@@ -268,7 +268,7 @@ TEST(Proof, AStoreWhoseNonceCannotBeMadeOrRemovedIsRefused) {
   for (const std::uint64_t n : operations) {
     SimulatedJob job(3);
     job.disk.fail(victim, n, EIO);
-    EXPECT_EQ(expect_all_threw(start_only(job), ErrorCode::io).rank, victim) << "operation " << n;
+    EXPECT_EQ(expect_all_failed(start_only(job), ErrorCode::io).rank, victim) << "operation " << n;
   }
 }
 
@@ -292,7 +292,7 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
     (void)start::require_shared_prefix(comm::Group(communicator, std::chrono::hours(1)),
                                        {*file_system, "/prefix", run, ""}, comm::Topology{{0}, {0}, 0, {}}, &start);
   });
-  const auto failure = expect_all_threw(outcomes, ErrorCode::busy);
+  const auto failure = expect_all_failed(outcomes, ErrorCode::busy);
   EXPECT_TRUE(says(failure.message, {"has taken over"})) << failure.message;
 }
 
@@ -335,7 +335,7 @@ TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {
     environment.ranks_per_node = 2;
     options.store.path = rank == 0 ? "/nodes/a" : "/nodes/b";
   });
-  const auto failure = expect_all_threw(started.outcomes, ErrorCode::invalid_argument);
+  const auto failure = expect_all_failed(started.outcomes, ErrorCode::invalid_argument);
   EXPECT_TRUE(says(failure.message, {"ranks 1 and 2", "{node}"})) << failure.message;
 }
 

@@ -20,7 +20,7 @@ class LookedAt {
  public:
   explicit LookedAt(double begun_s) : now_s(begun_s), awake(Seconds(begun_s)) {}
   void look_after(double wait_s) {
-    awake.looked(Seconds(now_s), Seconds(now_s + wait_s));
+    awake.record_check(Seconds(now_s), Seconds(now_s + wait_s));
     now_s += wait_s;
   }
   void wait_s(double seconds) {
@@ -60,9 +60,9 @@ TEST(AwakeTime, OneStopThatSeveralFindCountsOnce) {
   const double before_s = wait.now_s;
   wait.look_after(50);
   const Seconds uncounted = wait.awake.uncounted();
-  wait.awake.looked(Seconds(before_s - 0.05), Seconds(wait.now_s + 0.01));
-  wait.awake.looked(Seconds(before_s - 0.08), Seconds(wait.now_s + 0.2));
-  wait.awake.looked(Seconds(before_s), Seconds(wait.now_s));
+  wait.awake.record_check(Seconds(before_s - 0.05), Seconds(wait.now_s + 0.01));
+  wait.awake.record_check(Seconds(before_s - 0.08), Seconds(wait.now_s + 0.2));
+  wait.awake.record_check(Seconds(before_s), Seconds(wait.now_s));
   EXPECT_EQ(wait.awake.uncounted(), uncounted);
 }
 

@@ -43,7 +43,7 @@ TEST(Group, AStepThatFailsOnOneRankFailsOnAllAlike) {
       ASSERT_TRUE(failure);
       EXPECT_EQ(failure->rank, failing);
       EXPECT_EQ(failure->message, "disk");
-      EXPECT_THROW(group.together([&] {
+      EXPECT_THROW(group.run_on_all_ranks([&] {
         if (group.rank() == failing) fail("disk");
       }),
                    Error);

@@ -14,29 +14,29 @@ namespace kedge::comm::reductions_proof_test {
 namespace {
 
 using ::testing::HasSubstr;
-using Harm = std::function<void(std::span<std::uint64_t>, Reduction)>;
+using Corruption = std::function<void(std::span<std::uint64_t>, Reduction)>;
 
 /// Reduces as the one before it does, and does harm to the result.
 class WrongReductions final : public testing::ForwardingCommunicator {
  public:
-  WrongReductions(Communicator& inner, Harm harm) : ForwardingCommunicator(inner), harm_(std::move(harm)) {}
+  WrongReductions(Communicator& inner, Corruption harm) : ForwardingCommunicator(inner), corruption_(std::move(harm)) {}
   [[nodiscard]] std::string library() const override { return "Some MPI 4.0"; }
   void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
                   std::span<const int> group) override {
     ForwardingCommunicator::all_reduce(values, reduction, deadline, group);
-    harm_(values, reduction);
+    corruption_(values, reduction);
   }
 
  private:
-  Harm harm_;
+  Corruption corruption_;
 };
 
 /// How each of so many ranks ended, of which the last alone (or all) get results with that harm.
-std::vector<testing::RankOutcome> prove(int ranks, bool on_all, const Harm& harm) {
+std::vector<testing::RankOutcome> prove(int ranks, bool on_all, const Corruption& harm) {
   testing::InProcessWorld world(ranks);
   return world.run_connected([&](Communicator& communicator) {
     const bool is_harmed = on_all || communicator.rank() == ranks - 1;
-    WrongReductions wrong(communicator, is_harmed ? harm : Harm([](auto, auto) {}));
+    WrongReductions wrong(communicator, is_harmed ? harm : Corruption([](auto, auto) {}));
     require_correct_reductions(wrong, Deadline::after(std::chrono::seconds(5)));
   });
 }

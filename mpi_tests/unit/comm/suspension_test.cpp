@@ -137,7 +137,7 @@ void for_a_thread(const std::function<void()>& ready, Clock::time_point comes_at
 void in_a_pause(const std::function<void()>& ready, Clock::time_point comes_at) {
   std::atomic<bool> is_too_long = false;
   pipeline::Pause pause(kLimit, [&](auto) { is_too_long = true; });
-  pause.tell_by(single_process()->signal());
+  pause.set_signal(single_process()->signal());
   pause.ask(true);
   const std::jthread other([&] {
     std::this_thread::sleep_until(comes_at);

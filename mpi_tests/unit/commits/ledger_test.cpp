@@ -93,9 +93,9 @@ TEST_F(LedgerTest, NothingIsRetiredForACommitThatMayStillTurnOutDamaged) {
   EXPECT_FALSE(keeps_older());
   ledger_.open(made, false, false);
   EXPECT_TRUE(keeps_older());
-  ledger_.prove(id(7));
+  ledger_.confirm(id(7));
   EXPECT_TRUE(keeps_older()) << "another one was found whole";
-  ledger_.prove(made.id);
+  ledger_.confirm(made.id);
   EXPECT_FALSE(keeps_older());
   // Something newer takes its place.
   ledger_.open(made, false, false);
@@ -233,7 +233,7 @@ TEST_F(LedgerTest, AnOpenedCommitIsTheParentAndTakesItsPlaceAmongTheOthers) {
 
 TEST_F(LedgerTest, AnOpenEndsALossAndSaysThatCommitsExist) {
   ledger_.survey({{{head(4, 8)}}, {}, 8, false});
-  ledger_.lose();
+  ledger_.mark_lost();
   ledger_.open(head(4, 8), false);
   EXPECT_FALSE(ledger_.known().lost);
   EXPECT_TRUE(ledger_.known().commits_exist);
@@ -288,7 +288,7 @@ TEST_F(LedgerTest, WhoeverBeginsACommitLooksAgainOnce) {
 
 TEST_F(LedgerTest, ACommitEndsALossAndFreesWhatWasUnjudged) {
   ledger_.survey({{}, {id(50)}, 3, true});
-  ledger_.lose();
+  ledger_.mark_lost();
   EXPECT_THROW(ledger_.clear(), BrokenInvariant);
   EXPECT_TRUE(ledger_.retire(1).keeps(id(50), {}));
   commit(1);

@@ -124,7 +124,7 @@ TEST_F(ChecksumsOfDevices, WhatFailsLaterFailsTheTransfer) {
     for (std::uint64_t nth = 1; nth <= (what == "checksums" ? 2U : 1U); ++nth) {
       devices->fail(what, nth, ErrorCode::no_space);
       EXPECT_TRUE(attempt([&] { read_into(memory(array, 0, kSize)); })) << what << nth;
-      EXPECT_EQ(devices->copies_under_way(), 0U) << what << nth;
+      EXPECT_EQ(devices->copies_in_progress(), 0U) << what << nth;
       read_into(memory(array, 0, kSize));
       EXPECT_EQ(of_host, 0U);
     }

@@ -80,7 +80,7 @@ TEST_F(CopiesTest, WhatFailsIsThrownAndLeavesNothingUnderWay) {
     copies->release();
     devices->fail(what, 1, ErrorCode::invalid_argument);
     EXPECT_THROW((void)copies->take(span(array, 200)), Error) << what;
-    EXPECT_EQ(devices->copies_under_way(), 0U) << what;
+    EXPECT_EQ(devices->copies_in_progress(), 0U) << what;
     EXPECT_EQ(devices->allocated_bytes(), 0U) << what;
     EXPECT_TRUE(copies->take(span(array, 200))) << what;
   }

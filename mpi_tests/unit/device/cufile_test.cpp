@@ -96,7 +96,7 @@ TEST_F(CuFileOfDevices, WritesWhereItHasANativePath) {
   EXPECT_EQ(fake_cufile().handles(), 1);
   direct->write(location(), 4096, {memory, kSize});
   EXPECT_EQ(written(), contents(memory, kSize));
-  EXPECT_EQ(direct->way(), "past host memory");
+  EXPECT_EQ(direct->method(), "past host memory");
   EXPECT_EQ(fake_cufile().writes(), 1);
 }
 

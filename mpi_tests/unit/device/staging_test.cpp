@@ -38,7 +38,7 @@ TEST_F(StagingTest, SeveralCopiesAreUnderWayAndNoMoreIsPinnedThanIsNeeded) {
   EXPECT_EQ(devices->pinned_bytes(), 1024U);
   (void)read(staging, memory(array, 0, 20 * 1024));
   EXPECT_EQ(devices->pinned_bytes(), 3 * 1024U);
-  EXPECT_EQ(devices->copies_under_way_max(), 3U);
+  EXPECT_EQ(devices->copies_in_progress_max(), 3U);
   staging.release();
   EXPECT_EQ(devices->pinned_bytes(), 0U);
   EXPECT_TRUE(std::ranges::equal(read(staging, memory(array, 0, 5000)), array.contents().first(5000)));
@@ -85,7 +85,7 @@ TEST_F(StagingTest, WhateverFailsTheNextTransferIsWhole) {
         });
         ASSERT_TRUE(failure) << what << nth;
         EXPECT_EQ(failure->code, ErrorCode::no_space);
-        EXPECT_EQ(devices->copies_under_way(), 0U) << what << nth;
+        EXPECT_EQ(devices->copies_in_progress(), 0U) << what << nth;
         fill(first.contents(), 5);
         EXPECT_TRUE(std::ranges::equal(read(anew, memory(first, 0, 8 * 1024)), first.contents())) << what << nth;
         EXPECT_TRUE(std::ranges::equal(read(anew, memory(second, 0, 8 * 1024)), second.contents())) << what << nth;
@@ -107,7 +107,7 @@ TEST_F(StagingTest, WhatCannotBeTakenEndsTheTransfer) {
     });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::io);
-    EXPECT_EQ(devices->copies_under_way(), 0U);
+    EXPECT_EQ(devices->copies_in_progress(), 0U);
     EXPECT_TRUE(attempt([&] {
       staging.write(memory(array, 0, 8 * 1024), [&](std::uint64_t offset, std::span<std::byte> piece) {
         std::memcpy(piece.data(), array.contents().data() + offset, piece.size());
@@ -133,7 +133,7 @@ TEST_F(Straight, ToMemoryThatIsRegisteredForIt) {
     EXPECT_EQ(devices->registered_bytes(), 0U);
   }
   EXPECT_EQ(devices->pinned_bytes(), 0U);
-  EXPECT_EQ(devices->copies_under_way_max(), 3U);
+  EXPECT_EQ(devices->copies_in_progress_max(), 3U);
   EXPECT_TRUE(std::ranges::equal(read(registering, memory(array, 0, 9000)), array.contents())) << "buffers, too";
 }
 
@@ -223,7 +223,7 @@ TEST_F(Straight, WhateverFailsNothingIsUnderWay) {
     for (std::uint64_t nth = 1; nth <= 8; ++nth) {
       devices->fail(what, nth, ErrorCode::no_space);
       EXPECT_TRUE(attempt([&] { read_into(memory(array, 0, 8 * 1024), owned); })) << what << nth;
-      EXPECT_EQ(devices->copies_under_way(), 0U) << what << nth;
+      EXPECT_EQ(devices->copies_in_progress(), 0U) << what << nth;
     }
   }
   const auto failure = attempt([&] {
@@ -233,7 +233,7 @@ TEST_F(Straight, WhateverFailsNothingIsUnderWay) {
                           });
   });
   EXPECT_TRUE(failure);
-  EXPECT_EQ(devices->copies_under_way(), 0U);
+  EXPECT_EQ(devices->copies_in_progress(), 0U);
 }
 
 TEST_F(StagingTest, ThreadsTakeTurns) {

@@ -279,7 +279,7 @@ TEST_F(RecoveryTest, WhatArrivesWhenAFileMovesIsTheFileOfJustThisRankAndCommit) 
   for (const auto& sent : {of_another_rank, of_another_commit, of_another_generation, right}) {
     const auto outcomes = run_ranks([&](RankOfJob& rank) {
       rank.store.set_ranks_on_node(std::array{rank.group.rank()});
-      rank.group.together([&] { (void)rank.store.scan(run.id, Verify::headers); });
+      rank.group.run_on_all_ranks([&] { (void)rank.store.scan(run.id, Verify::headers); });
       LyingSender sender(rank.group.communicator(), sent);
       Recovered recovered;
       relocate(comm::Group(sender, std::chrono::seconds(60)), rank.store, std::vector{order},

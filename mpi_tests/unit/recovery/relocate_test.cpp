@@ -49,7 +49,7 @@ class Relocate : public RecoveryTest {
     Moved moved;
     moved.outcomes = run_ranks([&](RankOfJob& rank) {
       rank.store.set_ranks_on_node(std::array{rank.group.rank()});
-      rank.group.together([&] { (void)rank.store.scan(run.id, Verify::headers); });
+      rank.group.run_on_all_ranks([&] { (void)rank.store.scan(run.id, Verify::headers); });
       FlippingSender sender(rank.group.communicator(), flipped_place);
       Recovered recovered;
       relocate(comm::Group(sender, std::chrono::seconds(60)), rank.store, std::vector{order},

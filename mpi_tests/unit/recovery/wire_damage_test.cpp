@@ -30,7 +30,7 @@ constexpr std::uint8_t kHighest = 0x80;
 constexpr std::array<std::uint8_t, 3> kFlips = {kHighest, 0x01, 0x03};
 
 /// The damage that is done to one exchange of many.
-struct Harm {
+struct Corruption {
   int exchange = 0;
   bool astray = false;     ///< every message goes to the process behind its receiver
   std::size_t byte = 0;    ///< of every message that has so many
@@ -40,17 +40,18 @@ struct Harm {
 
 class HarmedCommunicator final : public testing::ForwardingCommunicator {
  public:
-  HarmedCommunicator(Communicator& inner, const Harm& harm) : ForwardingCommunicator(inner), harm_(harm) {}
+  HarmedCommunicator(Communicator& inner, const Corruption& harm) : ForwardingCommunicator(inner), corruption_(harm) {}
 
   std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
-    const bool now = exchanges_++ == harm_.exchange;
-    if (now && harm_.astray) {
+    const bool now = exchanges_++ == corruption_.exchange;
+    if (now && corruption_.astray) {
       for (Message& message : messages) message.peer = (message.peer + 1) % kRanks;
     }
     std::vector<Message> arrived = ForwardingCommunicator::sparse_exchange(std::move(messages), deadline);
     for (Message& message : arrived) {
-      if (!now || harm_.byte >= message.bytes.size()) continue;
-      message.bytes[harm_.at_end ? message.bytes.size() - 1 - harm_.byte : harm_.byte] ^= std::byte{harm_.flips};
+      if (!now || corruption_.byte >= message.bytes.size()) continue;
+      message.bytes[corruption_.at_end ? message.bytes.size() - 1 - corruption_.byte : corruption_.byte] ^=
+          std::byte{corruption_.flips};
       has_harmed_ = true;
     }
     return arrived;
@@ -59,7 +60,7 @@ class HarmedCommunicator final : public testing::ForwardingCommunicator {
   [[nodiscard]] bool has_harmed() const { return has_harmed_; }
 
  private:
-  Harm harm_;
+  Corruption corruption_;
   int exchanges_ = 0;
   bool has_harmed_ = false;
 };
@@ -119,7 +120,8 @@ struct Outcome {
 
 /// `step` makes `exchanges` exchanges on every process. Whoever refuses goes on without it, so that nobody waits.
 template <class Made>
-Outcome<Made> run(const Harm& harm, int exchanges, const std::function<Made(const comm::Group&, const Homes&)>& step,
+Outcome<Made> run(const Corruption& harm, int exchanges,
+                  const std::function<Made(const comm::Group&, const Homes&)>& step,
                   const std::function<void(const comm::Group&, int made)>& progress) {
   testing::InProcessWorld world(kRanks);
   Outcome<Made> outcome;
@@ -147,7 +149,7 @@ Outcome<Made> run(const Harm& harm, int exchanges, const std::function<Made(cons
 constexpr int kExchangesOfHomes = 5;
 constexpr int kExchangesOfOrders = 4;
 
-Outcome<Homes> homes_of(const Harm& harm) {
+Outcome<Homes> homes_of(const Corruption& harm) {
   return run<Homes>(
       harm, kExchangesOfHomes,
       [](const comm::Group& group, const Homes&) { return exchange_local_files(group, holdings_of(group.rank())); },
@@ -156,7 +158,7 @@ Outcome<Homes> homes_of(const Harm& harm) {
       });
 }
 
-Outcome<Orders> orders_of(const Harm& harm) {
+Outcome<Orders> orders_of(const Corruption& harm) {
   return run<Orders>(
       harm, kExchangesOfOrders,
       [](const comm::Group& group, const Homes& homes) {
@@ -171,7 +173,7 @@ Outcome<Orders> orders_of(const Harm& harm) {
 
 bool is_holder(int process) { return process >= kNoProcess && process < kRanks; }
 
-void expect_possible(const Outcome<Homes>& outcome, const Harm& harm) {
+void expect_possible(const Outcome<Homes>& outcome, const Corruption& harm) {
   for (int process = 0; process < kRanks; ++process) {
     if (outcome.refused[static_cast<std::size_t>(process)]) continue;
     const Homes& homes = outcome.made[static_cast<std::size_t>(process)];
@@ -197,7 +199,7 @@ void expect_possible(const Outcome<Homes>& outcome, const Harm& harm) {
   }
 }
 
-void expect_possible(const Outcome<Orders>& outcome, const Harm& harm) {
+void expect_possible(const Outcome<Orders>& outcome, const Corruption& harm) {
   for (int process = 0; process < kRanks; ++process) {
     if (outcome.refused[static_cast<std::size_t>(process)]) continue;
     const Orders& orders = outcome.made[static_cast<std::size_t>(process)];
@@ -239,7 +241,7 @@ TEST(WireDamage, WellThereAreAMoveARebuildAFetchAndAWholeSet) {
 template <class Run>
 void expect_refused_or_harmless(int exchanges, int refused_min, Run&& run_with) {
   int refused = 0;
-  const auto expect = [&](const Harm& harm) {
+  const auto expect = [&](const Corruption& harm) {
     SCOPED_TRACE(::testing::Message() << "exchange " << harm.exchange << ", byte " << harm.byte << ", flips "
                                       << int{harm.flips});
     const auto outcome = run_with(harm);

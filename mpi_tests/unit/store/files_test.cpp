@@ -147,14 +147,14 @@ TEST_P(StoreFiles, UnsealedAndEmptyFilesAreNoDamage) {
   }
 }
 
-struct Harm {
+struct Corruption {
   const char* what;
   std::function<void(FaultyDisk&, const std::string& path)> strike;
   const char* damage;
 };
 
 TEST_P(StoreFiles, EveryHarmToParityIsFound) {
-  const Harm harms[] = {
+  const Corruption harms[] = {
       {"a flipped bit", [](FaultyDisk& d, const std::string& path) { d.flip_bit(path, 4096 + 7777); }, "damaged"},
       {"the last byte", [](FaultyDisk& d, const std::string& path) { d.flip_bit(path, 4096 + 9999); }, "damaged"},
       {"a flipped header", [](FaultyDisk& d, const std::string& path) { d.flip_bit(path, 40); }, "damaged"},
@@ -174,7 +174,7 @@ TEST_P(StoreFiles, EveryHarmToParityIsFound) {
   put(*open_store(0), FileKind::descriptor, 0, 1);
   const std::string path = put(*open_store(0), FileKind::parity, 0, 1).path();
   const auto whole = disk.read_all(path);
-  for (const Harm& harm : harms) {
+  for (const Corruption& harm : harms) {
     disk.truncate_from_outside(path, whole.size());
     disk.write_all(path, whole);
     harm.strike(disk, path);

@@ -161,7 +161,7 @@ TEST_P(SealingOfRanks, WhatIsMadeReadyMeanwhileIsNotCountedTwice) {
           std::span(&planned, 1), [&] { (void)sealing.begin(FileKind::container, kKey, kGeneration, kBytes); });
       EXPECT_FALSE(failure) << to_string(*failure);
       EXPECT_FALSE(meanwhile.what);
-      sealing.give_up();
+      sealing.abort();
       store.free_unused_storage();
     }
   });
@@ -256,7 +256,7 @@ TEST_P(SealingOfRanks, WhatCannotBeTakenBackIsSaid) {
       disk.set_volume("/store", broken);
     }
     rank.communicator.barrier(Deadline::never(), {});
-    rank.sealing.give_up();
+    rank.sealing.abort();
     ASSERT_TRUE(rank.sealing.left_behind().has_value());
     EXPECT_EQ(rank.sealing.left_behind()->system_errno, EROFS);
   });

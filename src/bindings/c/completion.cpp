@@ -33,7 +33,7 @@ kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level)
   if (const auto problem = attempt([&] { bindings::check("kedge_wait", tag, level); })) {
     return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.wait(bindings::kUnusableTag, Level::local); });
   }
-  return bindings::guarded([&] { engine->engine.wait(tag, static_cast<Level>(level)); });
+  return bindings::run_and_catch([&] { engine->engine.wait(tag, static_cast<Level>(level)); });
 }
 
 kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level level, double seconds, int* reached) {
@@ -48,7 +48,7 @@ kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level le
       (void)engine->engine.wait_for(bindings::kUnusableTag, Level::local, std::chrono::seconds(0));
     });
   }
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     *reached = engine->engine.wait_for(tag, static_cast<Level>(level), std::chrono::duration<double>(seconds)) ? 1 : 0;
   });
 }
@@ -56,7 +56,7 @@ kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level le
 kedge_error kedge_on_complete(kedge_engine* engine, const char* tag, kedge_level level,
                               kedge_on_complete_callback callback, void* context) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_on_complete");
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     bindings::check("kedge_on_complete", tag, level);
     if (callback == nullptr) bindings::throw_argument("kedge_on_complete: callback must not be NULL");
     engine->engine.on_complete(tag, static_cast<Level>(level), [=](const std::optional<Failure>& failure) {

@@ -42,7 +42,7 @@ extern "C" {
 kedge_error kedge_get_counters(const kedge_engine* engine, kedge_counters* counters) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_get_counters");
   if (counters == nullptr) return bindings::refuse("kedge_get_counters: counters must not be NULL");
-  return bindings::guarded([&] { *counters = to_c(engine->engine.counters()); });
+  return bindings::run_and_catch([&] { *counters = to_c(engine->engine.counters()); });
 }
 
 }  // extern "C"

@@ -66,7 +66,7 @@ kedge_region region_of(const RegionInfo& info) {
 template <class Use>
 kedge_error with_regions(const kedge_engine* engine, const char* call, const void* given, Use&& use) {
   if (engine == nullptr) return null_engine_error(call);
-  return guarded([&] {
+  return run_and_catch([&] {
     if (given == nullptr) {
       throw_argument(compose("{}: no argument may be NULL", call));
     }
@@ -92,7 +92,7 @@ template <class Element>
 kedge_error give_attribute(const kedge_engine* engine, const char* call, const char* key, Element* values,
                            std::size_t capacity, std::size_t* count) {
   if (engine == nullptr) return null_engine_error(call);
-  return guarded([&] {
+  return run_and_catch([&] {
     if (key == nullptr || (values == nullptr && capacity != 0)) {
       throw_argument(compose("{}: key must not be NULL; values or buffer may be NULL only if the size is 0", call));
     }
@@ -117,7 +117,7 @@ size_t kedge_dtype_size(kedge_dtype dtype) { return size_bytes(bindings::data_ty
 kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_get_info");
   if (info == nullptr) return bindings::refuse("kedge_get_info: info must not be NULL");
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     const CheckpointInfo known = engine->engine.info();
     kedge_info given{};
     bindings::give(given.tag, known.tag);

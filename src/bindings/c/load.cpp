@@ -25,7 +25,7 @@ kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int*
     selection = selected();
   });
   if (problem) return refuse_on_all_ranks(*problem, [&] { (void)engine->engine.open(Tag(std::string(kUnusableTag))); });
-  return guarded([&] {
+  return run_and_catch([&] {
     const auto tag = engine->engine.open(selection, newer == KEDGE_DISCARD_NEWER ? Newer::discard : Newer::keep);
     *found = tag ? 1 : 0;
   });
@@ -65,7 +65,7 @@ kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const ch
 kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_load");
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     const bool fits = dimensions >= 0 && dimensions <= KEDGE_MAX_DIMENSIONS;
     if (name == nullptr || !fits || (dimensions != 0 && shape == nullptr)) {
       bindings::throw_refused(ForBindings::refuse(
@@ -87,7 +87,7 @@ kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge
 kedge_error kedge_close(kedge_engine* engine) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_close");
   engine->forget_regions();
-  return bindings::guarded([&] { engine->engine.close(); });
+  return bindings::run_and_catch([&] { engine->engine.close(); });
 }
 
 }  // extern "C"

@@ -14,7 +14,7 @@ using namespace kedge;
 extern "C" {
 
 kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_engine** engine) {
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     Options given = options == nullptr ? Options::load() : options->options;
     if (engine == nullptr && !given.load_failure) {  // passed to the constructor, where the other ranks wait
       given.load_failure = Failure{ErrorCode::invalid_argument, "kedge_engine_new: engine must not be NULL", -1, {}, 0};
@@ -27,7 +27,7 @@ kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_
 kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedge_engine** engine) {
   // Checked before any MPI call, because with two MPI libraries either one may answer.
   if (const auto words = two_mpi_warning(loaded_libraries(), KEDGE_MPI_FAMILY_TEXT)) {
-    return bindings::guarded([&] { throw Error(ErrorCode::bad_state, *words); });
+    return bindings::run_and_catch([&] { throw Error(ErrorCode::bad_state, *words); });
   }
   int initialized = 0;
   int finalized = 0;

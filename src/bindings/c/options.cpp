@@ -23,12 +23,12 @@ extern "C" {
 
 kedge_error kedge_options_load(kedge_options** options) {
   if (options == nullptr) return bindings::refuse("kedge_options_load: options must not be NULL");
-  return bindings::guarded([&] { *options = std::make_unique<kedge_options>(Options::load()).release(); });
+  return bindings::run_and_catch([&] { *options = std::make_unique<kedge_options>(Options::load()).release(); });
 }
 
 kedge_error kedge_options_set(kedge_options* options, const char* name, const char* value) {
   if (options == nullptr) return bindings::refuse("kedge_options_set: options must not be NULL");
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     try {
       bindings::set(options->options, name, value);
     } catch (const std::exception& error) {
@@ -45,7 +45,8 @@ kedge_error kedge_options_get(const kedge_options* options, const char* name, ch
     return bindings::refuse(
         "kedge_options_get: options and name must not be NULL; buffer may be NULL only if size is 0");
   }
-  return bindings::guarded([&] { bindings::copy_text(get_option(options->options, name), buffer, size, length); });
+  return bindings::run_and_catch(
+      [&] { bindings::copy_text(get_option(options->options, name), buffer, size, length); });
 }
 
 void kedge_options_free(kedge_options* options) { const std::unique_ptr<kedge_options> owned(options); }

@@ -43,7 +43,7 @@ extern "C" {
 kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max_bytes, char* path, size_t size,
                             size_t* length) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_route_out");
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     bindings::give_route("kedge_route_out", name, {path, size, length},
                          [&](const char* known) { return engine->engine.route_out(known, max_bytes); });
   });
@@ -51,7 +51,7 @@ kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max
 
 kedge_error kedge_route_in(kedge_engine* engine, const char* name, char* path, size_t size, size_t* length) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_route_in");
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     bindings::give_route("kedge_route_in", name, {path, size, length},
                          [&](const char* known) { return engine->engine.route_in(known); });
   });

@@ -52,7 +52,7 @@ Shape shape_of(const Array& array, const std::uint64_t* extents) {
 
 kedge_error save(kedge_engine* engine, const char* name, const Array& array, const Block* block, Placement placement) {
   if (engine == nullptr) return null_engine_error("kedge_save");
-  return guarded([&] {
+  return run_and_catch([&] {
     if (const char* problem = problem_of(name, array, block)) {
       throw_refused(ForBindings::refuse(engine->engine, name == nullptr ? "(null)" : name, problem));
     }
@@ -75,13 +75,13 @@ extern "C" {
 kedge_error kedge_finalize(kedge_engine* engine) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_finalize");
   engine->forget_regions();
-  return bindings::guarded([&] { engine->engine.finalize(); });
+  return bindings::run_and_catch([&] { engine->engine.finalize(); });
 }
 
 kedge_error kedge_finalize_for(kedge_engine* engine, double seconds, int* done) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_finalize_for");
   engine->forget_regions();
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     // The engine ends in any case, because the other ranks take part. NaN means no limit.
     const bool answer = engine->engine.finalize_for(std::chrono::duration<double>(seconds));
     if (done == nullptr) bindings::throw_argument("kedge_finalize_for: done must not be NULL");
@@ -93,7 +93,7 @@ void kedge_engine_free(kedge_engine* engine) { const std::unique_ptr<kedge_engin
 
 kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_need_checkpoint");
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     const bool answer = engine->engine.need_checkpoint();  // before checking arguments: the other ranks take part
     if (needed == nullptr) bindings::throw_argument("kedge_need_checkpoint: needed must not be NULL");
     *needed = answer ? 1 : 0;
@@ -102,7 +102,7 @@ kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
 
 kedge_error kedge_should_exit(kedge_engine* engine, int* ending) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_should_exit");
-  return bindings::guarded([&] {
+  return bindings::run_and_catch([&] {
     const bool answer = engine->engine.should_exit();  // before checking arguments: the other ranks take part
     if (ending == nullptr) bindings::throw_argument("kedge_should_exit: ending must not be NULL");
     *ending = answer ? 1 : 0;
@@ -124,7 +124,7 @@ kedge_error create(const char* call, Create begin, kedge_engine* engine, const c
   if (problem) {
     return bindings::refuse_on_all_ranks(*problem, [&] { (engine->engine.*begin)(bindings::kUnusableTag, {}); });
   }
-  return bindings::guarded([&] { (engine->engine.*begin)(tag, given); });
+  return bindings::run_and_catch([&] { (engine->engine.*begin)(tag, given); });
 }
 
 using Pin = void (kedge::Engine::*)(std::string_view);
@@ -135,7 +135,7 @@ kedge_error pin(const char* call, Pin pins, kedge_engine* engine, const char* ta
     if (tag == nullptr) bindings::throw_argument(compose("{}: tag must not be NULL", call));
   });
   if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { (engine->engine.*pins)(bindings::kUnusableTag); });
-  return bindings::guarded([&] { (engine->engine.*pins)(tag); });
+  return bindings::run_and_catch([&] { (engine->engine.*pins)(tag); });
 }
 
 }  // namespace
@@ -170,17 +170,17 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
 kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_refuse");
   if (name == nullptr || reason == nullptr) return bindings::refuse("kedge_refuse: name and reason must not be NULL");
-  return bindings::guarded([&] { bindings::throw_refused(ForBindings::refuse(engine->engine, name, reason)); });
+  return bindings::run_and_catch([&] { bindings::throw_refused(ForBindings::refuse(engine->engine, name, reason)); });
 }
 
 kedge_error kedge_commit(kedge_engine* engine) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_commit");
-  return bindings::guarded([&] { engine->engine.commit(); });
+  return bindings::run_and_catch([&] { engine->engine.commit(); });
 }
 
 kedge_error kedge_abandon(kedge_engine* engine) {
   if (engine == nullptr) return bindings::null_engine_error("kedge_abandon");
-  return bindings::guarded([&] { engine->engine.abandon(); });
+  return bindings::run_and_catch([&] { engine->engine.abandon(); });
 }
 
 const char* kedge_level_name(kedge_level level) {
@@ -193,7 +193,7 @@ kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_l
   if (tag == nullptr || level == nullptr) {
     return bindings::refuse("kedge_get_level: tag and level must not be NULL");
   }
-  return bindings::guarded([&] { *level = static_cast<kedge_level>(engine->engine.level(tag)); });
+  return bindings::run_and_catch([&] { *level = static_cast<kedge_level>(engine->engine.level(tag)); });
 }
 
 kedge_error kedge_pin(kedge_engine* engine, const char* tag) {

@@ -20,7 +20,7 @@ struct Calls {
   pid_t process = ::getpid();
   std::mutex mutex;
   std::condition_variable ended;
-  std::size_t under_way = 0;
+  std::size_t in_progress = 0;
   std::set<Engine*> engines;
   bool is_over = false;
   std::thread::id ends_it;
@@ -46,7 +46,7 @@ Engine::Engine(std::unique_ptr<kedge::Engine> engine) : engine_(std::move(engine
   calls().engines.insert(this);
 }
 
-void Engine::let_go() {
+void Engine::detach() {
   if (engine_ == nullptr) return;
   if (!is_child()) {
     const std::lock_guard guard(calls().mutex);
@@ -60,7 +60,7 @@ void Engine::let_go() {
 void Engine::leave(const std::string& why) {
   if (engine_ == nullptr) return;
   if (is_child() || turns_->leave(why)) kedge::ForBindings::leave_by_error(*engine_, why);
-  let_go();
+  detach();
 }
 
 std::shared_ptr<kedge::Engine> Engine::held() const {
@@ -79,7 +79,7 @@ Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<CallTurns> tur
   const std::lock_guard guard(all.mutex);
   const bool may_begin = !all.is_over || all.ends_it == std::this_thread::get_id();
   if (may_begin) {
-    ++all.under_way;
+    ++all.in_progress;
     return;
   }
   all.mutex.unlock();
@@ -94,7 +94,7 @@ Call::~Call() {
   if (is_child()) return;
   Calls& all = calls();
   const std::lock_guard guard(all.mutex);
-  --all.under_way;
+  --all.in_progress;
   all.ended.notify_all();
 }
 
@@ -105,10 +105,10 @@ bool end_calls(std::chrono::duration<double> at_most) {
   std::unique_lock lock(all.mutex);
   all.is_over = true;
   all.ends_it = std::this_thread::get_id();
-  WaitTimer patience(Deadline::after(at_most));
-  while (all.under_way != 0) {
-    if (patience.is_over()) return false;
-    all.ended.wait_for(lock, patience.slice());
+  WaitTimer wait_timer(Deadline::after(at_most));
+  while (all.in_progress != 0) {
+    if (wait_timer.is_over()) return false;
+    all.ended.wait_for(lock, wait_timer.slice());
   }
   return true;
 }
@@ -119,7 +119,7 @@ void end_engines() noexcept {
   std::set<Engine*> left;
   {
     const std::lock_guard guard(all.mutex);
-    if (all.under_way == 0) left.swap(all.engines);  // otherwise a thread is still in a call of one
+    if (all.in_progress == 0) left.swap(all.engines);  // otherwise a thread is still in a call of one
   }
   // Sleeping threads hold references, which they never release.
   for (Engine* engine : left) const kedge::Engine ends(std::move(*engine->engine_));

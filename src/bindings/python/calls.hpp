@@ -75,10 +75,10 @@ class Engine {
   explicit Engine(std::unique_ptr<kedge::Engine> engine);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
-  ~Engine() { let_go(); }
+  ~Engine() { detach(); }
 
   /// Local. Destroys the engine, without the lock: its end may wait for a thread that logs by calling Python.
-  void let_go();
+  void detach();
   /// Local. Ends the engine because of an error or exit of the application: now, or with another thread's current call,
   /// whatever still refers to it. Later calls throw bad_state. `why` is sent to the other ranks, if not empty.
   void leave(const std::string& why);

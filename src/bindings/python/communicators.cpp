@@ -59,10 +59,10 @@ bool finalize_if_all_come(double seconds) {
   MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;
-  WaitTimer patience(Deadline::after(std::chrono::duration<double>(seconds)));
+  WaitTimer wait_timer(Deadline::after(std::chrono::duration<double>(seconds)));
   for (int done = 0; done == 0;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-    if (done == 0 && patience.is_over()) return false;
+    if (done == 0 && wait_timer.is_over()) return false;
     if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   MPI_Comm_free(&met);

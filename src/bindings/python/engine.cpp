@@ -59,7 +59,7 @@ void create(const Engine& engine, const Text& tag, const nb::dict& values, bool 
       const std::string usable = refused ? std::string() : tag.bytes;
       if (is_output) it.create_output(usable, attributes);
       else it.create(usable, attributes);
-      engine.turns()->note_open(true);
+      engine.turns()->set_open(true);
     });
   } catch (const Error& error) {
     if (refused && error.code() == ErrorCode::invalid_argument) throw Error(*refused);
@@ -91,7 +91,7 @@ std::optional<Text> open_selected(const Engine& engine, const Selection& selecti
   const Newer newer = discard_newer ? Newer::discard : Newer::keep;
   const auto tag = call(engine, [&](kedge::Engine& it) {
     auto opened = it.open(selection, newer);
-    engine.turns()->note_open(opened.has_value());
+    engine.turns()->set_open(opened.has_value());
     return opened;
   });
   return tag ? std::optional(Text{*tag}) : std::nullopt;
@@ -179,10 +179,10 @@ auto closing(void (kedge::Engine::*method)()) {
       try {
         (it.*method)();
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::bad_state) engine.turns()->note_open(false);
+        if (error.code() != ErrorCode::bad_state) engine.turns()->set_open(false);
         throw;
       }
-      engine.turns()->note_open(false);
+      engine.turns()->set_open(false);
     });
   };
 }

@@ -56,11 +56,11 @@ class PythonTransfer final : public Transport::Transfer {
     return in_python(what_, [&] { return nb::cast<bool>((*transfer_).attr("test")()); });
   }
   [[nodiscard]] bool wait(Deadline deadline) override {
-    WaitTimer patience(deadline);
+    WaitTimer wait_timer(deadline);
     while (true) {
-      const double slice_s = patience.slice().count();
+      const double slice_s = wait_timer.slice().count();
       if (in_python(what_, [&] { return nb::cast<bool>((*transfer_).attr("wait")(slice_s)); })) return true;
-      if (patience.is_over()) return false;
+      if (wait_timer.is_over()) return false;
     }
   }
 

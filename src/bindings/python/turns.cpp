@@ -58,7 +58,7 @@ bool CallTurns::end() noexcept {
   return is_left_ && is_idle();
 }
 
-void CallTurns::note_open(bool is_open) noexcept {
+void CallTurns::set_open(bool is_open) noexcept {
   const std::lock_guard guard(mutex_);
   opened_ = is_open ? std::this_thread::get_id() : Thread();
 }

@@ -26,7 +26,7 @@ class CallTurns {
   /// True if the engine was left meanwhile and no call is in progress.
   [[nodiscard]] bool end() noexcept;
   /// Whether this thread has a checkpoint open from now on.
-  void note_open(bool is_open) noexcept;
+  void set_open(bool is_open) noexcept;
   /// The engine is left. True if no call is in progress; otherwise the last one's end returns true.
   [[nodiscard]] bool leave(const std::string& why);
   [[nodiscard]] std::string why_left() const;

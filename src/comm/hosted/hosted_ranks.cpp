@@ -18,43 +18,43 @@ namespace {
 class HostedTransfer final : public Transport::Transfer {
  public:
   HostedTransfer(std::shared_ptr<InProcessMessages> mail, std::shared_ptr<MessageRequest> transit)
-      : mail_(std::move(mail)), transit_(std::move(transit)) {}
-  [[nodiscard]] bool test() override { return mail_->test(*transit_); }
-  [[nodiscard]] bool wait(Deadline deadline) override { return mail_->wait(*transit_, deadline); }
+      : messages_(std::move(mail)), transit_(std::move(transit)) {}
+  [[nodiscard]] bool test() override { return messages_->test(*transit_); }
+  [[nodiscard]] bool wait(Deadline deadline) override { return messages_->wait(*transit_, deadline); }
 
  private:
-  std::shared_ptr<InProcessMessages> mail_;
+  std::shared_ptr<InProcessMessages> messages_;
   std::shared_ptr<MessageRequest> transit_;
 };
 
 class HostedTransport final : public Transport {
  public:
   HostedTransport(std::shared_ptr<InProcessMessages> mail, int rank, int channel, std::string library)
-      : mail_(std::move(mail)), rank_(rank), channel_(channel), library_(std::move(library)) {}
+      : messages_(std::move(mail)), rank_(rank), channel_(channel), library_(std::move(library)) {}
 
   [[nodiscard]] int rank() const noexcept override { return rank_; }
-  [[nodiscard]] int size() const noexcept override { return mail_->size(); }
+  [[nodiscard]] int size() const noexcept override { return messages_->size(); }
   [[nodiscard]] std::string library() const override { return library_; }
   [[nodiscard]] std::unique_ptr<Transport> open_channel(Deadline /*deadline*/) override {
-    return std::make_unique<HostedTransport>(mail_, rank_, mail_->next_channel(rank_), library_);
+    return std::make_unique<HostedTransport>(messages_, rank_, messages_->next_channel(rank_), library_);
   }
   [[nodiscard]] std::unique_ptr<Transfer> send(int to, int tag, std::span<const std::byte> bytes) override {
-    return transfer(mail_->send(rank_, {to, channel_, tag}, bytes));
+    return transfer(messages_->send(rank_, {to, channel_, tag}, bytes));
   }
   [[nodiscard]] std::unique_ptr<Transfer> receive(int from, int tag, std::span<std::byte> bytes) override {
-    return transfer(mail_->receive(from, {rank_, channel_, tag}, bytes));
+    return transfer(messages_->receive(from, {rank_, channel_, tag}, bytes));
   }
   /// Fails the ranks of this process; ranks of other processes wait for their deadline.
   void leave(std::string_view why) noexcept override {
-    (void)attempt([&] { mail_->fail(std::string(why)); });
+    (void)attempt([&] { messages_->fail(std::string(why)); });
   }
 
  private:
   [[nodiscard]] std::unique_ptr<Transfer> transfer(std::shared_ptr<MessageRequest> transit) const {
-    return std::make_unique<HostedTransfer>(mail_, std::move(transit));
+    return std::make_unique<HostedTransfer>(messages_, std::move(transit));
   }
 
-  std::shared_ptr<InProcessMessages> mail_;
+  std::shared_ptr<InProcessMessages> messages_;
   int rank_;
   int channel_;
   std::string library_;
@@ -67,7 +67,7 @@ HostedRanks::HostedRanks(std::vector<int> hosts, ProcessLink* link) : hosts_(std
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     if (hosts_[rank] == process) ranks_.push_back(static_cast<int>(rank));
   }
-  mail_ = std::make_shared<InProcessMessages>(hosts_, process);
+  messages_ = std::make_shared<InProcessMessages>(hosts_, process);
 }
 
 HostedRanks::~HostedRanks() = default;
@@ -80,36 +80,36 @@ std::vector<std::exception_ptr> HostedRanks::run(
   std::optional<std::system_error> no_thread;
   std::vector<std::jthread> threads;
   for (std::size_t index = 0; index < ranks_.size() && !no_thread; ++index) {
-    mail_->rank_begins();
+    messages_->rank_begins();
     try {
       threads.emplace_back([&, index] {
         try {
-          body(ranks_[index], std::make_unique<HostedTransport>(mail_, ranks_[index], 0, library));
+          body(ranks_[index], std::make_unique<HostedTransport>(messages_, ranks_[index], 0, library));
         } catch (...) {
           thrown[index] = std::current_exception();
         }
-        mail_->rank_ends();
+        messages_->rank_ends();
       });
     } catch (const std::system_error& error) {
-      mail_->rank_ends();
+      messages_->rank_ends();
       no_thread = error;
-      mail_->fail(
+      messages_->fail(
           compose("no thread could be created for each rank ({}); raise the limit (ulimit -u), or use more "
                   "processes",
                   error.what()));
     }
   }
-  std::optional<WaitTimer> patience;
+  std::optional<WaitTimer> wait_timer;
   while (!progress()) {
-    mail_->wait_for_work(link_ != nullptr);
-    if (mail_->has_ranks_left() || link_ == nullptr) continue;
-    if (!patience) patience.emplace(Deadline::after(leave_timeout));
-    if (patience->is_over()) {
+    messages_->wait_for_work(link_ != nullptr);
+    if (messages_->has_ranks_left() || link_ == nullptr) continue;
+    if (!wait_timer) wait_timer.emplace(Deadline::after(leave_timeout));
+    if (wait_timer->is_over()) {
       threads.clear();
       throw Error(ErrorCode::rank_failed, "the ranks of another process have not ended; check what delays it");
     }
   }
-  patience.reset();
+  wait_timer.reset();
   threads.clear();
   if (no_thread) throw std::system_error(*no_thread);
   return thrown;
@@ -117,27 +117,27 @@ std::vector<std::exception_ptr> HostedRanks::run(
 
 /// One turn of what goes from process to process. True when no rank of any process is left.
 bool HostedRanks::progress() {
-  if (link_ == nullptr || link_failed_) return !mail_->has_ranks_left();
+  if (link_ == nullptr || link_failed_) return !messages_->has_ranks_left();
   bool is_over = false;
   const auto failure = attempt([&] {
-    for (Outgoing& one : mail_->take_outgoing()) link_->send(one.process, std::move(one.message));
+    for (Outgoing& one : messages_->take_outgoing()) link_->send(one.process, std::move(one.message));
     while (auto message = link_->receive()) {
-      if (mail_->receive_from_process(*std::move(message))) ++others_left_;
+      if (messages_->receive_from_process(*std::move(message))) ++others_left_;
     }
     is_over = all_processes_ended();
   });
   if (!failure) return is_over;
   link_failed_ = true;
-  mail_->fail(to_string(*failure));
-  return !mail_->has_ranks_left();
+  messages_->fail(to_string(*failure));
+  return !messages_->has_ranks_left();
 }
 
 /// No process goes while another one may still send to it.
 bool HostedRanks::all_processes_ended() {
-  if (mail_->has_ranks_left()) return false;
+  if (messages_->has_ranks_left()) return false;
   if (!std::exchange(left_, true)) {
     for (int process = 0; process < link_->processes(); ++process) {
-      if (process != link_->process()) mail_->announce_end(process);
+      if (process != link_->process()) messages_->announce_end(process);
     }
     return false;
   }

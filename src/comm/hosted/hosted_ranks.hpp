@@ -45,7 +45,7 @@ class HostedRanks {
   std::vector<int> hosts_;
   ProcessLink* link_;
   std::vector<int> ranks_;
-  std::shared_ptr<InProcessMessages> mail_;
+  std::shared_ptr<InProcessMessages> messages_;
   bool link_failed_ = false;
   bool left_ = false;
   int others_left_ = 0;  ///< processes of which all ranks have ended

@@ -145,13 +145,13 @@ bool InProcessMessages::test(const MessageRequest& transit) {
 }
 
 bool InProcessMessages::wait(const MessageRequest& transit, Deadline deadline) {
-  WaitTimer patience(deadline);
+  WaitTimer wait_timer(deadline);
   Lock lock(mutex_);
   while (!transit.done) {
     if (failure_) throw Error(*failure_);
-    if (patience.is_over()) return false;
+    if (wait_timer.is_over()) return false;
     if (deadline.finite()) {
-      changed(transit.rank).wait_for(lock, patience.slice());
+      changed(transit.rank).wait_for(lock, wait_timer.slice());
     } else {
       changed(transit.rank).wait(lock);
     }

@@ -36,13 +36,14 @@ inline void check_local(int code, const char* call) {
 class MpiError final : public Error {
  public:
   MpiError(int code, const char* call)
-      : Error(ErrorCode::rank_failed, advise(code, what_failed(code, call))), what_failed_(what_failed(code, call)) {}
+      : Error(ErrorCode::rank_failed, advise(code, failure_text(code, call))),
+        failure_text_(failure_text(code, call)) {}
 
   /// E.g. "MPI_Test failed with code 75: Process Failure".
-  [[nodiscard]] const std::string& what_failed() const noexcept { return what_failed_; }
+  [[nodiscard]] const std::string& failure_text() const noexcept { return failure_text_; }
 
  private:
-  static std::string what_failed(int code, const char* call) {
+  static std::string failure_text(int code, const char* call) {
     return compose("{} failed with code {}: {}", call, code, mpi_text(code));
   }
   static std::string advise(int code, const std::string& failed) {
@@ -55,7 +56,7 @@ class MpiError final : public Error {
         failed);
   }
 
-  std::string what_failed_;
+  std::string failure_text_;
 };
 
 /// Throws MpiError unless `code` is MPI_SUCCESS.

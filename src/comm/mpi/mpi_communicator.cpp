@@ -191,7 +191,7 @@ auto MpiCommunicator::communicate(Body&& body) {
     if (ranks.empty()) throw;
     throw Error(ErrorCode::rank_failed,
                 compose("{} {} died: {}; start the job again", ranks.size() == 1 ? "rank" : "ranks", listed(ranks),
-                        failed.what_failed()));
+                        failed.failure_text()));
   }
 }
 

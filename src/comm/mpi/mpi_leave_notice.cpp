@@ -12,11 +12,11 @@ void MpiLeaveNotice::send_notice(const Place& place, std::string_view why, std::
   Payload& words = message_->words;
   words.from_call = from_call;
   std::ranges::copy(utf8_truncated(why, words.text.size() - 1), words.text.begin());
-  pass_on(place, place.rank);
+  forward(place, place.rank);
 }
 
 /// MPI may send it for as long as the process lives: the memory stays.
-void MpiLeaveNotice::pass_on(const Place& place, int from) noexcept {
+void MpiLeaveNotice::forward(const Place& place, int from) noexcept {
   Message& message = *message_.release();
   std::size_t sent = 0;
   for (const int to : {(place.rank + 1) / 2 - 1, 2 * place.rank + 1, 2 * place.rank + 2}) {
@@ -28,7 +28,7 @@ void MpiLeaveNotice::pass_on(const Place& place, int from) noexcept {
 
 std::optional<std::string> MpiLeaveNotice::poll_notice(const Place& place, std::uint64_t call) {
   constexpr unsigned kEvery = 8;
-  if (!heard_) {
+  if (!received_) {
     if (message_ == nullptr || ++looks_ % kEvery != 0) return std::nullopt;
     int found = 0;
     MPI_Status status;
@@ -37,11 +37,11 @@ std::optional<std::string> MpiLeaveNotice::poll_notice(const Place& place, std::
     check_mpi(MPI_Recv(&message_->words, sizeof message_->words, MPI_BYTE, status.MPI_SOURCE, channel_, place.comm,
                        MPI_STATUS_IGNORE),
               "MPI_Recv");
-    heard_ = message_->words;
-    pass_on(place, status.MPI_SOURCE);
+    received_ = message_->words;
+    forward(place, status.MPI_SOURCE);
   }
-  if (call < heard_->from_call) return std::nullopt;
-  return std::string(heard_->text.data());
+  if (call < received_->from_call) return std::nullopt;
+  return std::string(received_->text.data());
 }
 
 }  // namespace kedge::comm

@@ -39,11 +39,11 @@ class MpiLeaveNotice {
     Payload words;
     std::array<MPI_Request, 3> requests{};
   };
-  void pass_on(const Place& place, int from) noexcept;
+  void forward(const Place& place, int from) noexcept;
 
   int channel_;
   std::unique_ptr<Message> message_ = std::make_unique<Message>();
-  std::optional<Payload> heard_;
+  std::optional<Payload> received_;
   unsigned looks_ = 0;
 };
 

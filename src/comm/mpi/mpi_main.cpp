@@ -24,11 +24,11 @@ bool all_ranks_arrive() {
   MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;
-  WaitTimer patience(Deadline::after(kOthersMax));
+  WaitTimer wait_timer(Deadline::after(kOthersMax));
   for (int done = 0;;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
     if (done != 0) return MPI_Comm_free(&met) == MPI_SUCCESS;
-    if (patience.is_over()) return false;
+    if (wait_timer.is_over()) return false;
     std::this_thread::sleep_for(kPollInterval);
   }
 }

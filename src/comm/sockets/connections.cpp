@@ -17,11 +17,11 @@ constexpr std::chrono::milliseconds kLongestPause{500};
 /// Most bytes read from one connection before the others have their turn.
 constexpr std::size_t kTurnBytes = std::size_t{4} << 20U;
 
-std::string words_of(int error) { return std::generic_category().message(error); }
+std::string error_text(int error) { return std::generic_category().message(error); }
 
 std::string closed(const TransferResult& moved, std::string_view where = {}) {
   const std::string how =
-      moved.error == 0 ? "closed its connection" : compose("lost its connection ({})", words_of(moved.error));
+      moved.error == 0 ? "closed its connection" : compose("lost its connection ({})", error_text(moved.error));
   return compose(
       "{}{}: its process has died, or its engine was destroyed while work was under way; start the job "
       "again",
@@ -56,7 +56,7 @@ std::optional<SocketTime> OutgoingConnection::retry_at() const noexcept {
 
 void OutgoingConnection::progress(SocketTime now) {
   if (state_ == State::apart && now >= retry_at_) connect();
-  if (state_ == State::connecting || state_ == State::greeting) greet(now);
+  if (state_ == State::connecting || state_ == State::greeting) send_greeting(now);
   if (state_ == State::welcomed) read_welcome(now);
   if (state_ == State::open) watch();
   if (state_ == State::open) send();
@@ -80,11 +80,11 @@ void OutgoingConnection::try_again(SocketTime now) {
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
-void OutgoingConnection::greet(SocketTime now) {
+void OutgoingConnection::send_greeting(SocketTime now) {
   if (state_ == State::connecting) {
     ::pollfd ready{socket_.descriptor(), POLLOUT, 0};
     if (::poll(&ready, 1, 0) != 1) return;
-    if (const int error = error_of(socket_); error != 0) return end(unreachable(address_, words_of(error)));
+    if (const int error = error_of(socket_); error != 0) return end(unreachable(address_, error_text(error)));
     state_ = State::greeting;
   }
   const TransferResult moved = send_some(socket_, bytes_of(greeting_).subspan(greeted_bytes_), {});
@@ -190,6 +190,6 @@ void IncomingConnection::refuse(std::string_view fault) {
   end_ = CloseReason{false, compose("sent malformed data ({}); check the network, and start the job again", fault)};
 }
 
-void IncomingConnection::say_goodbye() const noexcept { (void)send_some(socket_, std::span(&kGoodbye, 1), {}); }
+void IncomingConnection::send_goodbye() const noexcept { (void)send_some(socket_, std::span(&kGoodbye, 1), {}); }
 
 }  // namespace kedge::comm

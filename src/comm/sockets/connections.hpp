@@ -64,7 +64,7 @@ class OutgoingConnection {
 
   void connect();
   void try_again(SocketTime now);
-  void greet(SocketTime now);
+  void send_greeting(SocketTime now);
   void read_welcome(SocketTime now);
   void watch();
   void send();
@@ -114,7 +114,7 @@ class IncomingConnection {
   /// Reads as far as possible without waiting, up to a bound.
   void read(FrameReceiver& receiver);
   /// Says that it is closed on purpose.
-  void say_goodbye() const noexcept;
+  void send_goodbye() const noexcept;
 
   [[nodiscard]] int descriptor() const noexcept { return socket_.descriptor(); }
   [[nodiscard]] const std::optional<CloseReason>& end() const noexcept { return end_; }

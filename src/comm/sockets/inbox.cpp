@@ -17,7 +17,7 @@ std::shared_ptr<MessageState> Inbox::take_receive(const Lane& lane, int from) {
   return receive;
 }
 
-std::optional<Arrival> Inbox::take_arrival(const Lane& lane, int from) {
+std::optional<Arrival> Inbox::handle_arrival(const Lane& lane, int from) {
   const auto box = boxes_.find(lane);
   if (box == boxes_.end()) return std::nullopt;
   auto& arrivals = box->second.arrivals;

@@ -51,7 +51,7 @@ class Inbox {
   /// Takes out what waits for this message; null if nobody expects it.
   [[nodiscard]] std::shared_ptr<MessageState> take_receive(const Lane& lane, int from);
   /// Takes out the first message of this rank.
-  [[nodiscard]] std::optional<Arrival> take_arrival(const Lane& lane, int from);
+  [[nodiscard]] std::optional<Arrival> handle_arrival(const Lane& lane, int from);
   void expect(const Lane& lane, std::shared_ptr<MessageState> receive) {
     boxes_[lane].receives.push_back(std::move(receive));
   }

@@ -46,7 +46,7 @@ NetworkAddress own_address_on(const std::string& network) {
 }
 
 /// Each rank sends to the next one, so that each is connected to and connects; then all meet, as they will later.
-void prove(Transport& transport, Communicator& communicator, Deadline deadline) {
+void check_connections(Transport& transport, Communicator& communicator, Deadline deadline) {
   const int size = transport.size();
   const int rank = transport.rank();
   std::array<std::byte, 1> sent{std::byte{1}};
@@ -71,7 +71,7 @@ std::optional<Failure> try_mesh(const Group& group, MeshPlan plan, Deadline dead
     mesh = std::make_shared<Mesh>(std::move(plan));
     SocketTransport first(mesh, 0);
     joined.communicator = make_communicator(std::make_unique<SocketTransport>(mesh, 0));
-    prove(first, *joined.communicator, deadline);
+    check_connections(first, *joined.communicator, deadline);
   });
   auto failure = group.vote(local && local->code != ErrorCode::timeout ? local : std::nullopt);
   if (!failure) failure = group.vote(local);
@@ -85,14 +85,14 @@ MeshPlan plan_mesh(const Group& group, const std::string& network) {
   MeshPlan plan;
   plan.rank = group.rank();
   NetworkAddress own;
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     plan.listener = listen_at(own_address_on(network));
     own = address_of(plan.listener);
   });
   std::vector<std::uint64_t> packed(static_cast<std::size_t>(group.size()) * PackedAddress().size());
   std::ranges::copy(pack(own), packed.begin() + group.rank() * static_cast<std::ptrdiff_t>(PackedAddress().size()));
   group.communicator().all_reduce(packed, Reduction::bit_or, group.deadline());
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     for (std::size_t at = 0; at < packed.size(); at += PackedAddress().size()) {
       const auto address = unpack(std::span(packed).subspan(at).first<PackedAddress().size()>());
       if (!address) throw Error(ErrorCode::io, "a rank's address was not received; start the job again");
@@ -100,7 +100,7 @@ MeshPlan plan_mesh(const Group& group, const std::string& network) {
     }
   });
   std::array<Id128, 2> tokens;
-  group.together([&] {
+  group.run_on_all_ranks([&] {
     if (group.is_root()) tokens = {random_id(), random_id()};
   });
   group.broadcast(tokens);

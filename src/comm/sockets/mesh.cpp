@@ -39,7 +39,7 @@ Mesh::Mesh(MeshPlan plan)
       token_(plan.token),
       welcome_(plan.welcome),
       process_(::getpid()),
-      greeter_(std::move(plan.listener), rank_, size(), token_, welcome_),
+      acceptor_(std::move(plan.listener), rank_, size(), token_, welcome_),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!wake_.is_open()) {
     throw Error(Failure{ErrorCode::io, "the system gives no file descriptor; raise ulimit -n", -1, {}, errno});
@@ -61,7 +61,7 @@ Mesh::~Mesh() {
       peer.out->queue({FrameHead{.kind = FrameKind::goodbye}});
       peer.out->progress(now);
     }
-    if (is_orderly && peer.in) peer.in->say_goodbye();
+    if (is_orderly && peer.in) peer.in->send_goodbye();
   }
   // A child of a fork has the same sockets: without this the others would not see the end before it ends, too.
   for (auto& [rank, peer] : peers_) {
@@ -75,7 +75,7 @@ std::uint16_t Mesh::next_channel() {
   throw Error(ErrorCode::bad_state, "no channel is left over TCP: too many communicators were duplicated");
 }
 
-OutgoingConnection& Mesh::outward(int rank) {
+OutgoingConnection& Mesh::connection_to(int rank) {
   Peer& peer = peers_[rank];
   if (!peer.out) {
     const Greeting greeting{kGreetingMagic, token_, static_cast<std::uint32_t>(rank_),
@@ -89,7 +89,7 @@ std::shared_ptr<MessageState> Mesh::send(int to, const Lane& lane, std::span<con
   auto message = std::make_shared<MessageState>();
   message->peer = to;
   message->source = bytes;
-  OutgoingConnection& out = outward(to);
+  OutgoingConnection& out = connection_to(to);
   Peer& peer = peers_[to];
   FrameHead head{.channel = lane.channel, .tag = lane.tag, .size = bytes.size()};
   if (bytes.size() <= kSmallMessageBytes && credit_needed(bytes.size()) <= peer.credit) {
@@ -109,8 +109,8 @@ std::shared_ptr<MessageState> Mesh::receive(int from, const Lane& lane, std::spa
   auto message = std::make_shared<MessageState>();
   message->peer = from;
   message->target = target;
-  outward(from).progress(std::chrono::steady_clock::now());  // through which its end is seen
-  auto arrival = inbox_.take_arrival(lane, from);
+  connection_to(from).progress(std::chrono::steady_clock::now());  // through which its end is seen
+  auto arrival = inbox_.handle_arrival(lane, from);
   if (!arrival) {
     inbox_.expect(lane, message);
   } else if (arrival->offer) {
@@ -146,13 +146,13 @@ bool Mesh::test(const MessageState& message) {
 }
 
 bool Mesh::wait(const MessageState& message, Deadline deadline) {
-  WaitTimer patience(deadline);
+  WaitTimer wait_timer(deadline);
   while (!is_complete(message)) {
-    if (patience.is_over()) {
+    if (wait_timer.is_over()) {
       has_given_up_ = true;
       return false;
     }
-    progress(std::chrono::ceil<std::chrono::milliseconds>(patience.slice()));  // events end it at once
+    progress(std::chrono::ceil<std::chrono::milliseconds>(wait_timer.slice()));  // events end it at once
   }
   return true;
 }
@@ -172,8 +172,8 @@ void Mesh::progress(std::chrono::milliseconds at_most) {
   const auto now = std::chrono::steady_clock::now();
   polled_.clear();
   polled_.push_back({wake_.descriptor(), POLLIN, 0});
-  greeter_.add_poll_events(polled_, now);
-  greeter_polled_end_ = polled_.size();
+  acceptor_.add_poll_events(polled_, now);
+  acceptor_polled_end_ = polled_.size();
   const auto add = [this](int descriptor, short events) {
     polled_.push_back({descriptor, events, 0});
     return polled_.size() - 1;
@@ -191,7 +191,7 @@ void Mesh::progress(std::chrono::milliseconds at_most) {
 
 std::chrono::milliseconds Mesh::poll_timeout(std::chrono::milliseconds at_most, SocketTime now) const {
   constexpr std::chrono::milliseconds kUnknownSlice{100};
-  if (greeter_.needs_progress(now)) at_most = std::min(at_most, kUnknownSlice);
+  if (acceptor_.needs_progress(now)) at_most = std::min(at_most, kUnknownSlice);
   for (const auto& [rank, peer] : peers_) {
     if (!peer.out) continue;
     if (const auto retry_at = peer.out->retry_at()) at_most = std::min(at_most, rounded_up(*retry_at - now));
@@ -200,8 +200,8 @@ std::chrono::milliseconds Mesh::poll_timeout(std::chrono::milliseconds at_most, 
 }
 
 void Mesh::progress_connections(SocketTime now) {
-  bool is_knocked = greeter_.needs_progress(now);
-  for (std::size_t place = 1; place < greeter_polled_end_; ++place) is_knocked = is_knocked || is_ready(place);
+  bool is_knocked = acceptor_.needs_progress(now);
+  for (std::size_t place = 1; place < acceptor_polled_end_; ++place) is_knocked = is_knocked || is_ready(place);
   if (is_knocked) admit_ranks(now);
   for (auto& [rank, peer] : peers_) {  // a map stays as it is while others are added
     if (peer.in && is_ready(peer.in_polled)) peer.in->read(*this);
@@ -212,7 +212,7 @@ void Mesh::progress_connections(SocketTime now) {
 }
 
 void Mesh::admit_ranks(SocketTime now) {
-  for (ConnectionAcceptor::AcceptedRank& one : greeter_.progress(now)) {
+  for (ConnectionAcceptor::AcceptedRank& one : acceptor_.progress(now)) {
     Peer& peer = peers_[one.from];
     if (std::exchange(peer.was_admitted, true)) continue;  // whoever that is: the rank is here
     peer.in.emplace(std::move(one.socket), one.from);
@@ -258,7 +258,7 @@ void Mesh::credit(int from, std::uint64_t bytes) {
   peer.received += bytes;
   if (peer.received < kCreditBytes / 2) return;
   peer.uncredited_bytes -= peer.received;
-  OutgoingConnection& out = outward(from);
+  OutgoingConnection& out = connection_to(from);
   out.queue_answer({.kind = FrameKind::credit, .size = std::exchange(peer.received, 0)});
   out.progress(std::chrono::steady_clock::now());
 }
@@ -282,7 +282,7 @@ void Mesh::deliver_offer(const std::shared_ptr<MessageState>& receive, const Arr
   } else {
     peers_[arrival.from].accepted[answer.id] = {receive, arrival.size()};
   }
-  OutgoingConnection& out = outward(arrival.from);
+  OutgoingConnection& out = connection_to(arrival.from);
   out.queue_answer(answer);
   out.progress(std::chrono::steady_clock::now());
 }

@@ -93,7 +93,7 @@ class Mesh final : private FrameReceiver {
   void handle_closed_connections();
   void handle_close(int rank, Peer& peer, const CloseReason& end);
   void fail(int rank, const std::string& why, std::string reason = {});
-  [[nodiscard]] OutgoingConnection& outward(int rank);
+  [[nodiscard]] OutgoingConnection& connection_to(int rank);
   void credit(int from, std::uint64_t bytes);
   void deliver(MessageState& receive, Arrival arrival);
   void deliver_offer(const std::shared_ptr<MessageState>& receive, const Arrival& arrival);
@@ -101,18 +101,18 @@ class Mesh final : private FrameReceiver {
   [[nodiscard]] Fault admit(int from, const FrameHead& head) override;
   [[nodiscard]] std::optional<std::span<std::byte>> target_of(int from, const FrameHead& head) override;
   [[nodiscard]] Fault take(int from, const FrameHead& head, std::vector<std::byte> bytes) override;
-  [[nodiscard]] Fault take_lost(int from, const FrameHead& head, const std::vector<std::byte>& text);
-  [[nodiscard]] Fault take_offer(int from, const FrameHead& head);
-  [[nodiscard]] Fault take_answer(int from, const FrameHead& head);
-  [[nodiscard]] Fault take_data(int from, const FrameHead& head);
-  [[nodiscard]] Fault take_credit(int from, const FrameHead& head);
+  [[nodiscard]] Fault handle_lost(int from, const FrameHead& head, const std::vector<std::byte>& text);
+  [[nodiscard]] Fault handle_offer(int from, const FrameHead& head);
+  [[nodiscard]] Fault handle_answer(int from, const FrameHead& head);
+  [[nodiscard]] Fault handle_data(int from, const FrameHead& head);
+  [[nodiscard]] Fault handle_credit(int from, const FrameHead& head);
 
   int rank_;
   std::vector<NetworkAddress> addresses_;
   Id128 token_;
   Id128 welcome_;
   ::pid_t process_;
-  ConnectionAcceptor greeter_;
+  ConnectionAcceptor acceptor_;
   Socket wake_;  ///< an eventfd
   std::uint16_t channels_ = 0;
   std::string reason_;  ///< what a rank that failed has said; the connections send it from here
@@ -121,8 +121,8 @@ class Mesh final : private FrameReceiver {
   std::optional<Failure> failure_;
   bool has_given_up_ = false;  ///< on a message: this rank does not leave in order
   std::atomic<bool> interrupted_ = false;
-  std::vector<::pollfd> polled_;        ///< first what wakes, then those of the greeter, then the connections
-  std::size_t greeter_polled_end_ = 0;  ///< the first that is not the greeter's
+  std::vector<::pollfd> polled_;         ///< first what wakes, then those of the greeter, then the connections
+  std::size_t acceptor_polled_end_ = 0;  ///< the first that is not the greeter's
 };
 
 }  // namespace kedge::comm

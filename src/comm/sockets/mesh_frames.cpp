@@ -30,18 +30,18 @@ FrameReceiver::Fault Mesh::take(int from, const FrameHead& head, std::vector<std
       else inbox_.keep(lane, std::move(arrival));
       return std::nullopt;
     }
-    case FrameKind::offer: return take_offer(from, head);
+    case FrameKind::offer: return handle_offer(from, head);
     case FrameKind::accept:
-    case FrameKind::refuse: return take_answer(from, head);
-    case FrameKind::data: return take_data(from, head);
-    case FrameKind::credit: return take_credit(from, head);
-    case FrameKind::lost: return take_lost(from, head, bytes);
+    case FrameKind::refuse: return handle_answer(from, head);
+    case FrameKind::data: return handle_data(from, head);
+    case FrameKind::credit: return handle_credit(from, head);
+    case FrameKind::lost: return handle_lost(from, head, bytes);
     case FrameKind::goodbye: break;  // the connection's own
   }
   return std::nullopt;
 }
 
-FrameReceiver::Fault Mesh::take_lost(int from, const FrameHead& head, const std::vector<std::byte>& text) {
+FrameReceiver::Fault Mesh::handle_lost(int from, const FrameHead& head, const std::vector<std::byte>& text) {
   if (head.id >= static_cast<std::uint64_t>(size())) return "a rank that does not exist";
   const auto rank = static_cast<int>(head.id);
   if (text.empty()) {
@@ -53,7 +53,7 @@ FrameReceiver::Fault Mesh::take_lost(int from, const FrameHead& head, const std:
   return std::nullopt;
 }
 
-FrameReceiver::Fault Mesh::take_offer(int from, const FrameHead& head) {
+FrameReceiver::Fault Mesh::handle_offer(int from, const FrameHead& head) {
   Peer& peer = peers_[from];
   if (head.id != peer.last_offer_seen + 1) return "offers out of order";
   peer.last_offer_seen = head.id;
@@ -68,7 +68,7 @@ FrameReceiver::Fault Mesh::take_offer(int from, const FrameHead& head) {
   return std::nullopt;
 }
 
-FrameReceiver::Fault Mesh::take_answer(int from, const FrameHead& head) {
+FrameReceiver::Fault Mesh::handle_answer(int from, const FrameHead& head) {
   Peer& peer = peers_[from];
   const auto found = peer.offered.find(head.id);
   if (found == peer.offered.end()) return "an answer to nothing";
@@ -79,11 +79,12 @@ FrameReceiver::Fault Mesh::take_answer(int from, const FrameHead& head) {
     return std::nullopt;
   }
   const auto source = message->source;
-  outward(from).queue({{.kind = FrameKind::data, .size = source.size(), .id = head.id}, source, std::move(message)});
+  connection_to(from).queue(
+      {{.kind = FrameKind::data, .size = source.size(), .id = head.id}, source, std::move(message)});
   return std::nullopt;
 }
 
-FrameReceiver::Fault Mesh::take_data(int from, const FrameHead& head) {
+FrameReceiver::Fault Mesh::handle_data(int from, const FrameHead& head) {
   auto& accepted = peers_[from].accepted;
   const auto found = accepted.find(head.id);
   found->second.receive->done = true;  // target_of has found it
@@ -91,7 +92,7 @@ FrameReceiver::Fault Mesh::take_data(int from, const FrameHead& head) {
   return std::nullopt;
 }
 
-FrameReceiver::Fault Mesh::take_credit(int from, const FrameHead& head) {
+FrameReceiver::Fault Mesh::handle_credit(int from, const FrameHead& head) {
   Peer& peer = peers_[from];
   if (peer.credit + head.size > kCreditBytes) return "credit for what was not sent";
   peer.credit += head.size;

@@ -91,10 +91,10 @@ void TransportCommunicator::wait(std::span<Request> requests, Deadline deadline)
 
 /// Only another thread can send it.
 void TransportCommunicator::wait_for_itself(SelfReceive& receive, Deadline deadline) {
-  WaitTimer patience(deadline);
+  WaitTimer wait_timer(deadline);
   while (!receive.test()) {
     require_usable();
-    if (patience.is_over()) time_out(compose("rank {}", rank()), deadline);
+    if (wait_timer.is_over()) time_out(compose("rank {}", rank()), deadline);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

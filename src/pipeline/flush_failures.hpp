@@ -11,15 +11,15 @@
 namespace kedge::pipeline {
 
 /// Pure. Whether a later flush may succeed: a full filesystem, a server's error.
-[[nodiscard]] bool may_pass(const Failure& failure);
+[[nodiscard]] bool is_transient(const Failure& failure);
 
 /// Thread-safe, per rank. Failures of one commit alone are always news.
-class FlushNews {
+class FlushFailures {
  public:
   /// Whether this failure must be logged; false if it was already logged, for this commit or an earlier one.
-  [[nodiscard]] bool is_news(const Failure& failure);
+  [[nodiscard]] bool should_log(const Failure& failure);
   /// A flush succeeded. Returns the line to log if earlier ones failed.
-  [[nodiscard]] std::optional<std::string> succeeded(const CommitHead& commit);
+  [[nodiscard]] std::optional<std::string> on_success(const CommitHead& commit);
 
  private:
   struct State {

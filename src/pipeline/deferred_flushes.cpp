@@ -1,4 +1,4 @@
-#include "pipeline/owed_flushes.hpp"
+#include "pipeline/deferred_flushes.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -7,8 +7,8 @@
 
 namespace kedge::pipeline {
 
-OwedFlushes::OwedFlushes(comm::Group group, commits::Ledger& ledger, OwedOutputs& outputs, StageList& stages,
-                         StageRunner& runner, Executor& executor, Waits& waits, bool at_end)
+DeferredFlushes::DeferredFlushes(comm::Group group, commits::Ledger& ledger, UnflushedOutputs& outputs,
+                                 StageList& stages, StageRunner& runner, Executor& executor, Waits& waits, bool at_end)
     : group_(std::move(group)),
       ledger_(ledger),
       outputs_(outputs),
@@ -20,32 +20,32 @@ OwedFlushes::OwedFlushes(comm::Group group, commits::Ledger& ledger, OwedOutputs
       flush_(stages.index_of(Level::persistent)) {}
 
 /// Unflushed outputs that the worker does not have.
-std::vector<CommitHead> OwedFlushes::unflushed_outputs() const {
+std::vector<CommitHead> DeferredFlushes::unflushed_outputs() const {
   return outputs_.list(group_, [&](const Id128& commit_id) { return executor_.backlog().may_have(commit_id); });
 }
 
-void OwedFlushes::flush_outputs() {
+void DeferredFlushes::flush_outputs() {
   if (!group_.any(!ledger_.known().outputs_to_flush().empty())) return;
   InlineExecution execution(group_);
   for (const CommitHead& output : unflushed_outputs()) {
     const auto failure = runner_.run_now(execution, flush_, output, Reason::owed);
     if (!failure) continue;
     if (failure->code != ErrorCode::not_found) return;
-    outputs_.set_out_of_reach(output.id);
+    outputs_.mark_unflushable(output.id);
   }
 }
 
-void OwedFlushes::hand_over_output() {
+void DeferredFlushes::submit_next_output() {
   const std::vector<CommitHead> owed = unflushed_outputs();
   if (owed.empty()) return;
-  const auto failure = hand_over(owed.front());
+  const auto failure = submit_flush(owed.front());
   const bool is_out_of_reach = failure && failure->code == ErrorCode::not_found;
-  if (is_out_of_reach) outputs_.set_out_of_reach(owed.front().id);
-  if (owed.size() > 1 || (failure && !is_out_of_reach)) outputs_.note();
+  if (is_out_of_reach) outputs_.mark_unflushable(owed.front().id);
+  if (owed.size() > 1 || (failure && !is_out_of_reach)) outputs_.request_flush();
 }
 
 /// The worker flushes it, as it would have in its turn. Why the flush could not be prepared.
-std::optional<Failure> OwedFlushes::hand_over(const CommitHead& commit) {
+std::optional<Failure> DeferredFlushes::submit_flush(const CommitHead& commit) {
   Job job{stages_.progress_of(commit), {commit, {}}};
   job.progress.reason = Reason::owed;
   StageProgress& flush = job.progress.stages[flush_];
@@ -58,22 +58,22 @@ std::optional<Failure> OwedFlushes::hand_over(const CommitHead& commit) {
   return std::nullopt;
 }
 
-bool OwedFlushes::flush_all(std::optional<Deadline> deadline) {
+bool DeferredFlushes::flush_all(std::optional<Deadline> deadline) {
   const std::vector<CommitHead> owed_now = owed();
   if (owed_now.empty() || !deadline || !executor_.is_in_background()) {
     flush(owed_now);
     return true;
   }
   if (!group_.all(!deadline->passed())) return false;
-  for (const CommitHead& commit : owed_now) (void)hand_over(commit);
-  const Waited waited = waits_.wait_until_idle(Rest::given_up, *deadline);
-  group_.together([&] { comm::throw_if(waited.failure); });
+  for (const CommitHead& commit : owed_now) (void)submit_flush(commit);
+  const Waited waited = waits_.wait_until_idle(Rest::dropped, *deadline);
+  group_.run_on_all_ranks([&] { comm::throw_if(waited.failure); });
   return group_.all(waited.in_time);
 }
 
 /// Commits that should be on the prefix and are not: first the newest checkpoint, since time may be short, then
 /// outputs.
-std::vector<CommitHead> OwedFlushes::owed() const {
+std::vector<CommitHead> DeferredFlushes::owed() const {
   std::vector<CommitHead> owed;
   const std::optional<commits::Entry> newest = ledger_.known().newest();
   const bool is_flushed_at_end = at_end_ && stages_.is_scheduled(Level::persistent);
@@ -83,7 +83,7 @@ std::vector<CommitHead> OwedFlushes::owed() const {
 }
 
 /// Flushes; outputs then leave the stores, which frees their memory.
-void OwedFlushes::flush(const std::vector<CommitHead>& owed) {
+void DeferredFlushes::flush(const std::vector<CommitHead>& owed) {
   InlineExecution execution(group_);
   for (const CommitHead& commit : owed) (void)runner_.run_now(execution, flush_, commit, Reason::owed);
   if (!owed.empty() && !ledger_.known().must_survey()) runner_.retire(execution);

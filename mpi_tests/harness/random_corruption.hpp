@@ -10,10 +10,10 @@
 
 namespace kedge::faults {
 
-class RandomHarm {
+class RandomCorruption {
  public:
   /// All that happens is told in `story`, one line each.
-  RandomHarm(SimulatedJob& job, int ranks_per_node, RandomChoices& choices, std::string& story);
+  RandomCorruption(SimulatedJob& job, int ranks_per_node, RandomChoices& choices, std::string& story);
 
   /// The nodes that the job runs on, each once.
   [[nodiscard]] std::set<std::string> nodes() const;

@@ -1,4 +1,4 @@
-#include "harness/random_harm.hpp"
+#include "harness/random_corruption.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,21 +9,21 @@
 
 namespace kedge::faults {
 
-RandomHarm::RandomHarm(SimulatedJob& job, int ranks_per_node, RandomChoices& choices, std::string& story)
+RandomCorruption::RandomCorruption(SimulatedJob& job, int ranks_per_node, RandomChoices& choices, std::string& story)
     : job_(job), choices_(choices), story_(story), next_node_(job.ranks) {
   for (int rank = 0; rank < job.ranks; ++rank) node_of_rank_.push_back(compose("node{}", rank / ranks_per_node));
   place_ranks();
 }
 
-std::set<std::string> RandomHarm::nodes() const { return {node_of_rank_.begin(), node_of_rank_.end()}; }
+std::set<std::string> RandomCorruption::nodes() const { return {node_of_rank_.begin(), node_of_rank_.end()}; }
 
-int RandomHarm::most_ranks_on_a_node() const {
+int RandomCorruption::most_ranks_on_a_node() const {
   std::map<std::string, int> ranks_on;
   for (const std::string& node : node_of_rank_) ++ranks_on[node];
   return std::ranges::max_element(ranks_on, {}, [](const auto& each) { return each.second; })->second;
 }
 
-void RandomHarm::move_ranks() {
+void RandomCorruption::move_ranks() {
   const std::uint64_t how = choices_.below(5);
   if (how == 0) {
     std::ranges::shuffle(node_of_rank_, choices_.generator());
@@ -41,7 +41,7 @@ void RandomHarm::move_ranks() {
   place_ranks();
 }
 
-void RandomHarm::lose_nodes() {
+void RandomCorruption::lose_nodes() {
   const std::set<std::string> names = nodes();
   const std::vector<std::string> list(names.begin(), names.end());
   const std::uint64_t count = 1 + choices_.below(std::min<std::uint64_t>(list.size(), 4));
@@ -52,14 +52,14 @@ void RandomHarm::lose_nodes() {
   }
 }
 
-std::string RandomHarm::some_file() {
+std::string RandomCorruption::some_file() {
   const auto paths = store_paths(job_.disk, nodes());
   if (paths.empty()) return {};
   const std::string path = choices_.one_of(paths);
   return job_.disk.read_all(path).empty() ? std::string{} : path;
 }
 
-void RandomHarm::flip(const std::string& path) {
+void RandomCorruption::flip(const std::string& path) {
   const std::uint64_t size = job_.disk.read_all(path).size();
   // Half of them near the head, where each bit means something else.
   const std::uint64_t at = choices_.below(choices_.one_in(2) ? size : std::min<std::uint64_t>(size, 9000));
@@ -67,18 +67,18 @@ void RandomHarm::flip(const std::string& path) {
   tell(compose("flipped {} at {} of {}", path, at, size));
 }
 
-void RandomHarm::cut(const std::string& path, std::uint64_t size_bytes) {
+void RandomCorruption::cut(const std::string& path, std::uint64_t size_bytes) {
   job_.disk.truncate_from_outside(path, size_bytes);
   tell(compose("cut {} to {}", path, size_bytes));
 }
 
-void RandomHarm::copy_another_to(const std::string& path) {
+void RandomCorruption::copy_another_to(const std::string& path) {
   const std::string other = choices_.one_of(store_paths(job_.disk, nodes()));
   job_.disk.write_all(path, job_.disk.read_all(other));
   tell(compose("{} becomes a copy of {}", path, other));
 }
 
-void RandomHarm::set_back(const std::string& path) {
+void RandomCorruption::set_back(const std::string& path) {
   if (older_.empty()) return;
   const FaultyDisk::Snapshot& older = older_[choices_.below(older_.size())];
   const auto entry = older.find(path);
@@ -87,7 +87,7 @@ void RandomHarm::set_back(const std::string& path) {
   tell("an older state of " + path);
 }
 
-void RandomHarm::damage_files() {
+void RandomCorruption::damage_files() {
   const std::uint64_t count = 1 + choices_.below(3);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::string path = some_file();
@@ -106,7 +106,7 @@ void RandomHarm::damage_files() {
   }
 }
 
-void RandomHarm::damage_files_in_use() {
+void RandomCorruption::damage_files_in_use() {
   const std::uint64_t count = 1 + choices_.below(3);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::string path = some_file();
@@ -124,7 +124,7 @@ void RandomHarm::damage_files_in_use() {
   }
 }
 
-void RandomHarm::arm(const std::string& path) {
+void RandomCorruption::arm(const std::string& path) {
   const std::uint64_t at = choices_.below(job_.disk.read_all(path).size());
   switch (choices_.below(3)) {
     case 0: job_.disk.flip_bit_when_opened(path, at); break;
@@ -134,7 +134,7 @@ void RandomHarm::arm(const std::string& path) {
   tell(compose("flips at {} or vanishes in the next start: {}", at, path));
 }
 
-void RandomHarm::arm_files() {
+void RandomCorruption::arm_files() {
   const std::uint64_t count = 1 + choices_.below(5);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::string path = some_file();
@@ -142,14 +142,14 @@ void RandomHarm::arm_files() {
   }
 }
 
-void RandomHarm::plan_fault() {
+void RandomCorruption::plan_fault() {
   const int rank = choices_.int_below(job_.ranks);
   const std::uint64_t n = 1 + choices_.below(150);
   switch (choices_.below(4)) {
     case 0:
-      job_.all_die_together = choices_.one_in(2);
+      job_.kill_all_ranks = choices_.one_in(2);
       job_.disk.stop_world_after(rank, n, n);
-      tell(compose("rank {} will die in operation {}{}", rank, n, job_.all_die_together ? ", all with it" : ""));
+      tell(compose("rank {} will die in operation {}{}", rank, n, job_.kill_all_ranks ? ", all with it" : ""));
       break;
     case 1:
       job_.disk.fail(rank, n, choices_.one_of({EIO, ENOSPC, EDQUOT}));
@@ -166,7 +166,7 @@ void RandomHarm::plan_fault() {
   }
 }
 
-void RandomHarm::remember() {
+void RandomCorruption::remember() {
   constexpr std::size_t kMost = 3;
   older_.push_back(job_.disk.snapshot());
   if (older_.size() > kMost) older_.erase(older_.begin());

@@ -8,7 +8,7 @@ namespace kedge::pipeline {
 
 /// Counts checkpoints for one stage. Equal on every rank, except for a worker's notes, which ranks may learn at
 /// different times.
-class Turns {
+class StagePolicy {
  public:
   enum class Rule : std::uint8_t {
     every_nth,      ///< of all checkpoints
@@ -16,16 +16,16 @@ class Turns {
   };
 
   /// `every` 0 schedules none.
-  Turns(Rule rule, std::uint64_t every) noexcept : rule_(rule), every_(every) {}
+  StagePolicy(Rule rule, std::uint64_t every) noexcept : rule_(rule), every_(every) {}
 
   [[nodiscard]] bool has_any() const noexcept { return every_ != 0; }
   /// Whether ranks must compare take_failed() before a checkpoint.
-  [[nodiscard]] bool compares() const noexcept { return has_any() && rule_ == Rule::nth_since_last; }
+  [[nodiscard]] bool needs_agreement() const noexcept { return has_any() && rule_ == Rule::nth_since_last; }
 
   // For the application's thread.
 
   void count() noexcept { ++made_, ++since_last_; }
-  /// Whether the stage is due for the newest checkpoint. `failed`: take_failed() was true on some rank.
+  /// Whether the stage is due for the newest checkpoint. `on_stage_failed`: take_failed() was true on some rank.
   [[nodiscard]] bool is_due(bool failed) const noexcept {
     return has_any() && (failed || (rule_ == Rule::every_nth ? made_ % every_ == 0 : since_last_ >= every_));
   }
@@ -41,11 +41,11 @@ class Turns {
   // Thread-safe.
 
   /// Notes the result of the last checkpoint that the stage took.
-  void note_result(bool failed) noexcept {
+  void mark_result(bool failed) noexcept {
     if (rule_ == Rule::nth_since_last) failed_ = failed;
   }
   /// The checkpoint that the stage should have taken became no commit.
-  void note_lost() noexcept { failed_ = true; }
+  void mark_lost() noexcept { failed_ = true; }
   /// Whether the next checkpoint must make up for a failed or lost one; resets it.
   [[nodiscard]] bool take_failed() noexcept { return failed_.exchange(false); }
 

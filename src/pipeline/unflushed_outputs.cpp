@@ -1,4 +1,4 @@
-#include "pipeline/owed_outputs.hpp"
+#include "pipeline/unflushed_outputs.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -7,18 +7,18 @@
 
 namespace kedge::pipeline {
 
-void OwedOutputs::found() {
-  out_of_reach_.clear();
+void UnflushedOutputs::found() {
+  unflushable_.clear();
   exist_ = !ledger_.known().outputs_to_flush().empty();
-  is_noted_ = exist_;
+  is_flush_requested_ = exist_;
 }
 
-std::vector<CommitHead> OwedOutputs::list(const comm::Group& group,
-                                          const std::function<bool(const Id128& commit_id)>& is_in_hand) const {
+std::vector<CommitHead> UnflushedOutputs::list(const comm::Group& group,
+                                               const std::function<bool(const Id128& commit_id)>& is_in_hand) const {
   std::vector<commits::CommitRecord> records;
   if (group.is_root()) {
     for (const CommitHead& output : ledger_.known().outputs_to_flush()) {
-      if (!is_in_hand(output.id) && !out_of_reach_.contains(output.id)) records.push_back(commits::to_record(output));
+      if (!is_in_hand(output.id) && !unflushable_.contains(output.id)) records.push_back(commits::to_record(output));
     }
   }
   group.broadcast(records);

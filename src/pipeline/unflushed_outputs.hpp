@@ -14,9 +14,9 @@
 namespace kedge::pipeline {
 
 /// Knows which outputs are unflushed; the pipeline decides when to flush them.
-class OwedOutputs {
+class UnflushedOutputs {
  public:
-  explicit OwedOutputs(const commits::Ledger& ledger) : ledger_(ledger) {}
+  explicit UnflushedOutputs(const commits::Ledger& ledger) : ledger_(ledger) {}
 
   /// Whether this start made or found outputs; equal on every rank.
   [[nodiscard]] bool exist() const noexcept { return exist_; }
@@ -25,21 +25,21 @@ class OwedOutputs {
   /// The stores were surveyed, and lost files rebuilt.
   void found();
   /// Thread-safe. A flush of an output failed, or another output must be flushed.
-  void note() noexcept { is_noted_ = true; }
-  [[nodiscard]] bool is_noted() const noexcept { return is_noted_; }
-  /// Whether note() was called since the last call.
-  [[nodiscard]] bool take_note() noexcept { return is_noted_.exchange(false); }
+  void request_flush() noexcept { is_flush_requested_ = true; }
+  [[nodiscard]] bool is_flush_requested() const noexcept { return is_flush_requested_; }
+  /// Whether request_flush() was called since the last call.
+  [[nodiscard]] bool take_flush_request() noexcept { return is_flush_requested_.exchange(false); }
   /// COLLECTIVE. Unflushed outputs that are not submitted, oldest first, as rank 0 knows them.
   [[nodiscard]] std::vector<CommitHead> list(const comm::Group& group,
                                              const std::function<bool(const Id128& commit_id)>& is_in_hand) const;
   /// A rank lacks its container of this output: not tried again before found().
-  void set_out_of_reach(const Id128& commit_id) { out_of_reach_.insert(commit_id); }
+  void mark_unflushable(const Id128& commit_id) { unflushable_.insert(commit_id); }
 
  private:
   const commits::Ledger& ledger_;
   bool exist_ = false;
-  std::atomic<bool> is_noted_ = false;
-  std::set<Id128> out_of_reach_;
+  std::atomic<bool> is_flush_requested_ = false;
+  std::set<Id128> unflushable_;
 };
 
 }  // namespace kedge::pipeline

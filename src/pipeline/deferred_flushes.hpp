@@ -11,27 +11,27 @@
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
 #include "pipeline/executor.hpp"
-#include "pipeline/owed_outputs.hpp"
 #include "pipeline/stage_list.hpp"
 #include "pipeline/stage_runner.hpp"
+#include "pipeline/unflushed_outputs.hpp"
 #include "pipeline/waits.hpp"
 
 namespace kedge::pipeline {
 
 /// COLLECTIVE unless a call says local. Throws what ends communication.
-class OwedFlushes {
+class DeferredFlushes {
  public:
   /// `at_end`: whether the newest checkpoint is flushed at the job's end, if checkpoints are flushed automatically. The
   /// referenced objects must outlive it.
-  OwedFlushes(comm::Group group, commits::Ledger& ledger, OwedOutputs& outputs, StageList& stages, StageRunner& runner,
-              Executor& executor, Waits& waits, bool at_end);
+  DeferredFlushes(comm::Group group, commits::Ledger& ledger, UnflushedOutputs& outputs, StageList& stages,
+                  StageRunner& runner, Executor& executor, Waits& waits, bool at_end);
 
   /// After a successful flush, flushes the remaining outputs. Stops at a failure, unless a rank lacks its container of
   /// the output.
   void flush_outputs();
   /// Submits one unflushed output to the worker. Called once per commit, so that other work proceeds while the prefix
   /// fails.
-  void hand_over_output();
+  void submit_next_output();
 
   /// Outcome of the job's end, equal on all ranks.
   enum class Finished : std::uint8_t {
@@ -49,11 +49,11 @@ class OwedFlushes {
   [[nodiscard]] std::vector<CommitHead> unflushed_outputs() const;
   [[nodiscard]] std::vector<CommitHead> owed() const;
   void flush(const std::vector<CommitHead>& owed);
-  [[nodiscard]] std::optional<Failure> hand_over(const CommitHead& commit);
+  [[nodiscard]] std::optional<Failure> submit_flush(const CommitHead& commit);
 
   comm::Group group_;
   commits::Ledger& ledger_;
-  OwedOutputs& outputs_;
+  UnflushedOutputs& outputs_;
   StageList& stages_;
   StageRunner& runner_;
   Executor& executor_;
