@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,7 +17,6 @@
 
 #include "collective/shared_directory.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
-#include "harness/simulated_nodes.hpp"
 #include "harness/throwing_communicator.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
@@ -93,11 +93,13 @@ class MpiFaults : public ::testing::Test {
     options_.store.path = directory_ + "/store/{node}";
     options_.persistent.path = directory_ + "/prefix";
     options_.persistent.every = 0;
+    ::setenv("KEDGE_TEST_RANKS_PER_NODE", "1", 1);
     options_.comm.timeout_s = 3;
     options_.log.level = LogLevel::error;
   }
   void TearDown() override {
     faults() = {};
+    ::unsetenv("KEDGE_TEST_RANKS_PER_NODE");
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank_ == 0 && !directory_.empty()) std::filesystem::remove_all(directory_);
   }
@@ -108,7 +110,6 @@ class MpiFaults : public ::testing::Test {
   int ranks_ = ranks_of_world();
   std::string directory_;
   Options options_;
-  faults::SimulatedNodes nodes_{1};
 };
 
 TEST_F(MpiFaults, AnMpiThatReducesWronglyIsRefusedByName) {

@@ -83,6 +83,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
     }
     directory_ = make_shared_directory("/dev/shm");
     ASSERT_FALSE(directory_.empty());
+    options_.open.chained = true;  // starts one after the other in one launch
     options_.store.path = store_of(rank_);
     options_.persistent.path = directory_ + "/prefix";
     options_.persistent.every = 0;

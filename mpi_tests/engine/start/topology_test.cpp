@@ -38,7 +38,7 @@ TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
 }
 
 TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
-  const auto found = topologies(5, [](int rank, Options& options, engine::Environment& environment) {
+  const auto found = topologies(5, [](int rank, Options& /*options*/, engine::Environment& environment) {
     environment.ranks_per_node = 2;
     environment.machine = compose("boot/{}", rank);
   });

@@ -36,10 +36,8 @@ class OwnPrefix : public Faulty {
     disk.restart();
     disk.make_directories("/prefix", 0755);
   }
-  [[nodiscard]] std::unique_ptr<PrefixStart> start(bool latest = true) const {
-    Options::Persistent options;
-    options.latest = latest;
-    return std::make_unique<PrefixStart>(system, options);
+  [[nodiscard]] std::unique_ptr<PrefixStart> start() const {
+    return std::make_unique<PrefixStart>(system, Options::Persistent{});
   }
   [[nodiscard]] std::vector<persist::TagEntry> catalog(const PrefixStart& start) const {
     return persist::TagCatalog(*system, start.records.directory()).read();
@@ -95,13 +93,13 @@ TEST_F(OwnPrefix, APublishLeavesACatalogLatestAndNoWorkWhateverAnEarlierOneLeft)
 
 TEST_F(OwnPrefix, R32_WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
   const SampleCommit commit = sample_commit(1);
-  for (const bool latest : {true, false}) {
+  for (const bool latest : {true, false}) {  // writing it syncs names by the way; it may fail
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       make_prefix();
-      publish(*start(latest)->prefix_storage, commit);
+      if (!latest) disk.make_directories("/prefix/latest");
+      publish(*start()->prefix_storage, commit);
       disk.restart(Crash::power, seed);
       EXPECT_TRUE(is_whole(commit)) << "seed " << seed;
-      ASSERT_EQ(exists("/prefix/latest"), latest);
       if (latest) {
         EXPECT_EQ(text_of("/prefix/latest"), commit.entry.directory + "\n") << "seed " << seed;
       }

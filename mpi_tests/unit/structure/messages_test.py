@@ -34,7 +34,7 @@ class Listing(unittest.TestCase):
         known = {(row["file"], row["kind"], row["text"]) for row in rows}
         for one in (
             ("src/base/attempt.hpp", "no_space", "out of memory; give the job more memory or save less per rank"),
-            ("src/base/options_fields.cpp", "option", "Whose files on a prefix are trusted."),
+            ("src/base/options_fields.cpp", "option", "self, group or any"),
             ("src/format/superblock.cpp", "corrupt", "not a Kedge container: bad magic number"),
             ("src/tools/verify.cpp", "help", "Report only problems"),
             ("src/bindings/fortran/options.f90", "text", "kedge_options_set: call kedge_options_load first"),
