@@ -93,10 +93,13 @@ void follow(const Setup& setup, persist::RunRecords& records, const persist::Run
   const StartMode start = setup.options.start;
   if (failure && !failure->path.starts_with(there)) throw Error(*std::move(failure));
   if (failure && !adopts(start) && start != StartMode::fresh) {
-    rethrow_with(*std::move(failure),
-                 "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or "
-                 "copied. Restart once the path is readable or gone. If the prefix was moved, or the original will not "
-                 "be used again, set KEDGE_START=adopt for one start; to start over, set KEDGE_START=fresh");
+    rethrow_with(
+        *std::move(failure),
+        compose(
+            "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or copied. "
+            "Restart once the path is readable or gone. If the prefix was moved, or the original will not be used "
+            "again, set KEDGE_START={} for one start; to start over, set KEDGE_START=fresh",
+            accepts(start) ? "adopt_and_accept" : "adopt"));
   }
   known.is_copy = original == OriginalPrefix::there || (original == OriginalPrefix::denied && !adopts(start));
   if (original == OriginalPrefix::denied && known.is_copy && start != StartMode::fresh) {
