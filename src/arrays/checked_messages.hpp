@@ -26,7 +26,7 @@ inline void append_checksum(std::vector<std::byte>& bytes) {
   bytes.insert(bytes.end(), tail.begin(), tail.end());
 }
 
-/// What is before the checksum. Throws Error{io} if that is another one.
+/// The bytes before the checksum. Throws Error{io} if it does not fit them.
 [[nodiscard]] inline std::span<const std::byte> checked_bytes(const Communicator::Message& message) {
   std::uint32_t crc = 0;
   if (message.bytes.size() < sizeof crc) refuse_message(message.peer);

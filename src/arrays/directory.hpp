@@ -114,7 +114,7 @@ class Directory {
 [[nodiscard]] std::optional<std::string> saved_differently(const UnknownName& asked, std::span<const Offer> offers);
 [[nodiscard]] bool saved_the_same(const UnknownName& asked, std::span<const Offer> offers);
 
-// What is wrong with a want.
+// Describe the fault of a want.
 [[nodiscard]] Failure saved_otherwise(const UnknownName& asked, const std::string& saved);
 [[nodiscard]] Failure saved_by_no_rank(const std::string& name);
 

@@ -40,7 +40,7 @@ class SendRounds {
     std::size_t part = 0;  ///< of the order
     PackedRange range;
   };
-  /// What is done with a block in a round.
+  /// A block, and the messages made of it in a round.
   struct BlockTurn {
     std::size_t order = 0;
     std::size_t block = 0;  ///< its position in the order

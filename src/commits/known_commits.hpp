@@ -1,4 +1,4 @@
-// What is known of a run's commits at one moment. Pure.
+// All that is known of a run's commits at one moment. Pure.
 #pragma once
 
 #include <cstdint>

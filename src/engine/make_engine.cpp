@@ -193,7 +193,7 @@ pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithPolicy> 
 pipeline::Pipeline EngineImpl::make_pipeline(const EngineEnvironment& environment) {
   const pipeline::PipelineSettings settings{
       .keep = options_.store.keep,
-      // What is going to be removed with the stores is not worth a flush at the end.
+      // Commits that are removed with the stores are not worth a flush at the end.
       .flush_at_end = options_.store.on_exit != OnExit::remove,
       .has_snapshots = options_.device.snapshot,
       .waits = {.max_pending = options_.pipeline.max_pending,

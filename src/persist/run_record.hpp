@@ -25,8 +25,8 @@ struct RunRecord {
   std::optional<std::string> fingerprint = {};  ///< what the run's commits depend on
   /// Rank 0's when a commit was last made or opened, or at the first start; empty if unknown.
   std::string store = {};
-  /// Runs of this name that start = fresh, or the adoption of another one's stores, left behind: what stores still have of
-  /// them is known, and not wanted. Newest first.
+  /// Runs of this name that start = fresh, or the adoption of another one's stores, left behind: what stores still have
+  /// of them is known, and not wanted. Newest first.
   std::vector<Id128> given_up = {};
   bool operator==(const RunRecord&) const = default;
 };

@@ -27,8 +27,8 @@ namespace kedge::testing {
 ///
 /// Deaths run destructors. Those of an engine change no file, so files are as after a kill, though not as after a power
 /// loss. An engine that timed out keeps what it had mapped until the process ends, as it does over MPI. Options::load()
-/// reads the environment, which all ranks share, and so does KEDGE_TEST_RANKS_PER_NODE, when an engine is made. A job is
-/// used by one thread.
+/// reads the environment, which all ranks share, and so does KEDGE_TEST_RANKS_PER_NODE, when an engine is made. A job
+/// is used by one thread.
 class InProcessJob {
  public:
   /// Body of one rank, with its engine and a connected communicator for its own messages. Both are valid until it

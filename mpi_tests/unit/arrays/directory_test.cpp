@@ -96,7 +96,7 @@ TEST(Directories, NoticeBlocksThatHaveElementsInCommon) {
   EXPECT_EQ(refusal->failure.code, ErrorCode::corrupt);
 }
 
-/// What is said when one row and one request meet.
+/// The outcome of one row and one request that meet.
 std::string refused(LookUp look_up, const ArrayType& saved, const ArrayType& asked) {
   Directory directory(4, 2);
   directory.add({look_up, 0, "u"}, saved, {0, 0, 3, false, box_of(saved.shape)});

@@ -199,7 +199,7 @@ TEST_F(Scavenge, AStartThatLeftNoLockHereMayBeAtWorkElsewhere) {
   const auto failure = attempt([&] { (void)scavenge_store(store(0), options, world); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::busy);
-  EXPECT_NE(failure->message.find("left no lock in the stores"), std::string::npos) << failure->message;
+  EXPECT_NE(failure->message.find("locks are not in the stores"), std::string::npos) << failure->message;
 }
 
 // The next start makes place for itself only once it is the newest: until then the dead one's locks say that it is

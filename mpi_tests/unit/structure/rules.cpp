@@ -243,8 +243,11 @@ std::vector<std::string> include_problems(const Source& source) {
     if (quoted && in_house) add(house_problem(source, name));
     if (is_public && show_public)
       problems.push_back(compose("{} includes \"{}\", which is not public", source.path, name));
-    // The ledger is shared by threads: its lock is all that it has of the world.
-    const bool is_its_lock = source.path.starts_with("src/commits/ledger.") && name == "mutex";
+    // The ledger and its parts are shared by threads: their locks are all that they have of the world.
+    const bool is_of_ledger = source.path.starts_with("src/commits/ledger.") ||
+                              source.path.starts_with("src/commits/generations.") ||
+                              source.path.starts_with("src/commits/excluded_commits.");
+    const bool is_its_lock = is_of_ledger && name == "mutex";
     if (is_pure(source.path) && brings_the_world(name) && !is_its_lock) {
       problems.push_back(compose("{} includes {}: this room takes values and returns values", source.path, name));
     }
