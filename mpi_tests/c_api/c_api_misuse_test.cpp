@@ -328,12 +328,12 @@ TEST(CApiMisuse, AFailureIsToldWholeOrCutBetweenLetters) {
 }
 
 TEST(CApiMisuse, NoExceptionCrossesIntoC) {
-  EXPECT_EQ(bindings::guarded([] { throw Error(ErrorCode::busy, "held"); }), KEDGE_BUSY);
-  EXPECT_EQ(bindings::guarded([] { throw std::bad_alloc(); }), KEDGE_NO_SPACE);
-  EXPECT_EQ(bindings::guarded([] { throw std::logic_error("what"); }), KEDGE_IO);
+  EXPECT_EQ(bindings::run_and_catch([] { throw Error(ErrorCode::busy, "held"); }), KEDGE_BUSY);
+  EXPECT_EQ(bindings::run_and_catch([] { throw std::bad_alloc(); }), KEDGE_NO_SPACE);
+  EXPECT_EQ(bindings::run_and_catch([] { throw std::logic_error("what"); }), KEDGE_IO);
   EXPECT_THAT(kedge_last_error(), HasSubstr("what"));
   // A simulated kill is no error: it goes through, as a kill does.
-  EXPECT_THROW((void)bindings::guarded([] { throw testing::SimulatedDeath{}; }), testing::SimulatedDeath);
+  EXPECT_THROW((void)bindings::run_and_catch([] { throw testing::SimulatedDeath{}; }), testing::SimulatedDeath);
 }
 
 /// Makes each allocation of the call fail in turn: it must end as out of memory, or do without; the number of turns.
