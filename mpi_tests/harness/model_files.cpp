@@ -30,7 +30,7 @@ class ModelDevices::ModelFile final : public device::DirectFile {
     }
     devices_->write_file(descriptor_, offset, {inside, memory.size()});
   }
-  std::string_view way() const noexcept override { return "as the model does"; }
+  std::string_view method() const noexcept override { return "as the model does"; }
 
  private:
   std::shared_ptr<ModelDevices> devices_;

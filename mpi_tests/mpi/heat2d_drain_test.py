@@ -90,7 +90,7 @@ def by_any_number_of_processes(directory, wanted):
 def lost_nodes(directory, wanted):
     job = killed_job(directory / "lost", "xor", [1], persistent_every=0)
     # Without what told the job's nodes apart: the stores are there, and a start would not look into them.
-    refused(drain(job, "-n", 2, KEDGE_TEST_RANKS_PER_NODE="0"), 2, "with the job's environment")
+    refused(drain(job, "-n", 2, KEDGE_TEST_RANKS_PER_NODE="0"), 2, "with the job's options")
     check(drained(drain(job, "-n", 2)) == NEWEST, "not the newest")
     goes_on_from_the_prefix(job, wanted)
     print("ok a lost node is rebuilt", flush=True)

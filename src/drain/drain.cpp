@@ -119,7 +119,7 @@ class Drain {
         known_.record.store.empty() ? "" : compose(" (rank 0's was {} at its last commit)", known_.record.store);
     throw Error(ErrorCode::not_found,
                 compose("no store of run '{}' is here{}, and {}; run this on the job's nodes and with the job's "
-                        "options (store.path, topology, KEDGE_NODE)",
+                        "options and environment (store.path, KEDGE_NODE)",
                         known_.name, hint, there));
   }
 

@@ -39,14 +39,13 @@ std::string fingerprint_of(fs::FileSystem& file_system, const Options& options) 
 void require_same_fingerprint(const std::optional<std::string>& recorded, const std::string& mine,
                               const std::string& run, StartMode start) {
   if (!recorded || mine.empty() || *recorded == mine || start == StartMode::fresh || accepts(start)) return;
-  throw Error(
-      ErrorCode::mismatch,
-      compose(
-          "the checkpoints of the run '{}' were made with different input: recorded \"{}\", given \"{}\". Give this "
-          "job a run of its own (KEDGE_RUN) or start it in another directory; or set KEDGE_START for one start: fresh "
-          "to "
-          "start over here, or {} to continue them with this input",
-          run, *recorded, mine, start == StartMode::adopt ? "adopt_and_accept" : "accept"));
+  throw Error(ErrorCode::mismatch,
+              compose("the checkpoints of the run '{}' were made with different input: recorded \"{}\", given \"{}\". "
+                      "Give this job a run of "
+                      "its own (KEDGE_RUN) or start it in another directory; or, for one start, set KEDGE_START=fresh "
+                      "to start over "
+                      "here, or KEDGE_START={} to continue them with this input",
+                      run, *recorded, mine, start == StartMode::adopt ? "adopt_and_accept" : "accept"));
 }
 
 }  // namespace kedge::start

@@ -101,10 +101,13 @@ void follow(const RecordAccess& with, const persist::RunRecord& record, KnownRun
   });
   if (failure && !failure->path.starts_with(there)) throw Error(*std::move(failure));
   if (failure && !adopts(with.mode) && with.mode != StartMode::fresh) {
-    rethrow_with(*std::move(failure),
-                 "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or "
-                 "copied. Restart once the path is readable or gone. If the prefix was moved, or the original will not "
-                 "be used again, set KEDGE_START=adopt for one start; to start over, set KEDGE_START=fresh");
+    rethrow_with(
+        *std::move(failure),
+        compose(
+            "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or copied. "
+            "Restart once the path is readable or gone. If the prefix was moved, or the original will not be used "
+            "again, set KEDGE_START={} for one start; to start over, set KEDGE_START=fresh",
+            accepts(with.mode) ? "adopt_and_accept" : "adopt"));
   }
   known.is_copy = original == OriginalPrefix::there || (original == OriginalPrefix::denied && !adopts(with.mode));
   if (original == OriginalPrefix::denied && known.is_copy && with.mode != StartMode::fresh) {

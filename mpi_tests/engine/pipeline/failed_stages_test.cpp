@@ -14,7 +14,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/outputs_fixture.hpp"
-#include "persist/run_records.hpp"
+#include "persist/run_start.hpp"
 #include "pipeline/stage_list.hpp"
 
 namespace kedge::faults::failed_stages_test {
@@ -244,9 +244,9 @@ TEST_P(FailedStages, NoStageFollowsAFlushThatFindsALaterStart) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "x", 1);
     once(engine, scope.rank, [&] {
-      persist::RunRecords later(job.disk.view(0), "/prefix", "overtaken");
-      (void)later.take_incarnation();
-      later.begin_incarnation({});
+      persist::RunStart later({job.disk.view(0), "/prefix", "overtaken"});
+      (void)later.take();
+      later.begin({});
     });
     commit_step(engine, scope.rank, "y", 2);
     EXPECT_TRUE(code_of([&] { engine.create("z"); }));

@@ -163,6 +163,24 @@ TEST_F(MovedPrefix, AnOldPlaceThatCannotBeReadStopsTheStartUntilItCan) {
   expect_at("/moved", 2);
 }
 
+/// Each answer alone leads to the other's refusal, which names the value that is both.
+TEST_F(MovedPrefix, OneStartMayAdoptAndAcceptAnotherFingerprint) {
+  job.options.fingerprint = "one";
+  expect_at("/case", 2);
+  move("/case", "/moved");
+  deny("/case/", EIO);
+  enter("/moved");
+  job.options.fingerprint = "two";
+  job.options.start = StartMode::accept;
+  EXPECT_TRUE(says(expect_refused(ErrorCode::io).message, {"set KEDGE_START=adopt_and_accept for one start"}));
+  job.options.start = StartMode::adopt;
+  EXPECT_TRUE(says(expect_refused(ErrorCode::mismatch).message, {"KEDGE_START=adopt_and_accept to continue"}));
+  job.options.start = StartMode::adopt_and_accept;
+  expect_at("/moved", 2);
+  job.options.start = StartMode::continue_;
+  expect_at("/moved", 2);
+}
+
 TEST_F(MovedPrefix, WhoKnowsThatItWasMovedNeedsNoPermissionInTheOldPlace) {
   move("/case", "/moved");
   deny("/case/", EACCES);

@@ -48,7 +48,7 @@ TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
 }
 
 TEST(EngineTopology, FailureDomainsOfAVariable) {
-  const auto found = topologies(6, [](int rank, Options& /*options*/, start::Environment& environment) {
+  const auto found = topologies(6, [](int rank, Options& options, start::Environment& environment) {
     environment.ranks_per_node = 2;
     options.topology.failure_domain = "env:RACK";
     environment.variable = [rank](const std::string&) { return rank < 2 ? "a" : "b"; };

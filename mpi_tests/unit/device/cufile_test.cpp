@@ -102,7 +102,7 @@ TEST_F(CuFileOfDevices, WritesWhereItHasANativePath) {
 
 TEST_F(CuFileOfDevices, ByTheKernelsPathThatNeedsNoDriver) {
   fake_cufile().says(kP2p, false);
-  EXPECT_EQ(file(kNvme | kP2p)->way(), "past host memory");
+  EXPECT_EQ(file(kNvme | kP2p)->method(), "past host memory");
 }
 
 TEST_F(CuFileOfDevices, GoesOnAfterShortWrites) {
@@ -118,10 +118,11 @@ TEST_F(CuFileOfDevices, TheCompatibilityModeServesWhereThereIsNoNativePath) {
     const auto by_host = file();
     by_host->write(location(), 4096, {memory, kSize});
     EXPECT_EQ(written(), contents(memory, kSize));
-    EXPECT_NE(by_host->way().find("compatibility mode"), std::string::npos);
+    EXPECT_NE(by_host->method().find("compatibility mode"), std::string::npos);
   }
   fake_cufile().says(kNvme, false);
-  EXPECT_NE(file(1U)->way().find("compatibility mode"), std::string::npos) << "it has one for another kind of storage";
+  EXPECT_NE(file(1U)->method().find("compatibility mode"), std::string::npos)
+      << "it has one for another kind of storage";
 }
 
 TEST_F(CuFileOfDevices, SaysWhyItDoesNotServe) {

@@ -18,14 +18,14 @@ TEST(FormatManifestLayout, AttributesMayChangeWithoutANewLayout) {
   const auto layout = make_manifest_layout(nullptr, files, {{"text", std::string(513, 'x')}});
   for (const std::size_t size : {0U, 1U, 900U, 1013U}) {  // 1024 bytes as JSON
     const Attributes attributes{{"text", std::string(size, 'x')}};
-    EXPECT_TRUE(takes(*layout, attributes));
+    EXPECT_TRUE(can_hold(*layout, attributes));
     MemoryFile file;
     file.content = encode_manifest(*layout, head_of(2), rows_of(files), attributes);
     EXPECT_EQ(reader_of(file).attributes(), attributes);
     EXPECT_TRUE(reader_of(file).verify().empty());
   }
   const Attributes larger{{"text", std::string(1014, 'x')}};
-  EXPECT_FALSE(takes(*layout, larger));
+  EXPECT_FALSE(can_hold(*layout, larger));
   EXPECT_THAT(
       refused_argument([&] { static_cast<void>(encode_manifest(*layout, head_of(2), rows_of(files), larger)); }),
       HasSubstr("create a new layout"));

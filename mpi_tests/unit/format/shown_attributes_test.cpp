@@ -71,7 +71,7 @@ TEST(ShownAttributes, AnotherFormAsksForANewLayout) {
   const auto with = [&](const std::string& key, AttributeValue value) {
     Attributes changed = attributes;
     changed[key] = std::move(value);
-    return takes(*layout, changed);
+    return can_hold(*layout, changed);
   };
   EXPECT_TRUE(with("time", 1.5));
   EXPECT_TRUE(with("cells", std::vector<std::int64_t>{-1, 5}));
@@ -80,8 +80,8 @@ TEST(ShownAttributes, AnotherFormAsksForANewLayout) {
   EXPECT_FALSE(with("time", std::int64_t{1})) << "another type";
   EXPECT_FALSE(with("cells", std::vector<std::int64_t>{1, 2, 3})) << "another length";
   EXPECT_FALSE(with("more", 1.0)) << "another key";
-  EXPECT_FALSE(takes(*layout, {}));
-  EXPECT_FALSE(takes(*make_manifest_layout(nullptr, files, {}), attributes));
+  EXPECT_FALSE(can_hold(*layout, {}));
+  EXPECT_FALSE(can_hold(*make_manifest_layout(nullptr, files, {}), attributes));
 }
 
 TEST(ShownAttributes, ValuesAreOverwrittenAndGuarded) {

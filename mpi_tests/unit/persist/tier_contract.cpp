@@ -261,7 +261,7 @@ TEST_P(TierContract, RetentionTriesWhatFailedAfterTheOthers) {
     place->fail(n);
     const persist::Retained first = one_more();
     place->heal();
-    failed_once = first.failure && history.is_stuck(id_of(1));
+    failed_once = first.failure && history.is_unremovable(id_of(1));
     if (!failed_once) continue;
     for (const std::uint64_t generation : {2U, 3U, 1U}) {
       const persist::Retained next = one_more();

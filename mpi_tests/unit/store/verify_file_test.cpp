@@ -144,7 +144,7 @@ TEST(VerifyFile, WhatIsAsItShouldBeIsIntact) {
     for (const Verify verify : {Verify::headers, Verify::all}) {
       for (const ExpectedFile& what : {expected(kind), ExpectedFile{}}) {
         const VerifiedFile found = verified(bytes_of(kind), what, verify);
-        EXPECT_TRUE(found.is_intact()) << noun(kind) << ": " << found.message;
+        EXPECT_TRUE(found.is_intact()) << kind_name(kind) << ": " << found.message;
         EXPECT_EQ(found.kind, kind);
         EXPECT_EQ(found.key(), expected(kind).key);
         if (kind != FileKind::manifest) {
@@ -183,9 +183,9 @@ TEST(VerifyFile, SaysWhoseFileItIsInstead) {
                             (is_set && std::string_view(rule.what) == "tag");
       for (const Verify verify : {Verify::headers, Verify::all}) {
         const VerifiedFile found = verified(bytes, what, verify);
-        EXPECT_EQ(found.fault, has_none ? FileFault::none : rule.fault) << noun(kind) << ", " << rule.what;
+        EXPECT_EQ(found.fault, has_none ? FileFault::none : rule.fault) << kind_name(kind) << ", " << rule.what;
         if (!has_none) {
-          EXPECT_THAT(found.message, HasSubstr(rule.message)) << noun(kind) << ", " << rule.what;
+          EXPECT_THAT(found.message, HasSubstr(rule.message)) << kind_name(kind) << ", " << rule.what;
         }
         EXPECT_TRUE(found.key().has_value()) << "what was read is told all the same";
       }
@@ -198,7 +198,7 @@ TEST(VerifyFile, AFileOfAnotherKindIsNamed) {
     for (const FileKind other : kKinds) {
       if (other == kind) continue;
       const VerifiedFile found = verified(bytes_of(other), expected(kind), Verify::headers);
-      EXPECT_EQ(found.fault, FileFault::kind) << noun(other) << " for a " << noun(kind);
+      EXPECT_EQ(found.fault, FileFault::kind) << kind_name(other) << " for a " << noun(kind);
       EXPECT_EQ(found.kind, other);
       EXPECT_THAT(found.message, HasSubstr("as its name says"));
     }
@@ -218,7 +218,8 @@ TEST(VerifyFile, SizesAreExact) {
       Bytes bytes = bytes_of(kind);
       bytes.resize(bytes.size() + static_cast<std::size_t>(static_cast<std::ptrdiff_t>(change)));
       const VerifiedFile found = verified(bytes, expected(kind), Verify::headers);
-      EXPECT_EQ(found.fault, kind == FileKind::manifest ? FileFault::head : FileFault::size) << noun(kind) << change;
+      EXPECT_EQ(found.fault, kind == FileKind::manifest ? FileFault::head : FileFault::size)
+          << kind_name(kind) << change;
     }
     Bytes bytes = bytes_of(kind);
     bytes.resize(4095);
@@ -230,13 +231,13 @@ TEST(VerifyFile, HeadsAreCheckedByTheirChecksum) {
   for (const FileKind kind : kKinds) {
     Bytes bytes = bytes_of(kind);
     bytes[40] ^= std::byte{1};
-    EXPECT_EQ(verified(bytes, expected(kind), Verify::headers).fault, FileFault::head) << noun(kind);
+    EXPECT_EQ(verified(bytes, expected(kind), Verify::headers).fault, FileFault::head) << kind_name(kind);
     bytes = bytes_of(kind);
     bytes[0] ^= std::byte{1};
-    EXPECT_EQ(verified(bytes, expected(kind), Verify::headers).fault, FileFault::bad_magic) << noun(kind);
-    EXPECT_EQ(verified(bytes, {}, Verify::headers).fault, FileFault::bad_magic) << noun(kind);
+    EXPECT_EQ(verified(bytes, expected(kind), Verify::headers).fault, FileFault::bad_magic) << kind_name(kind);
+    EXPECT_EQ(verified(bytes, {}, Verify::headers).fault, FileFault::bad_magic) << kind_name(kind);
     std::fill_n(bytes.begin(), 4096, std::byte{0});
-    EXPECT_EQ(verified(bytes, expected(kind)).fault, FileFault::unsealed) << noun(kind);
+    EXPECT_EQ(verified(bytes, expected(kind)).fault, FileFault::unsealed) << kind_name(kind);
   }
 }
 
@@ -251,9 +252,9 @@ TEST(VerifyFile, EveryByteIsReadIfAllIsAskedFor) {
   for (const FileKind kind : {FileKind::container, FileKind::parity, FileKind::manifest}) {
     Bytes bytes = bytes_of(kind);
     bytes[kind == FileKind::container ? bytes.size() / 2 : bytes.size() - 1] ^= std::byte{1};
-    EXPECT_TRUE(verified(bytes, expected(kind), Verify::headers).is_intact()) << noun(kind);
+    EXPECT_TRUE(verified(bytes, expected(kind), Verify::headers).is_intact()) << kind_name(kind);
     const VerifiedFile found = verified(bytes, expected(kind), Verify::all);
-    EXPECT_EQ(found.fault, FileFault::content) << noun(kind);
+    EXPECT_EQ(found.fault, FileFault::content) << kind_name(kind);
     EXPECT_THAT(found.message, HasSubstr("damaged"));
     EXPECT_FALSE(found.damages.empty());
   }
@@ -265,7 +266,7 @@ TEST(VerifyFile, ProgressAddsUpToTheFile) {
     MemoryFile file(bytes);
     std::uint64_t seen = 0;
     EXPECT_TRUE(verify_file(file, bytes.size(), "", {}, Verify::all, [&](std::uint64_t n) { seen += n; }).is_intact());
-    EXPECT_EQ(seen, bytes.size()) << noun(kind);
+    EXPECT_EQ(seen, bytes.size()) << kind_name(kind);
   }
 }
 
