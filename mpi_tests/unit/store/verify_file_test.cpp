@@ -198,7 +198,7 @@ TEST(VerifyFile, AFileOfAnotherKindIsNamed) {
     for (const FileKind other : kKinds) {
       if (other == kind) continue;
       const VerifiedFile found = verified(bytes_of(other), expected(kind), Verify::headers);
-      EXPECT_EQ(found.fault, FileFault::kind) << kind_name(other) << " for a " << noun(kind);
+      EXPECT_EQ(found.fault, FileFault::kind) << kind_name(other) << " for a " << kind_name(kind);
       EXPECT_EQ(found.kind, other);
       EXPECT_THAT(found.message, HasSubstr("as its name says"));
     }
