@@ -19,8 +19,8 @@ struct EngineEnvironment : start::Environment {
   /// commit() returns when the worker has done what it had to: a test sees what happened, whichever thread did it.
   bool waits_for_worker = false;
   /// Stages that commits go through after those of the engine. The same on every rank.
-  std::function<std::vector<pipeline::StageWithTurns>()> more_stages = [] {
-    return std::vector<pipeline::StageWithTurns>();
+  std::function<std::vector<pipeline::StageWithPolicy>()> more_stages = [] {
+    return std::vector<pipeline::StageWithPolicy>();
   };
 
   /// COLLECTIVE. Engine's constructor, in this environment.

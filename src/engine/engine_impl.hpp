@@ -103,7 +103,7 @@ class EngineImpl {
   void report_timeout(std::chrono::duration<double> after);
   [[nodiscard]] std::string describe_timeout(std::chrono::duration<double> after) const;
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
-  [[nodiscard]] pipeline::Stages make_stages(std::vector<pipeline::StageWithTurns> more);
+  [[nodiscard]] pipeline::Stages make_stages(std::vector<pipeline::StageWithPolicy> more);
   [[nodiscard]] pipeline::Pipeline make_pipeline(const EngineEnvironment& environment);
   [[nodiscard]] std::string run_to_name() const;
   [[nodiscard]] recovery::Recovery make_recovery();

@@ -158,7 +158,7 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
 }
 
 /// What commits go through.
-pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithTurns> more) {
+pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithPolicy> more) {
   store::NodeStore& store = *started_.node.store;
   auto protect = std::make_unique<pipeline::ProtectStage>(
       store, ledger_,
@@ -181,12 +181,12 @@ pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithTurns> m
       *environment_.clock, log_);
   using pipeline::StagePolicy;
   const pipeline::ProtectStage& protects = *protect;
-  std::vector<pipeline::StageWithTurns> list;
+  std::vector<pipeline::StageWithPolicy> list;
   list.push_back(
       {std::move(protect), std::make_unique<StagePolicy>(StagePolicy::Rule::every_nth, options_.redundancy.every)});
   list.push_back(
       {std::move(flush), std::make_unique<StagePolicy>(StagePolicy::Rule::nth_since_last, options_.persistent.every)});
-  for (pipeline::StageWithTurns& one : more) list.push_back(std::move(one));
+  for (pipeline::StageWithPolicy& one : more) list.push_back(std::move(one));
   return {std::move(list), protects};
 }
 

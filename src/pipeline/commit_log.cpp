@@ -43,7 +43,7 @@ void CommitLog::on_level_reached(const CommitProgress& progress, const StageProg
 void CommitLog::on_stage_failed(const CommitProgress& progress, const StageProgress& stage) {
   if (!is_root_ || progress.reason == Reason::required) return;
   const auto scheduled =
-      std::ranges::find_if(stages_.all(), [&](const StageWithTurns& one) { return one.stage->name() == stage.name; });
+      std::ranges::find_if(stages_.all(), [&](const StageWithPolicy& one) { return one.stage->name() == stage.name; });
   const std::string line = scheduled->stage->warning(progress.commit, *stage.failure, stage.tries);
   if (stage.level != Level::persistent || flush_failures_.should_log(*stage.failure)) log_.warning(line);
   else log_.debug(line);

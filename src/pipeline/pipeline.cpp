@@ -68,7 +68,7 @@ ExecutorTasks Pipeline::tasks() {
   return {[this](Execution& execution, Job& job) { work(execution, job); },
           [this](Execution& execution) {
             runner_.begin();
-            for (const StageWithTurns& one : stages_.all()) comm::throw_if(one.stage->clean_up(execution.group()));
+            for (const StageWithPolicy& one : stages_.all()) comm::throw_if(one.stage->clean_up(execution.group()));
           },
           [this](Execution& execution) { return after_open_.step(execution); }};
 }

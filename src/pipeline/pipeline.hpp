@@ -43,7 +43,7 @@ struct PipelineSettings {
 
 /// The stages of commits, in order. One reaches `protected` and one `persistent`.
 struct Stages {
-  std::vector<StageWithTurns> list;
+  std::vector<StageWithPolicy> list;
   const ProtectStage& protect;  ///< the one in the list
 };
 

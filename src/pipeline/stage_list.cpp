@@ -8,14 +8,14 @@ namespace kedge::pipeline {
 
 std::size_t StageList::index_of(Level level) const {
   const auto found =
-      std::ranges::find_if(stages_, [&](const StageWithTurns& one) { return one.stage->reaches() == level; });
+      std::ranges::find_if(stages_, [&](const StageWithPolicy& one) { return one.stage->reaches() == level; });
   invariant(found != stages_.end(), "every level above local has a stage");
   return static_cast<std::size_t>(found - stages_.begin());
 }
 
 Level StageList::highest_level() const {
   Level highest = Level::local;
-  for (const StageWithTurns& one : stages_) {
+  for (const StageWithPolicy& one : stages_) {
     if (one.is_scheduled()) highest = std::max(highest, one.stage->reaches());
   }
   return highest;
@@ -23,17 +23,17 @@ Level StageList::highest_level() const {
 
 std::uint64_t StageList::sent_bytes(std::uint64_t container_bytes) const {
   double share = 0;
-  for (const StageWithTurns& one : stages_) share += one.stage->sent_share();
+  for (const StageWithPolicy& one : stages_) share += one.stage->sent_share();
   return static_cast<std::uint64_t>(static_cast<double>(container_bytes) * share);
 }
 
 CommitProgress StageList::progress_of(const CommitHead& commit) const {
   CommitProgress progress{commit};
-  for (const StageWithTurns& one : stages_) progress.stages.push_back({one.stage->name(), one.stage->reaches()});
+  for (const StageWithPolicy& one : stages_) progress.stages.push_back({one.stage->name(), one.stage->reaches()});
   return progress;
 }
 
-bool StageList::is_due(const StageWithTurns& scheduled, std::optional<Level> highest, bool failed) {
+bool StageList::is_due(const StageWithPolicy& scheduled, std::optional<Level> highest, bool failed) {
   const bool by_turn = scheduled.policy->is_due(failed) && scheduled.stage->is_possible();
   const Level level = scheduled.stage->reaches();
   if (!highest || level == Level::none || level < *highest) return by_turn;
@@ -42,7 +42,7 @@ bool StageList::is_due(const StageWithTurns& scheduled, std::optional<Level> hig
 
 void StageList::mark_due(CommitProgress& progress, std::optional<Level> highest, std::uint64_t failed) {
   for (std::size_t number = 0; number < stages_.size(); ++number) {
-    const StageWithTurns& one = stages_[number];
+    const StageWithPolicy& one = stages_[number];
     const bool has_failed = (failed >> number & 1U) != 0;
     bool due = false;
     if (progress.commit.is_output) {
@@ -66,11 +66,11 @@ std::uint64_t StageList::take_failed() {
 }
 
 bool StageList::needs_agreement() const {
-  return std::ranges::any_of(stages_, [](const StageWithTurns& one) { return one.policy->needs_agreement(); });
+  return std::ranges::any_of(stages_, [](const StageWithPolicy& one) { return one.policy->needs_agreement(); });
 }
 
 void StageList::count() {
-  for (const StageWithTurns& one : stages_) one.policy->count();
+  for (const StageWithPolicy& one : stages_) one.policy->count();
 }
 
 void StageList::restart_due(const CommitProgress& progress) {

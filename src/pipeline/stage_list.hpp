@@ -14,7 +14,7 @@
 
 namespace kedge::pipeline {
 
-struct StageWithTurns {
+struct StageWithPolicy {
   std::unique_ptr<Stage> stage;
   /// Has parts that other threads may change after a failure.
   std::unique_ptr<StagePolicy> policy;
@@ -26,11 +26,11 @@ struct StageWithTurns {
 /// In the order of execution; equal on every rank.
 class StageList {
  public:
-  explicit StageList(std::vector<StageWithTurns> stages) : stages_(std::move(stages)) {}
+  explicit StageList(std::vector<StageWithPolicy> stages) : stages_(std::move(stages)) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return stages_.size(); }
-  [[nodiscard]] StageWithTurns& operator[](std::size_t number) { return stages_[number]; }
-  [[nodiscard]] const std::vector<StageWithTurns>& all() const noexcept { return stages_; }
+  [[nodiscard]] StageWithPolicy& operator[](std::size_t number) { return stages_[number]; }
+  [[nodiscard]] const std::vector<StageWithPolicy>& all() const noexcept { return stages_; }
   /// The one that reaches this level.
   [[nodiscard]] std::size_t index_of(Level level) const;
   [[nodiscard]] const Stage& of(Level level) const { return *stages_[index_of(level)].stage; }
@@ -58,9 +58,9 @@ class StageList {
   void restart_due(const CommitProgress& progress);
 
  private:
-  [[nodiscard]] static bool is_due(const StageWithTurns& scheduled, std::optional<Level> highest, bool failed);
+  [[nodiscard]] static bool is_due(const StageWithPolicy& scheduled, std::optional<Level> highest, bool failed);
 
-  std::vector<StageWithTurns> stages_;
+  std::vector<StageWithPolicy> stages_;
 };
 
 }  // namespace kedge::pipeline

@@ -136,7 +136,7 @@ void StageRunner::fail(Execution& execution, Job& job, std::size_t number, const
 std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t number, const CommitHead& commit,
                                             Reason reason) {
   const comm::Group& group = execution.group();
-  StageWithTurns& scheduled = stages_[number];
+  StageWithPolicy& scheduled = stages_[number];
   std::optional<Pause::Awaited> awaited;
   if (execution.blocks_application()) awaited.emplace(pause_);
   Job job{stages_.progress_of(commit), {commit, {}}};

@@ -74,7 +74,7 @@ class FailedStages : public OutputsFixture, public testing::WithParamInterface<b
   FailedStages() {
     job.options.pipeline.mode = GetParam() ? PipelineMode::background : PipelineMode::inline_;
     job.options.persistent.retries = 0;
-    job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
+    job.surroundings = [this](int /*rank*/, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = waits_for_worker;
       environment.file_system = std::make_shared<BrokenFileSystem>(environment.file_system, broken);
     };
@@ -229,11 +229,11 @@ class LastStage final : public pipeline::Stage {
 TEST_P(FailedStages, NoStageFollowsAFlushThatFindsALaterStart) {
   std::vector<Tag> seen;
   const auto surroundings = job.surroundings;
-  job.surroundings = [&](int rank, engine::Environment& environment) {
+  job.surroundings = [&](int rank, engine::EngineEnvironment& environment) {
     surroundings(rank, environment);
     environment.more_stages = [&seen] {
       using pipeline::StagePolicy;
-      std::vector<pipeline::ScheduledStage> stages;
+      std::vector<pipeline::StageWithPolicy> stages;
       stages.push_back(
           {std::make_unique<LastStage>(seen), std::make_unique<StagePolicy>(StagePolicy::Rule::every_nth, 1)});
       return stages;
@@ -264,7 +264,7 @@ class SomeFlush final : public pipeline::Stage {
 
 /// As the last checkpoint before a deadline is, which may turn out not to be the last.
 TEST(DueStages, ACheckpointThatIsMadeForALowerLevelLeavesTheNextDueForTheFailedFlush) {
-  std::vector<pipeline::ScheduledStage> stages;
+  std::vector<pipeline::StageWithPolicy> stages;
   using pipeline::StagePolicy;
   stages.push_back(
       {std::make_unique<SomeFlush>(), std::make_unique<StagePolicy>(StagePolicy::Rule::nth_since_last, 5)});

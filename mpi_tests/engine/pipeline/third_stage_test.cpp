@@ -38,7 +38,7 @@ TEST_P(ThirdStage, TakesEverySecondCheckpointAndItsFailureIsLoggedAndMadeUpFor) 
   job.surroundings = [&](int /*rank*/, engine::EngineEnvironment& environment) {
     environment.waits_for_worker = true;
     environment.more_stages = [&lines] {
-      std::vector<pipeline::StageWithTurns> stages;
+      std::vector<pipeline::StageWithPolicy> stages;
       using pipeline::StagePolicy;
       stages.push_back(
           {std::make_unique<IndexStage>(lines), std::make_unique<StagePolicy>(StagePolicy::Rule::nth_since_last, 2)});
