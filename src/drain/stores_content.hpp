@@ -43,8 +43,8 @@ struct StoresContent {
 [[nodiscard]] StoresContent find_stores_content(const start::Environment& environment, const Options& options,
                                                 std::string_view run, const persist::RunRecord& record);
 
-/// Local. Calls `check_end` until its result's `used_by` is empty, because processes of a killed job may take a moment
-/// to end; after a few seconds, returns the last result. The time that `check_end` takes counts.
+/// Local. Calls `look` until its result's `used_by` is empty, because processes of a killed job may take a moment
+/// to end; after a few seconds, returns the last result. The time that `look` takes counts.
 template <class Inspect>
 [[nodiscard]] auto wait_until_free(Clock& clock, Inspect&& look) {
   constexpr double kPatience_s = 3;

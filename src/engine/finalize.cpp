@@ -64,7 +64,7 @@ std::optional<Failure> EngineImpl::end_phase() {
   return std::nullopt;
 }
 
-/// COLLECTIVE. `on_snapshot_lost`: why the newest checkpoint is; then all files are kept.
+/// COLLECTIVE. `lost`: why the newest checkpoint is; then all files are kept.
 void EngineImpl::leave(const std::optional<Failure>& lost) {
   try {
     close_store({.group = group_,

@@ -233,7 +233,7 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
     if (const auto wrong = check_load_target(info_->tag, placed, target, placement)) throw Error(*wrong);
     const auto memory = with_region_name(placed.spec.name,
                                          [&] { return find_device_memory(uses_.staging, target, placed.size_bytes); });
-    const pipeline::Pause::Guard hold(uses_.pause);  // as while saving
+    const pipeline::Pause::Guard guard(uses_.pause);  // as while saving
     require_present();
     copy(placed, {static_cast<std::byte*>(target.data), placed.size_bytes}, memory);
     if (open_->unproven) open_->unproven->mark_read(placed);

@@ -48,7 +48,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     uses_.recovery.survey_only();
     uses_.pipeline.start_without_commit(true);
   }
-  const pipeline::Pause::Guard hold(uses_.pause);  // every rank is in here; who needs the worker after all says so
+  const pipeline::Pause::Guard guard(uses_.pause);  // every rank is in here; whoever needs the worker says so
   const CommitHead head = make_head(tag, expected.is_output);
   last_.reset();
   checkpoint_ = std::make_unique<Checkpoint>(uses_);
@@ -168,7 +168,7 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
   const double before_s = checkpoint_->blocked_s;
   pipeline::CommitBytes bytes;
   {
-    const pipeline::Pause::Guard hold(uses_.pause);  // every rank is in here, and none of them waits for its worker
+    const pipeline::Pause::Guard guard(uses_.pause);  // every rank is in here, and none of them waits for its worker
     save_remaining();
     if (checkpoint_->takes_snapshots) uses_.copies.drop_unused();  // of regions that have other sizes now
     // A checkpoint that is to reach a level, as the last one of a job, may turn out only after create to be the last.

@@ -34,7 +34,7 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
     }
     const auto memory = wait_for_device(spec.name, region, bytes, waited_s);
     // While neither a rank, whose worker may need this one's, nor a device is waited for.
-    const pipeline::Pause::Guard hold(uses_.pause);
+    const pipeline::Pause::Guard guard(uses_.pause);
     require_present(bytes);
     copy(spec, {static_cast<const std::byte*>(region.data), bytes}, memory);
   });

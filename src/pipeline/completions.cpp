@@ -52,7 +52,7 @@ void Completions::record_failure(const Id128& commit_id, Level level, const Fail
 }
 
 std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
-  const bool was_under_way = is_in_progress_(expected.commit.id);  // first: when it is not, all that follows is known
+  const bool was_in_progress = is_in_progress_(expected.commit.id);  // first: when it is not, all that follows is known
   const auto entry = ledger_.known().find(expected.commit.id);
   if (ledger_.known().has_reached(expected.commit.id, expected.level)) return std::optional<Failure>();
   if (expected.level <= Level::snapshot) {
@@ -64,7 +64,7 @@ std::optional<std::optional<Failure>> Completions::outcome(const Expected& expec
   if (reached != reached_.end() && reached->second >= expected.level) return std::optional<Failure>();
   const auto failure = failures_.find({expected.commit.id, expected.level});
   if (failure != failures_.end()) return failure->second;
-  if (entry || was_under_way) return std::nullopt;
+  if (entry || was_in_progress) return std::nullopt;
   return Failure{ErrorCode::not_found,
                  compose("a newer commit replaced {} in the stores before it was {}", expected.commit.tag,
                          to_string(expected.level)),

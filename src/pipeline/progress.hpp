@@ -27,7 +27,7 @@ struct StageProgress {
   Level level = Level::none;  ///< reached by the stage
   StageState state = StageState::not_due;
   std::uint64_t tries = 0;
-  /// Why the stage failed. If the stage is `on_level_reached` nevertheless, the engine must end.
+  /// Why the stage failed. If the stage is `reached` nevertheless, the engine must end.
   std::optional<Failure> failure = {};
   std::optional<double> after_s = {};  ///< from commit to reaching the stage, for new commits
   double prepare_s = 0;                ///< time in Stage::prepare
@@ -100,7 +100,7 @@ class CommitObserver {
 class CommitObservers {
  public:
   explicit CommitObservers(std::vector<CommitObserver*> observers) : observers_(std::move(observers)) {}
-  /// Calls every observer, e.g. notify(&CommitObserver::reached, progress, stage).
+  /// Calls every observer, e.g. notify(&CommitObserver::on_level_reached, progress, stage).
   template <class... Parameters, class... Arguments>
   void notify(void (CommitObserver::*event)(Parameters...), const Arguments&... arguments) const {
     for (CommitObserver* const observer : observers_) (observer->*event)(arguments...);

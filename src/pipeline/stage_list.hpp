@@ -45,7 +45,7 @@ class StageList {
   /// Progress with no stage due.
   [[nodiscard]] CommitProgress progress_of(const CommitHead& commit) const;
   /// Marks the stages that are due for a new commit: by schedule, but none above `highest`, and always the stage of
-  /// `highest`; for an output, by Stage::for_outputs. `on_stage_failed` has a bit for each stage that must make up for
+  /// `highest`; for an output, by Stage::for_outputs. `failed` has a bit for each stage that must make up for
   /// a failed checkpoint.
   void mark_due(CommitProgress& progress, std::optional<Level> highest, std::uint64_t failed);
   /// Bits of the stages that must make up for a checkpoint, as far as this rank knows; resets them.

@@ -25,7 +25,7 @@ class StagePolicy {
   // For the application's thread.
 
   void count() noexcept { ++made_, ++since_last_; }
-  /// Whether the stage is due for the newest checkpoint. `on_stage_failed`: take_failed() was true on some rank.
+  /// Whether the stage is due for the newest checkpoint. `failed`: take_failed() was true on some rank.
   [[nodiscard]] bool is_due(bool failed) const noexcept {
     return has_any() && (failed || (rule_ == Rule::every_nth ? made_ % every_ == 0 : since_last_ >= every_));
   }

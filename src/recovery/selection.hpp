@@ -18,7 +18,7 @@ struct Choice {
   std::vector<std::size_t> skipped;
   /// Why finding nothing is an error; empty if the run has no such commit.
   std::string lost;
-  /// With `on_snapshot_lost`: all matching commits were saved by other numbers of ranks.
+  /// With `lost`: all matching commits were saved by other numbers of ranks.
   bool other_ranks = false;
   /// There are commits, but none with the tag of a Before.
   bool is_bound_unknown = false;

@@ -25,7 +25,7 @@ class RunStates {
 
 /// For the heading of a run's table; empty if unknown.
 [[nodiscard]] std::string_view state_text(RunState state);
-/// For programs: "present", "dropped" or "unknown".
+/// For programs: "present", "given_up" or "unknown".
 [[nodiscard]] std::string_view to_string(RunState state);
 
 }  // namespace kedge::tools

@@ -83,7 +83,7 @@ TEST(PauseOfWork, AHoldHasItsLimitFromItsBeginning) {
   Pause pause(2s);
   pause.set_signal(signal());
   for (int turn = 0; turn < 2; ++turn) {
-    const Pause::Guard hold(pause);
+    const Pause::Guard guard(pause);
     std::this_thread::sleep_for(turn == 0 ? 1500ms : 2100ms);
     pause.begin();
     EXPECT_LT(seconds_of([&] { pause.pass(); }), 1.5);
@@ -103,7 +103,7 @@ TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
     }
   };
   {
-    const Pause::Guard hold(pause);
+    const Pause::Guard guard(pause);
     two_commits();
   }
   EXPECT_TRUE(told.empty()) << "nobody asked for it";
@@ -139,7 +139,7 @@ TEST(PauseOfWork, OneThatWasAskedForAtTheEndOfAHoldHasItsOwnLimit) {
   Pause pause(60s, [&](Pause::Seconds) { waits_when_told = waits; });
   pause.set_signal(std::make_unique<SignalThatNeverComes>(waits, [&] { pause.ask(true); }));
   pause.begin();
-  const Pause::Guard hold(pause);
+  const Pause::Guard guard(pause);
   pause.pass();
   EXPECT_EQ(waits_when_told, 2) << "once for the hold, once for the pause";
 }

@@ -81,7 +81,7 @@ TEST_F(SourceTest, ACopiedDirectoryOpensWhereItIs) {
   EXPECT_EQ(reopen(job, Source{"/renamed", "", "b"}).step, 2);
 }
 
-/// Calls `check_end` before each look at the prefix.
+/// Calls `look` before each look at the prefix.
 class WatchedPrefix final : public ForwardingFileSystem {
  public:
   WatchedPrefix(std::shared_ptr<fs::FileSystem> inner, std::function<void()> look)

@@ -152,7 +152,7 @@ TEST(SocketsDeath, ARankThatEndsItsPartFailsThoseWhoWaitForItAlone) {
 }
 
 /// What rank 0, which waits for a message from rank 1, hears when that one ends, after it has waited for one from
-/// `source`, that never comes, by `check_end`.
+/// `source`, that never comes, by `look`.
 Failure heard_at_the_end_of_the_other(int source, bool (*look)(Mesh& mesh, const MessageState& message)) {
   auto plans = socket_plans(3);
   Mesh a(std::move(plans[0]));

@@ -47,7 +47,7 @@ class ReadLaterBy : public StoreFiles {
     return move;
   }
 
-  /// Of the chosen commit, where the store has its descriptor and a retired file of kind `on_retired`.
+  /// Of the chosen commit, where the store has its descriptor and a retired file of kind `retired`.
   std::vector<FileKey> inputs(FileKind retired, const std::function<void(Orders&)>& change, bool has_descriptor = true,
                               std::uint32_t rebuilt = 1, bool loads = false) {
     disk.remove_all("/store");

@@ -121,8 +121,8 @@ class Mesh final : private FrameReceiver {
   std::optional<Failure> failure_;
   bool has_given_up_ = false;  ///< on a message: this rank does not leave in order
   std::atomic<bool> interrupted_ = false;
-  std::vector<::pollfd> polled_;         ///< first what wakes, then those of the greeter, then the connections
-  std::size_t acceptor_polled_end_ = 0;  ///< the first that is not the greeter's
+  std::vector<::pollfd> polled_;         ///< first what wakes, then those of the acceptor, then the connections
+  std::size_t acceptor_polled_end_ = 0;  ///< the first that is not the acceptor's
 };
 
 }  // namespace kedge::comm
