@@ -97,7 +97,9 @@ TEST_F(OwnPrefix, R32_WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       make_prefix();
       if (!latest) disk.make_directories("/prefix/latest");
-      publish(*start()->prefix_storage, commit);
+      const auto mine = start();
+      bring(*mine->prefix_storage, commit);
+      EXPECT_EQ(mine->prefix_storage->publish(commit.entry, commit.manifest).empty(), latest);
       disk.restart(Crash::power, seed);
       EXPECT_TRUE(is_whole(commit)) << "seed " << seed;
       if (latest) {
