@@ -124,6 +124,7 @@ TEST_F(DeviceGds, GoesPastTheHost) {
     EXPECT_LT(past[i], kSize) << i;
   }
   EXPECT_TRUE(on_disk.logged("GPU memory is written to the node-local store by GPUDirect Storage"));
+  EXPECT_TRUE(on_disk.logged("device.path = gds is experimental"));
 }
 
 TEST_F(DeviceGds, TheFilesAreTheSameWithAndWithout) {

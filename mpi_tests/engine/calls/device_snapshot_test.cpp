@@ -43,6 +43,7 @@ TEST_F(DeviceSnapshot, CommitReturnsBeforeItIsSealed) {
     EXPECT_EQ(own.allocated_bytes(), 0U);
     EXPECT_EQ(own.pinned_bytes(), 0U);
   }));
+  EXPECT_TRUE(job.logged("device.snapshot is experimental"));
   EXPECT_FALSE(job.logged("device.snapshot has no effect")) << "all is as it was asked for";
 }
 
