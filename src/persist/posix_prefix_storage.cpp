@@ -241,6 +241,7 @@ bool PosixPrefixStorage::is_own_directory(const std::string& directory) {
 
 /// The manifest first: from then on it is no commit, whatever of its data is still there.
 void PosixPrefixStorage::retract(const TagEntry& entry) {
+  (void)start();
   const auto note = [&] { unfinished().mark(entry.directory); };  // checks that this start may still remove
   const auto not_noted = attempt(note);
   if (not_noted && not_noted->code != ErrorCode::no_space) throw Error(*not_noted);

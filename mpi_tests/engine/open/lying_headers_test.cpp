@@ -57,6 +57,7 @@ TEST_P(LyingHeaders, OneIsRebuiltFromTheOthersAndBelievedInNothing) {
     SCOPED_TRACE(lie.name);
     SimulatedJob one(4);
     one.options = job.options;
+    one.ranks_per_node = job.ranks_per_node;
     one.options.log = {};
     one.options.log.level = LogLevel::off;
     commit_steps(one, {{"a", 1}, {"b", 2}});

@@ -156,6 +156,7 @@ TEST_F(BackgroundEnds, ByTheDeathOfARankAtAnyMessage) {
     SCOPED_TRACE(event);
     SimulatedJob one(3);
     one.options = job.options;
+    one.ranks_per_node = job.ranks_per_node;
     one.options.log.sink = [](LogLevel, std::string_view) {};
     one.surroundings = job.surroundings;
     if (total != 0)

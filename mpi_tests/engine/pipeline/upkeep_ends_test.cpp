@@ -129,6 +129,7 @@ TEST_F(UpkeepEnds, WhileLoadFindsDamage) {
   for (const bool opens_again : {false, true}) {
     SimulatedJob one(4);
     one.options = job.options;
+    one.ranks_per_node = job.ranks_per_node;
     one.options.store.keep = 2;
     one.surroundings = job.surroundings;
     commit_and_flip(one);
@@ -162,6 +163,7 @@ TEST_F(UpkeepEnds, ByTheDeathOfARankAtAnyMessage) {
     SCOPED_TRACE(event);
     SimulatedJob one(4, SimulatedJob::block_disk());
     one.options = job.options;
+    one.ranks_per_node = job.ranks_per_node;
     one.options.log.sink = [](LogLevel, std::string_view) {};
     one.surroundings = job.surroundings;
     one.disk.restore(flipped);
@@ -200,6 +202,7 @@ TEST_F(UpkeepEnds, AtAnyOperationOfAStore) {
     SCOPED_TRACE(operation);
     SimulatedJob one(4, SimulatedJob::block_disk());
     one.options = job.options;
+    one.ranks_per_node = job.ranks_per_node;
     one.options.log.sink = [](LogLevel, std::string_view) {};
     one.surroundings = job.surroundings;
     one.disk.restore(flipped);
