@@ -57,7 +57,7 @@ TEST_F(WaitBeforeOpen, WhatIsNotThereIsSaidAsItIs) {
     const auto failure = failure_of([&] { engine.wait("c", Level::protected_); });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::not_found);
-    EXPECT_TRUE(says(failure->message, {"the node-local stores hold no commit 'c'"})) << failure->message;
+    EXPECT_TRUE(says(failure->message, {"the node-local stores have no commit 'c'"})) << failure->message;
     engine.on_complete("b", Level::protected_, [](const auto&) {});
   }));
 }
