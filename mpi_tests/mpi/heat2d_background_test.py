@@ -26,6 +26,7 @@ KILLS = 300 if os.environ.get("KEDGE_TEST_FULL") == "1" else 20 if LEVEL is None
 SEED = int(os.environ.get("KEDGE_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 RANKS, STEPS, EVERY = 4, 400, 5
 LAUNCH_LIMIT_S = 60
+LOCAL = "is local; its other stages run"  # in the log, of each checkpoint
 
 
 def check(condition, *what):
@@ -88,7 +89,7 @@ def kill_once(job, choose):
     launched = job.launch()
     wanted = choose.randrange(1, 12)  # checkpoints until then
     deadline = time.monotonic() + LAUNCH_LIMIT_S
-    while launched.poll() is None and len(re.findall("is local; the rest", job.log())) < wanted:
+    while launched.poll() is None and len(re.findall(LOCAL, job.log())) < wanted:
         check(time.monotonic() < deadline, "no checkpoint was made:", job.log())
         time.sleep(0.002)
     time.sleep(choose.random() * 0.02)
@@ -127,12 +128,13 @@ def main():
             if code == 0:  # it had ended before
                 check(job.printed("checksum") == wanted, "another result:", job.log())
                 ends += 1
+                check(ends <= KILLS, "the job was seldom killed before its end:", job.log())
                 for name in ("store", "prefix"):
                     shutil.rmtree(disturbed / name)
                 least = 0
                 continue
             kills += 1
-            least = max(least, job.newest(r"step-(\d+) is local; the rest"))
+            least = max(least, job.newest(rf"step-(\d+) {LOCAL}"))
             if choose.random() < 0.3:
                 protected = max(job.newest(r"committed step-(\d+) .*, protected \("), job.newest(r"opened step-(\d+)"))
                 if protected:

@@ -21,7 +21,7 @@ class Tiles {
   Tiles(const Shape& global_shape, std::uint64_t logical_ranks, std::uint64_t processes);
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  /// Those that have elements of this box; the first one alone if it has none. A box has no elements beyond the array.
+  /// The tiles that have elements of a box; only the first tile for a box without elements. The box lies in the array.
   struct Range {
     std::uint64_t first = 0;
     std::uint64_t last = 0;  ///< included

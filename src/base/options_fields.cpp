@@ -257,10 +257,12 @@ std::string dotted_name(const Field& field) {
   return field.section.empty() ? std::string(field.key) : compose("{}.{}", field.section, field.key);
 }
 
-std::string variable_name(const Field& field) {
-  std::string name = "KEDGE_";
-  if (!field.section.empty()) name += upper_case(field.section) + "_";
-  return name + upper_case(field.key);
+std::string variable_name(const Field& field) { return variable_name(dotted_name(field)); }
+
+std::string variable_name(std::string_view dotted) {
+  std::string name = "KEDGE_" + upper_case(dotted);
+  std::ranges::replace(name, '.', '_');
+  return name;
 }
 
 bool is_path(const Field& field) noexcept { return field.kind == FieldKind::text && field.key == "path"; }

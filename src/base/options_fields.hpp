@@ -47,6 +47,7 @@ struct Field {
 [[nodiscard]] std::string dotted_name(const Field& field);
 /// "KEDGE_STORE_PATH", "KEDGE_RUN".
 [[nodiscard]] std::string variable_name(const Field& field);
+[[nodiscard]] std::string variable_name(std::string_view dotted);
 
 /// Pure. Whether it is a path, in which ~ and $NAME are expanded.
 [[nodiscard]] bool is_path(const Field& field) noexcept;

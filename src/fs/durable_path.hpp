@@ -7,9 +7,9 @@
 
 namespace kedge::fs {
 
-/// Local. Syncs all directories on the way to `path`, from the root to its parent, whoever made them: an earlier start
-/// may have died between making and syncing. Skips directories that this user may not open, since this user cannot have
-/// made them. Throws Error{io}.
+/// Local. Syncs every directory on the way to `path`, from the root to its parent. An earlier start may have made one
+/// and died before it synced it. Directories for which this user has no permission are skipped: this user did not make
+/// them. Throws Error{io}.
 void sync_path(FileSystem& file_system, const std::string& path);
 
 }  // namespace kedge::fs

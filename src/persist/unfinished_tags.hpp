@@ -19,7 +19,8 @@ class UnfinishedTags {
   /// On stable storage when it returns. Throws Error{busy} if a later start has begun.
   void mark(std::string_view directory) const;
   void unmark(std::string_view directory) const;
-  /// Those that this start or one before left. Throws Error{busy} if a later start has begun.
+  /// The tag directories that this start or an earlier one left unfinished. Throws Error{busy} if a later start has
+  /// begun.
   [[nodiscard]] std::vector<std::string> list() const;
 
  private:

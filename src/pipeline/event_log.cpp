@@ -28,7 +28,7 @@ std::string replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
-/// Replaces all placeholders except {node}.
+/// Fills in {run}, {user} and {job}.
 std::string expand_owner(const std::string& path, const EventOrigin& origin) {
   std::string text = replaced(path, kRun, origin.run.name);
   text = replaced(std::move(text), kUser, std::to_string(origin.user));

@@ -36,7 +36,7 @@ class StoreLock {
 
   /// False once the lock file was removed or replaced, which ends its protection. Throws io.
   [[nodiscard]] bool is_held() const;
-  /// Takes the lock again after the directory was made again. Throws as the constructor does, without waiting.
+  /// Takes the lock in a directory that was removed and recreated. Throws as the constructor does, without waiting.
   void take_again(Clock& clock);
   /// Removes the lock files of older starts. Call it only when this start is the newest: until then they show which
   /// starts are dead. Not for starts that only flush.

@@ -32,10 +32,10 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
   if (!word.empty() && word.front() != '-' && !is_known) {
     print_error(unknown_command(program, word));
   } else if (is_known && lacks_checkpoint(error)) {
-    print_error(
-        compose("name a checkpoint: latest is the newest, kedge ls lists the tags; a directory or a file of a store or "
-                "prefix works, too; see kedge {0} --help",
-                word));
+    print_error(compose(
+        "name a checkpoint: kedge {0} latest takes the newest, kedge ls lists the tags; a directory or a file of a "
+        "store or prefix works, too; see kedge {0} --help",
+        word));
   } else {
     print_error(compose("{}; see kedge {}--help", printable(error.what()), is_known ? word + " " : ""));
   }

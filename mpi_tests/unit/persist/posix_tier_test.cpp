@@ -121,7 +121,7 @@ TEST_F(PosixTierTest, WhoHasNoRecordsChangesNoNames) {
   const SampleCommit commit = sample_commit(1);
   EXPECT_THROW(prefix_storage.begin(commit.entry, 1000, {}), BrokenInvariant);
   EXPECT_THROW(prefix_storage.discard(commit.entry), BrokenInvariant);
-  EXPECT_THROW(prefix_storage.remove(commit.entry), Error);
+  EXPECT_THROW(prefix_storage.remove(commit.entry), BrokenInvariant);
   EXPECT_THROW(prefix_storage.set_pinned(commit.entry, true), BrokenInvariant);
 }
 
