@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "kedge/error.hpp"
@@ -266,6 +267,17 @@ TEST_P(Adopting, FilesThatAreMadeCountTowardsTheQuota) {
   EXPECT_THROW((void)own->begin(FileKind::container, kBytes), Error);
   EXPECT_THROW((void)own->begin(FileKind::container, LogicalRank{6}, kBytes), Error);
   EXPECT_FALSE(exists("rank-6.0.h5"));
+}
+
+TEST_P(Adopting, FilesThatAreGoingToBeMadeNeedNewStorageWhateverIsIdle) {
+  const auto own = open_store(0, {0});
+  own->discard(own->begin(FileKind::container, kBytes));
+  own->preallocate(FileKind::container, kBytes, {});
+  const store::PlannedFile mine{FileKind::container, kBytes, LogicalRank{0}};
+  const store::PlannedFile of_another{FileKind::container, kBytes, LogicalRank{5}};
+  EXPECT_EQ(own->additional_bytes(std::array{mine}), 0U) << "the idle file has room for it";
+  EXPECT_EQ(own->additional_bytes(std::array{of_another}), kBytes);
+  EXPECT_EQ(own->additional_bytes(std::array{mine, of_another}), kBytes);
 }
 
 }  // namespace
