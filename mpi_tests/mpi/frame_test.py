@@ -6,6 +6,7 @@ Nor does it wait for programs of the launch that are not in it.
 usage: frame_test.py FRAME MPIEXEC BESIDE      (BESIDE: a program without Kedge)
 """
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,16 +20,73 @@ def check(condition, *what):
         raise AssertionError(" ".join(str(part) for part in what))
 
 
-def launch(mode, directory, beside=False):
+def children(process):
+    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def is_living_rank(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:
+            name, fields = file.read().split("(", 1)[1].rsplit(")", 1)
+    except OSError:
+        return False
+    programs = [os.path.basename(program)[:15] for program in (FRAME, BESIDE)]
+    return name in programs and fields.split()[0] not in "ZX"
+
+
+def end_of(launcher, output, mode):
+    """Waits for the launcher. None: it does not end although a rank ended 15 seconds ago.
+
+    Open MPI 4.1.4 with PMIx 4.2.2 hangs in PMIx_server_finalize in 1 of 4 launches in which some ranks exit without
+    MPI_Finalize while others wait in it, whether or not they use Kedge.
+    """
     begin = time.monotonic()
-    job = subprocess.run(
-        ["timeout", "--kill-after=5", "60", MPIEXEC, "-n", "3", FRAME, mode, directory,
-         *([":", "-n", "2", BESIDE] if beside else [])], cwd=directory,
-        env={k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    check(time.monotonic() - begin < 60, mode, "did not end in time:", job.stdout)
-    said = [line for line in job.stdout.splitlines() if line.startswith("frame: ")]
-    return job.returncode, said, job.stdout
+    most = 0
+    since = None
+    while launcher.poll() is None:
+        now = time.monotonic()
+        living = sum(is_living_rank(child) for child in children(launcher.pid))
+        most = max(most, living)
+        since = None if living == most else since or now
+        if since is not None and now - since > 15:
+            return None
+        if now - begin > 60:
+            launcher.kill()
+            output.seek(0)
+            check(False, mode, "did not end in time:", output.read())
+        time.sleep(0.02)
+    return launcher.returncode
+
+
+def kill(launcher):
+    for process in [*children(launcher.pid), launcher.pid]:
+        os.kill(process, signal.SIGKILL)
+    launcher.wait()
+
+
+def launch_once(mode, directory, beside):
+    with tempfile.TemporaryFile("w+") as output:
+        launcher = subprocess.Popen(
+            [MPIEXEC, "-n", "3", FRAME, mode, directory, *([":", "-n", "2", BESIDE] if beside else [])], cwd=directory,
+            env={k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")},
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        code = end_of(launcher, output, mode)
+        if code is None:
+            kill(launcher)
+        output.seek(0)
+        return code, output.read()
+
+
+def launch(mode, directory, beside=False):
+    """The exit status, what programs said, and the whole output."""
+    for _ in range(3):
+        code, text = launch_once(mode, directory, beside)
+        if code is not None:
+            said = [line for line in text.splitlines() if line.startswith("frame: ")]
+            return code, said, text
+        print(f"the launcher did not end after ranks of '{mode}' had ended: trying again")
+    return check(False, mode, "did not end three times:", text)
 
 
 def main():
@@ -49,7 +107,7 @@ def main():
         check(code == 78 and len(said) == 1, code, output)
 
         code, said, output = launch("one", directory)
-        check(code not in (0, 124) and said == ["frame: only here"], output)
+        check(code != 0 and said == ["frame: only here"], output)
         check("came to its end" not in output, output)
         for word in ("terminate called", "Aborted", "signal 6"):
             check(word not in output, "an error that was foreseen leaves a core:", output)
@@ -59,10 +117,10 @@ def main():
         check(output.count("beside came to its end") == 2 and "\ncame to its end" in "\n" + output, output)
 
         code, said, output = launch("half-throws", directory, beside=True)
-        check(code not in (0, 124) and said and all("/dev/null" in line for line in said), output)
+        check(code != 0 and said and all("/dev/null" in line for line in said), output)
 
         code, said, output = launch("world", directory, beside=True)
-        check(code not in (0, 124) and said and all("timed out" in line for line in said), output)
+        check(code != 0 and said and all("timed out" in line for line in said), output)
         check("MPI_Comm_split" in said[0], output)
         if "Open MPI" in subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True).stdout:
             check("ranks 3 to 4 were started as another program" in said[0], output)
