@@ -19,6 +19,7 @@
 #include "kedge/options.hpp"
 #include "kedge/selection.hpp"
 #include "kedge/types.hpp"
+#include "kedge/want.hpp"
 
 namespace kedge {
 
@@ -220,6 +221,22 @@ class Engine {
   /// complete when it returns. Type and shape must be the saved ones (mismatch). On failure the memory's content is
   /// undefined, and close throws the failure on all ranks.
   Status load(std::string_view name, const MutableRegion& region);
+  /// COLLECTIVE. Fills the memory of these wants, different ones on each rank (or none), from the open checkpoint,
+  /// whichever ranks saved it and however many there were: blocks of global arrays, replicated regions, and regions of
+  /// single ranks. Each stored block of 4 MiB that anybody wants is read and verified once, by one process, and passed
+  /// on; a process needs open.buffer_bytes beside the wanted memory. Host memory only.
+  ///
+  /// Throws on all ranks alike: mismatch (type, shape or placement are not the saved ones; elements are wanted that
+  /// nobody saved; several ranks saved a region of that name), not_found (nobody saved it), invalid_argument (memory
+  /// that is no host memory, or wanted twice), corrupt, io. The memory of all wants is undefined then. After corrupt,
+  /// close throws it again, and the next open takes an older checkpoint or a rebuilt one.
+  void load_all(std::span<const Want> wants);
+  /// COLLECTIVE. For a list that is written where it is used.
+  void load_all(std::initializer_list<Want> wants) { load_all(std::span(wants.begin(), wants.size())); }
+  /// Local. The ranks that saved the open checkpoint and whose containers this process reads, ascending: this rank
+  /// alone, or some, or none, where another number of ranks saved it (info().world_size). Together the processes have
+  /// each rank once. Throws bad_state if no checkpoint is open.
+  [[nodiscard]] std::vector<LogicalRank> logical_ranks() const;
   /// Local, never throws; from any thread. Extracts a routed file, in pieces that are verified before they are written,
   /// and returns its path, which ends with `name` and is valid until close. If the name ends with '/', extracts all
   /// files that this rank routed in that directory, and empty directories (which regions() does not list); the result

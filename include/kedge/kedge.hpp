@@ -18,3 +18,4 @@
 #include "kedge/state.hpp"         // IWYU pragma: export
 #include "kedge/transport.hpp"     // IWYU pragma: export
 #include "kedge/types.hpp"         // IWYU pragma: export
+#include "kedge/want.hpp"          // IWYU pragma: export

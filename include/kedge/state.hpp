@@ -32,6 +32,15 @@ struct Block {
   Placement placement;  ///< position in a global array, if any
 };
 
+/// For a variable that is each rank's own, when another number of ranks saved it. Then restore calls the function once
+/// for each rank that saved it, on one process or another (each gets the ranks whose containers it reads, ascending),
+/// after all other variables are loaded. The function must not communicate. With as many ranks as saved it, restore
+/// loads the variable as any other, and does not call the function.
+struct PerRank {
+  /// `bytes` are those of the variable as `saved_by` saved it, valid during the call.
+  std::function<void(LogicalRank saved_by, std::span<const std::byte> bytes)> restore;
+};
+
 namespace detail {
 
 template <class T>
@@ -85,6 +94,13 @@ class State {
                                                                             F block) {
     return add_item(
         name, view_of(variable), resize_of(variable), [block]() mutable -> Block { return block(); }, true);
+  }
+  /// Adds a variable of each rank's own that can be restored on another number of ranks.
+  template <class T>
+  State& add(const std::string& name, T& variable, PerRank per_rank) {
+    add_item(
+        name, view_of(variable), resize_of(variable), [] { return Block(); }, false);
+    return set_per_rank(name, std::move(per_rank));
   }
   /// Adds memory of any shape whose address and size never change.
   State& add(const std::string& name, const MutableRegion& fixed, const Placement& placement = {}) {
@@ -145,6 +161,8 @@ class State {
     std::function<void(std::size_t count)> resize;  ///< empty: its size is fixed
     std::function<Block()> block;                   ///< its block, when it is asked for
     bool block_is_function = false;                 ///< its block changes from checkpoint to checkpoint
+    /// Takes what each rank saved, on another number of ranks; empty: nothing does.
+    std::function<void(LogicalRank saved_by, std::span<const std::byte> bytes)> per_rank = {};
   };
   [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }  ///< In the order of add.
 
@@ -191,6 +209,7 @@ class State {
   [[nodiscard]] static View one_of(void* data, const ElementType& type);
   State& add_item(const std::string& name, std::function<View()> view, std::function<void(std::size_t)> resize,
                   std::function<Block()> block, bool block_is_function);
+  State& set_per_rank(const std::string& name, PerRank per_rank);
 
   std::vector<Item> items_;
 };

@@ -45,7 +45,7 @@ class MpiLoads : public testing::TestWithParam<bool> {
     return values;
   }
 
-  std::span<const std::byte> read(const BlockToRead& block, std::span<std::byte> buffer) {
+  std::span<const std::byte> read(const BlockToRead& block, std::vector<std::byte>& buffer) {
     if (static_cast<int>(block.region.logical_rank) == damaged_rank_) {
       throw Error(ErrorCode::corrupt, "this region is damaged");
     }
@@ -54,6 +54,7 @@ class MpiLoads : public testing::TestWithParam<bool> {
     }
     const auto values =
         elements(block.region.logical_rank * kRowsOfARank * kColumns + block.offset / 8, block.size_bytes / 8);
+    buffer.resize(block.size_bytes);
     std::memcpy(buffer.data(), values.data(), buffer.size());
     return buffer;
   }
@@ -66,7 +67,7 @@ class MpiLoads : public testing::TestWithParam<bool> {
         "u", DataType::uint64, {}, shape_of(block), Shard{shape_, offset_of(block)}, BoxInArray{memory_shape, {0, 1}}};
     LoadInput input{std::span(&want, 1), offers_, logical_ranks_, kBufferBytes, kRowsPerBatch, {}, {}, {}};
     input.checksum = [](std::uint32_t, std::uint64_t) { return StoredChecksum{}; };
-    input.read = [&](const BlockToRead& one, std::span<std::byte> buffer) { return read(one, buffer); };
+    input.read = [&](const BlockToRead& one, std::vector<std::byte>& buffer) { return read(one, buffer); };
     input.deliver = [&](const Delivery& delivery) {
       copy_to_memory(delivery, std::as_writable_bytes(std::span(memory_)).data());
     };

@@ -121,7 +121,7 @@ class Rounds {
     const std::uint64_t offset = offset_of(order, turn.block);
     BlockToRead block{order, offset, std::min(format::kBlockBytes, order.size_bytes - offset),
                       order.blocks[turn.block].checksum};
-    Kept kept{take_buffer(order.is_mapped ? 0 : block.size_bytes), {}};
+    Kept kept{take_buffer(), {}};
     const auto failure = attempt([&] { kept.bytes = input_.read(block, kept.buffer); });
     if (failure) {
       kept.buffer.assign(block.size_bytes, std::byte{0});
@@ -186,9 +186,9 @@ class Rounds {
     }
   }
 
-  std::vector<std::byte> take_buffer(std::uint64_t size_bytes) {
+  std::vector<std::byte> take_buffer() {
     std::vector<std::byte> buffer = std::exchange(spare_, {});
-    buffer.resize(size_bytes);
+    buffer.clear();
     return buffer;
   }
   void drop(const std::pair<std::size_t, std::size_t>& which) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "arrays/read_plan.hpp"
 #include "comm/group.hpp"
@@ -41,9 +42,9 @@ struct LoadInput {
   std::uint64_t rows_per_batch = kRowsPerBatch;
   /// Of a block of an offer that another process may read. Does not communicate.
   std::function<StoredChecksum(std::uint32_t offer, std::uint64_t block)> checksum;
-  /// Returns the block's bytes, which must be right: in `buffer`, which has room for them, or where they lie already,
-  /// until the end of the load. Throws Error{corrupt} if they are not what was saved. Does not communicate.
-  std::function<std::span<const std::byte>(const BlockToRead& block, std::span<std::byte> buffer)> read;
+  /// Returns the block's bytes, which must be right: in `buffer`, which it resizes, or where they lie already, until the
+  /// end of the load. Throws Error{corrupt} if they are not what was saved. Does not communicate.
+  std::function<std::span<const std::byte>(const BlockToRead& block, std::vector<std::byte>& buffer)> read;
   /// Does not communicate.
   std::function<void(const Delivery& delivery)> deliver;
 };

@@ -146,6 +146,12 @@ std::vector<Field> open_fields() {
           {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all, loaded or headers"),
       field(
           {"open", "chained"}, [](auto& o) -> auto& { return o.open.chained; }, all_ranks, "true or false"),
+      field(
+          {"open", "other_ranks"}, [](auto& o) -> auto& { return o.open.other_ranks; }, all_ranks,
+          "accept or refuse"),
+      field<FieldKind::size>(
+          {"open", "buffer_bytes"}, [](auto& o) -> auto& { return o.open.buffer_bytes; }, all_ranks,
+          "a size from \"1 MiB\"", kLoadBuffer),
   };
 }
 

@@ -69,6 +69,7 @@ inline constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2
 inline constexpr auto kParity = [](std::uint32_t parity) { return parity >= 1 && parity <= 4; };
 inline constexpr auto kRetries = [](std::uint32_t retries) { return retries <= 1000; };
 inline constexpr auto kRotation = [](std::uint64_t bytes) { return bytes == 0 || bytes >= 4096; };
+inline constexpr auto kLoadBuffer = [](std::uint64_t bytes) { return bytes >= std::uint64_t{1} << 20U; };
 inline constexpr auto kPending = [](std::uint32_t commits) { return commits >= 1 && commits <= 1024; };
 inline constexpr auto kCores = [](const std::string& cores) { return parse_cores(cores).has_value(); };
 inline constexpr auto kNetworks = [](const std::string& networks) { return parse_networks(networks).has_value(); };

@@ -35,6 +35,11 @@ struct Words<Verify> {
                                       std::pair{Verify::headers, "headers"}};
 };
 template <>
+struct Words<OtherRanks> {
+  static constexpr std::array kAll = {std::pair{OtherRanks::accept, "accept"},
+                                      std::pair{OtherRanks::refuse, "refuse"}};
+};
+template <>
 struct Words<Io> {
   static constexpr std::array kAll = {std::pair{Io::automatic, "auto"}, std::pair{Io::buffered, "buffered"},
                                       std::pair{Io::direct, "direct"}};

@@ -17,6 +17,7 @@ std::string_view to_string(Call call) noexcept {
     case Call::pin: return "pin";
     case Call::should_exit: return "should_exit";
     case Call::finalize_for: return "finalize(at_most)";
+    case Call::load_all: return "load_all";
   }
   return "unknown call";
 }

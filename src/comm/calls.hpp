@@ -24,6 +24,7 @@ enum class Call : std::uint32_t {
   pin,
   should_exit,
   finalize_for,
+  load_all,
 };
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;

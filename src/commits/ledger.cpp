@@ -93,7 +93,9 @@ void Ledger::open(const CommitHead& head, bool persistent, bool proven) {
     known_.lost = false;
     known_.commits_exist = true;
   }
-  if (!known_.find(head.id)) add({head, Level::local, {}, persistent});
+  const bool is_output_of_others = std::ranges::find(known_.outputs_of_others, head.id, &CommitHead::id) !=
+                                   known_.outputs_of_others.end();  // this start cannot flush it
+  if (!known_.find(head.id) && !is_output_of_others) add({head, Level::local, {}, persistent});
 }
 
 void Ledger::confirm(const Id128& commit_id) {

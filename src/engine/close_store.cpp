@@ -81,13 +81,13 @@ class StoreCloser {
     its_.ledger.clear();
   }
 
-  /// The newest commit outlives the stores, if each rank finds its container on the prefix as the manifest knows it.
+  /// The newest commit outlives the stores, if all of its containers are on the prefix as the manifest knows them.
   /// What says that commits exist stays.
   void remove_if_persistent() {
     const std::optional<commits::Entry> newest = its_.ledger.known().newest();
     if (its_.ledger.known().lost || !newest || keeps_outputs("store.on_exit = remove_if_persistent")) return;
     std::optional<Failure> not_there;
-    if (newest->persistent) not_there = its_.group.try_on_all_ranks([&] { require_container(newest->commit); });
+    if (newest->persistent) not_there = its_.group.try_on_all_ranks([&] { require_containers(newest->commit); });
     if (newest->persistent && !not_there) {
       its_.group.run_on_all_ranks([&] { store().remove_all(); });
     } else if (its_.group.is_root()) {
@@ -109,8 +109,13 @@ class StoreCloser {
     return true;
   }
 
-  void require_container(const CommitHead& commit) const {
-    (void)its_.started.prefix.prefix_storage->open(persist::directory_name(commit), commit, its_.group.logical_rank());
+  /// Local. Of all logical ranks, which the processes share out: the commit may be of more ranks than this job has.
+  void require_containers(const CommitHead& commit) const {
+    persist::PrefixStorage& storage = *its_.started.prefix.prefix_storage;
+    const std::uint32_t processes = its_.group.world_size();
+    for (std::uint32_t rank = its_.group.logical_rank().value; rank < commit.world_size; rank += processes) {
+      (void)storage.open(persist::directory_name(commit), commit, LogicalRank{rank});
+    }
   }
 
   /// Without a limit, the persistent commits grow until the filesystem is full.
@@ -141,11 +146,18 @@ class StoreCloser {
         compose("the newest checkpoint, {}, is in the node-local stores only. {}", newest->commit.tag, flush_words()));
   }
 
-  /// Bytes of this rank's container of the newest commit; 0 if it is not here.
+  /// Bytes of the newest commit's containers that this rank has.
   [[nodiscard]] std::uint64_t newest_bytes() const {
     const std::optional<commits::Entry> newest = its_.ledger.known().newest();
     if (!newest) return 0;
-    return store().size_bytes(store::FileKind::container, its_.group.logical_rank(), {newest->commit.id, {}});
+    const auto size_of = [&](LogicalRank rank) {
+      return store().size_bytes(store::FileKind::container, rank, {newest->commit.id, {}});
+    };
+    const std::uint32_t ranks = newest->commit.world_size;
+    if (ranks == its_.group.world_size()) return size_of(its_.group.logical_rank());
+    std::uint64_t bytes = 0;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) bytes += size_of(LogicalRank{rank});
+    return bytes;
   }
 
   [[nodiscard]] bool is_first_of_node() const { return its_.started.topology.node.front() == its_.group.rank(); }

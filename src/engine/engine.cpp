@@ -78,6 +78,12 @@ CheckpointInfo Engine::info() const { return impl_->reader().info(); }
 
 Status Engine::load(std::string_view name, const MutableRegion& region) { return impl_->reader().load(name, region); }
 
+void Engine::load_all(std::span<const Want> wants) {
+  impl_->call([&] { impl_->reader().load_all(wants); });
+}
+
+std::vector<LogicalRank> Engine::logical_ranks() const { return impl_->reader().logical_ranks(); }
+
 Routed Engine::route_in(std::string_view name) { return impl_->reader().route_in(name); }
 
 void Engine::close() {

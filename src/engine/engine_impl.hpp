@@ -107,6 +107,7 @@ class EngineImpl {
   [[nodiscard]] pipeline::Pipeline make_pipeline(const EngineEnvironment& environment);
   [[nodiscard]] std::string run_to_name() const;
   [[nodiscard]] recovery::Recovery make_recovery();
+  [[nodiscard]] OtherRanks other_ranks() const;
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   void log_experiments() const;

@@ -138,11 +138,13 @@ Reader::Uses EngineImpl::reader_uses() {
           .staging = staging_,
           .store = *started_.node.store,
           .recreation = recreation_,
+          .prefix_storage = *started_.prefix.prefix_storage,
           .file_system = *environment_.file_system,
           .clock = *environment_.clock,
           .log = log_,
           .verify = options_.open.verify,
-          .copy_threads = started_.copy_threads};
+          .copy_threads = started_.copy_threads,
+          .load_buffer_bytes = options_.open.buffer_bytes};
 }
 
 /// Events that all ranks know of are written by one rank of each node.
@@ -228,6 +230,7 @@ recovery::Recovery EngineImpl::make_recovery() {
            .ledger = ledger_,
            .trust = options_.persistent.trust,
            .markers = started_.prefix.markers.get(),
+           .other_ranks = other_ranks(),
            .is_drained = environment_.is_drain},
           {.verify = options_.open.verify == Verify::headers ? Verify::headers : Verify::all,
            .durable = options_.store.durable,
@@ -237,12 +240,17 @@ recovery::Recovery EngineImpl::make_recovery() {
           log_};
 }
 
+/// Only as many ranks as saved commits can flush them.
+OtherRanks EngineImpl::other_ranks() const {
+  return environment_.is_drain ? OtherRanks::refuse : options_.open.other_ranks;
+}
+
 recovery::SourceRecovery EngineImpl::make_source_recovery() {
   return {group_,
           [this](const std::string& prefix) -> std::unique_ptr<persist::PrefixStorage> {
             return persist::PosixPrefixStorage::of_source(environment_.file_system, prefix, options_.persistent);
           },
-          log_};
+          other_ranks(), log_};
 }
 
 }  // namespace kedge::engine

@@ -10,11 +10,11 @@
 #include "comm/calls.hpp"
 #include "commits/selection.hpp"
 #include "engine/check_load_target.hpp"
+#include "engine/collective_load.hpp"
 #include "engine/describe_opened.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
-#include "fs/tree.hpp"
 #include "kedge/state.hpp"
 
 namespace kedge::engine {
@@ -41,6 +41,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   uses_.recreation.run();
   std::optional<recovery::Opened> opened = uses_.recovery.open(selection, newer, reading);
   while (opened && !try_to_pin(*opened)) opened = uses_.recovery.open(selection, newer, reading);
+  const bool is_own_size = opened && opened->commit.world_size == uses_.group.world_size();
   if (!opened || !opened->is_own_unread)
     uses_.recovery.recover_outputs();  // output rescue may write over files that an older
                                        // commit needs
@@ -50,7 +51,8 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   }
   if (!opened->commit.is_output) uses_.markers.mark(opened->commit.id);
   if (newer == Newer::discard) uses_.pipeline.snapshots().ignore_lost();
-  if (!opened->is_own_unread)
+  if (!is_own_size) uses_.pipeline.continue_from_other_ranks(opened->commit, opened->persistent);
+  else if (!opened->is_own_unread)
     uses_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
   count_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);
@@ -60,10 +62,13 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
 /// COLLECTIVE. Nothing of it comes into this run's stores: it belongs to another run.
 std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   recovery::OpenedSource opened = sources_.open(source);
-  open_ = std::make_unique<OpenCheckpoint>(uses_);
+  open_ = make_checkpoint();
   open_->parent_before = uses_.ledger.known().parent_id;
   open_->source_prefix = source.prefix;
-  open_->source = std::move(opened.container);
+  open_->source_storage = std::move(opened.prefix_storage);
+  open_->prefix_storage = open_->source_storage.get();
+  open_->directory = std::move(opened.directory);
+  open_->holdings = std::move(opened.holdings);
   uses_.ledger.set_parent(opened.commit.id);
   CheckpointInfo info;
   static_cast<CommitHead&>(info) = opened.commit;
@@ -77,16 +82,23 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   return opened.commit.tag;
 }
 
-/// COLLECTIVE. Takes hold of this rank's container in the store. False if that was damaged or lost since it was found:
-/// it is to be recovered again, or another commit opened.
+std::unique_ptr<OpenCheckpoint> Reader::make_checkpoint() const {
+  return std::make_unique<OpenCheckpoint>(uses_.store, uses_.file_system, uses_.log);
+}
+
+/// COLLECTIVE. Takes hold of the containers that this process reads. False if one was damaged or lost since it was
+/// found: it is to be recovered again, or another commit opened.
 bool Reader::try_to_pin(const recovery::Opened& opened) {
-  open_ = std::make_unique<OpenCheckpoint>(uses_);
+  open_ = make_checkpoint();
   const auto failure = uses_.group.try_on_all_ranks([&] {
-    open_->file =
-        store::Pin(uses_.store, store::FileKind::container, uses_.group.logical_rank(), {opened.commit.id, {}});
-    store::StoreFile& file = *open_->file;
-    open_->container =
-        std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path(), uses_.copy_threads);
+    open_->prefix_storage = &uses_.prefix_storage;
+    open_->directory = opened.directory;
+    if (opened.commit.world_size != uses_.group.world_size()) {
+      open_->holdings = uses_.recovery.open_holdings(opened, uses_.copy_threads);
+      return;
+    }
+    open_->holdings.push_back(recovery::Holding::in_store(uses_.store, opened.commit.id, uses_.group.logical_rank(),
+                                                          uses_.copy_threads));
     if (opened.is_own_unread) open_->unproven = std::make_unique<UnverifiedContainer>(opened);
   });
   if (failure) {
@@ -133,12 +145,12 @@ void Reader::begin_reading(CheckpointInfo info) {
 /// COLLECTIVE. Sends the attributes in logical rank 0's container to every rank. Damaged ones are no reason not to
 /// open: close will say so.
 void Reader::share_attributes() {
-  std::string text;
-  if (info_->logical_rank.value == 0) {
-    auto failure = attempt([&] { text = container().attributes(); });
+  std::optional<std::string> mine;
+  if (!open_->holdings.empty() && open_->holdings.front().logical_rank().value == 0) {
+    auto failure = attempt([&] { mine = open_->holdings.front().container().attributes(); });
     if (failure) (void)remember(std::move(*failure));
   }
-  uses_.group.broadcast(text);
+  const std::string text = uses_.group.text_of_lowest_rank(mine);
   if (text.empty()) return;
   auto failure = attempt([&] { info_->attributes = format::decode_attributes(text, "attributes"); });
   if (failure) (void)remember(std::move(*failure));
@@ -214,13 +226,27 @@ const format::StoredRegion& Reader::region(std::string_view name) const {
 }
 
 const format::ContainerReader& Reader::container() const {
-  return open_->source ? *open_->source->reader : *open_->container;
+  if (!is_of_other_ranks()) return open_->holdings.front().container();
+  throw Error(ErrorCode::mismatch,
+              compose("{} was saved by {} ranks and this job has {}: load_all loads what a rank asks for, and State does "
+                      "so by itself; or start the job with {} ranks",
+                      info_->tag, info_->world_size, uses_.group.world_size(), info_->world_size));
 }
 
-/// A mapped file that another process truncated is noticed before it is read; one on the prefix is read by calls.
+bool Reader::is_of_other_ranks() const noexcept { return info_->world_size != uses_.group.world_size(); }
+
+std::vector<LogicalRank> Reader::logical_ranks() const {
+  if (const auto failure = check_reading("logical_ranks")) throw Error(*failure);
+  std::vector<LogicalRank> ranks;
+  for (const recovery::Holding& holding : open_->holdings) ranks.push_back(holding.logical_rank());
+  return ranks;
+}
+
 void Reader::require_present() const {
-  if (!open_->file) return;
-  if (auto failure = attempt([&] { open_->file->require_present(); })) {
+  const auto all = [&] {
+    for (const recovery::Holding& holding : open_->holdings) holding.require_present();
+  };
+  if (auto failure = attempt(all)) {
     if (is_lost(*failure)) failure->code = ErrorCode::corrupt;
     throw Error(std::move(*failure));
   }
@@ -248,60 +274,36 @@ void Reader::copy(const format::StoredRegion& placed, std::span<std::byte> on_ho
   else with_region_name(placed.spec.name, [&] { container().read(placed, uses_.staging, *on_device); });
 }
 
-Routed Reader::route_in(std::string_view name) {
-  if (auto failure = check_reading("route_in")) return {{}, *failure};
-  Route route;
-  auto failure = attempt([&] {
-    const std::vector<const format::StoredRegion*> regions = routed_regions(name);
-    require_present();
-    {
-      const std::lock_guard guard(mutex_);
-      // Asked for again, it is extracted again: the application may have changed the first one.
-      if (open_->routed.find_conflict(name) != nullptr) open_->routed.begin_directory();
-      route = open_->routed.add(name, 0);
-    }
-    for (const format::StoredRegion* placed : regions) {
-      extract(*placed, route);
-      if (open_->unproven) open_->unproven->mark_read(*placed);
-    }
-  });
-  if (failure) return {{}, remember(std::move(*failure))};
-  return {route.path, {}};
+void Reader::load_all(std::span<const Want> wants, std::optional<Failure> local) {
+  if (auto wrong = uses_.lifecycle.check_phase(comm::Call::load_all, {Phase::reading})) local = std::move(wrong);
+  if (!local) local = check(wants, uses_.staging.devices());
+  if (!local) local = attempt([&] { require_present(); });
+  const pipeline::Pause::Guard guard(uses_.pause);
+  try {
+    comm::begin_call(uses_.group, comm::Call::load_all, 0, local);
+    (void)engine::load_all(uses_.group, *open_, *info_, wants, uses_.load_buffer_bytes);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::corrupt) (void)remember(error.failure());
+    throw;
+  }
 }
 
-/// Regions of a name: a file, or with a '/' at its end all that was routed in that directory.
-std::vector<const format::StoredRegion*> Reader::routed_regions(std::string_view name) const {
-  std::vector<const format::StoredRegion*> found;
-  if (name.ends_with('/')) {
-    for (const format::StoredRegion& placed : container().regions()) {
-      if (placed.spec.routed && placed.spec.name.starts_with(name)) found.push_back(&placed);
-    }
-    return found;
+void Reader::load_each(std::string_view name,
+                       const std::function<void(LogicalRank, std::span<const std::byte>)>& take) const {
+  const pipeline::Pause::Guard guard(uses_.pause);
+  require_present();
+  std::vector<std::byte> bytes;
+  for (const recovery::Holding& holding : open_->holdings) {
+    const format::StoredRegion* placed = holding.container().find(name);
+    if (placed == nullptr) continue;
+    bytes.resize(placed->size_bytes);
+    holding.container().read(*placed, bytes);
+    take(holding.logical_rank(), bytes);
   }
-  const format::StoredRegion& placed = region(name);
-  if (!placed.spec.routed) {
-    throw Error(ErrorCode::mismatch,
-                compose("region '{}' of {} is not a routed file; get it with load", name, info_->tag));
-  }
-  return {&placed};
 }
 
-/// Local. Extracts a routed file. A part that was written when it fails is removed by release().
-void Reader::extract(const format::StoredRegion& placed, const Route& route) const {
-  fs::FileSystem& file_system = uses_.file_system;
-  const std::string within =
-      placed.spec.name.substr(route.is_directory() ? route.name.size() : placed.spec.name.size());
-  if (!within.empty()) fs::make_parents(file_system, route.path, within, 0700);
-  const std::string path = route.path + within;
-  if (format::is_empty_directory(placed.spec)) return file_system.make_directory(path, 0700);
-  const auto file = file_system.create(path);
-  if (!file)
-    throw Error(Failure{ErrorCode::io,
-                        "file already exists where the routed file is to be extracted; do not write to the directory "
-                        "of routed files before route_in",
-                        -1, path, 0});
-  file->reserve(placed.size_bytes);
-  container().read(placed, *file);
+std::vector<arrays::SavedName> Reader::find_saved(std::span<const std::string> names) const {
+  return engine::find_saved(uses_.group, *open_, *info_, names);
 }
 
 /// COLLECTIVE. On return the checkpoint is verified, or the worker is to verify it; throws corrupt on all ranks if it
@@ -315,7 +317,7 @@ void Reader::confirm_intact() {
   // have to be rebuilt, which may write over what an older commit needs.
   enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
   const bool is_large_here =
-      uses_.pipeline.waits().is_in_background() && unproven.unread_bytes(*open_->container) > kReadAtOnceBytes;
+      uses_.pipeline.waits().is_in_background() && unproven.unread_bytes(container()) > kReadAtOnceBytes;
   const bool cannot_wait = open_->first_failure.has_value() || !uses_.ledger.known().outputs_to_flush().empty();
   const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
   const bool reads_behind = uses_.group.max(mine) == is_large;
@@ -326,7 +328,7 @@ void Reader::confirm_intact() {
   } else if (!reads_behind) {
     damage = attempt([&] {
       require_present();
-      unproven.verify_unread(*open_->container, open_->file->path());
+      unproven.verify_unread(container(), open_->holdings.front().path());
     });
   }
   if (const auto failure = uses_.group.vote(damage)) {
@@ -346,12 +348,12 @@ void Reader::confirm_intact() {
 
 void Reader::close() {
   comm::begin_call(uses_.group, comm::Call::close, 0, uses_.lifecycle.check_phase(comm::Call::close, {Phase::reading}));
-  const bool is_all_checked = !open_->source && uses_.verify != Verify::headers;
+  const bool is_all_checked = !open_->is_source() && uses_.verify != Verify::headers;
   checked_ = is_all_checked ? "and so is the rest" : "the rest is not";
   confirm_intact();
   const std::optional<Failure> local = open_->first_failure;
   const std::optional<std::string> unread = open_->unread;
-  const bool of_this_run = !open_->source;
+  const bool of_this_run = !open_->is_source();
   const std::string source_prefix = open_->source_prefix;
   const Id128 parent_before = open_->parent_before;
   release();

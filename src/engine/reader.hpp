@@ -1,27 +1,28 @@
 // The read side: open, load, close.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "arrays/saved_names.hpp"
 #include "device/staging.hpp"
 #include "engine/commit_markers.hpp"
 #include "engine/lifecycle.hpp"
-#include "engine/routed_files.hpp"
+#include "engine/open_checkpoint.hpp"
 #include "engine/store_loss.hpp"
-#include "engine/unverified_container.hpp"
 #include "format/container_reader.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/options.hpp"
-#include "persist/open_container.hpp"
+#include "kedge/want.hpp"
 #include "pipeline/metrics.hpp"
 #include "pipeline/pipeline.hpp"
 #include "recovery/recovery.hpp"
 #include "recovery/source.hpp"
-#include "store/pin.hpp"
 
 namespace kedge::engine {
 
@@ -40,11 +41,13 @@ class Reader {
     device::Staging& staging;
     store::NodeStore& store;
     const StoreRecreation& recreation;
+    persist::PrefixStorage& prefix_storage;
     fs::FileSystem& file_system;
     Clock& clock;
     const Log& log;
     Verify verify = Verify::all;  ///< open.verify
     unsigned copy_threads = 1;
+    std::uint64_t load_buffer_bytes = 0;  ///< reader.buffer_bytes
   };
 
   Reader(const Uses& uses, recovery::SourceRecovery sources) : uses_(uses), sources_(std::move(sources)) {}
@@ -56,6 +59,21 @@ class Reader {
   /// A `placement` that is stated must be the one that was saved.
   Status load(std::string_view name, const MutableRegion& region, const Placement& placement = {});
   Routed route_in(std::string_view name);
+  /// COLLECTIVE. Throws the same Error on all ranks; close then throws it, too, if it is damage.
+  /// `local`: why this rank cannot ask for anything.
+  void load_all(std::span<const Want> wants, std::optional<Failure> local = {});
+  /// Local. The region of this name of each rank whose container this process holds, ascending; of those that have it.
+  /// Throws corrupt, io, and what `take` throws.
+  void load_each(std::string_view name,
+                 const std::function<void(LogicalRank saved_by, std::span<const std::byte> bytes)>& take) const;
+  [[nodiscard]] std::uint32_t process() const noexcept { return uses_.group.logical_rank().value; }
+  [[nodiscard]] std::uint32_t processes() const noexcept { return uses_.group.world_size(); }
+  /// COLLECTIVE. How what has these names was saved, by whichever ranks.
+  [[nodiscard]] std::vector<arrays::SavedName> find_saved(std::span<const std::string> names) const;
+  /// Local. Whether another number of ranks saved what is open.
+  [[nodiscard]] bool is_of_other_ranks() const noexcept;
+  /// Local. The ranks of the commit whose containers this process holds, ascending.
+  [[nodiscard]] std::vector<LogicalRank> logical_ranks() const;
   /// Local. A load that was refused before it came here: as one that failed.
   Status refuse(const Failure& failure);
   /// Local. The checkpoint was not loaded as wanted: close will throw the first such failure on all ranks.
@@ -70,21 +88,8 @@ class Reader {
   void record_unloaded(const State& state);
 
  private:
-  struct OpenCheckpoint {
-    explicit OpenCheckpoint(const Uses& uses) : routed(uses.store, uses.file_system, uses.log) {}
-
-    store::Pin file;                                 ///< of the store; none for a Source
-    std::optional<persist::OpenedContainer> source;  ///< a Source's container, read where it lies
-    std::string source_prefix;                       ///< as it was given
-    Id128 parent_before;  ///< of a Source: what the next commit's parent was before it was opened
-    std::unique_ptr<format::ContainerReader> container;  ///< of `file`
-    std::unique_ptr<UnverifiedContainer> unproven;       ///< null: its bytes were verified, or nobody wants them to be
-    RoutedFiles routed;
-    std::optional<Failure> first_failure;
-    std::optional<std::string> unread;  ///< regions that a State did not load, if there are any
-  };
-
   [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
+  [[nodiscard]] std::unique_ptr<OpenCheckpoint> make_checkpoint() const;
   [[nodiscard]] bool try_to_pin(const recovery::Opened& opened);
   void confirm_intact();
   void begin_reading(CheckpointInfo info);

@@ -22,9 +22,13 @@ struct StateSize {
 /// Local, between create and commit. Failures are remembered, for commit to throw on all ranks.
 void save(Writer& writer, const State& state);
 
-/// Local, between open and close: ranks that call these and load instead do the same. Resizes what can be resized to
+/// Between open and close. Local if as many ranks saved the checkpoint: ranks that call these and load instead do the
+/// same; else COLLECTIVE. Resizes what can be resized to
 /// what was saved. What fails is remembered, for close to throw on all ranks; which regions no item loads, close logs.
 void load(Reader& reader, const State& state);
+
+/// COLLECTIVE, as load, of a checkpoint that another number of ranks saved: each variable gets what its block says now.
+void load_of_other_ranks(Reader& reader, const State& state);
 
 /// Local. Why a restart ends, if variables hold what was loaded before of a checkpoint that has this `damage`.
 [[nodiscard]] Failure failure_after_partial_load(Failure why, const Failure& damage);

@@ -93,6 +93,17 @@ void ContainerReader::read(const StoredRegion& region, fs::ByteAccess& out) cons
   }
 }
 
+void ContainerReader::read_block(const StoredRegion& region, std::uint64_t block, std::span<std::byte> out) const {
+  const std::uint32_t found = bytes_.read_with_crc(region.offset + block * kBlockBytes, out, 0);
+  check_blocks(region, block, std::span(&found, 1));
+}
+
+void ContainerReader::check_block(const StoredRegion& region, std::uint64_t block,
+                                  std::span<const std::byte> bytes) const {
+  const std::uint32_t found = crc32c(bytes);
+  check_blocks(region, block, std::span(&found, 1));
+}
+
 /// `found` holds the checksums of the blocks from `first` on, without padding.
 void ContainerReader::check_blocks(const StoredRegion& region, std::size_t first,
                                    std::span<const std::uint32_t> found) const {

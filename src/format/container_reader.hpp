@@ -53,6 +53,11 @@ class ContainerReader {
   /// Writes a region to the start of `out`, in blocks of 4 MiB that are checked before they are written.
   void read(const StoredRegion& region, fs::ByteAccess& out) const;
 
+  /// Copies one block of 4 MiB, or what is left of the region, into `out`. Throws Error{corrupt}.
+  void read_block(const StoredRegion& region, std::uint64_t block, std::span<std::byte> out) const;
+  /// Compares the bytes of a block, wherever they are, with its checksum. Throws Error{corrupt}.
+  void check_block(const StoredRegion& region, std::uint64_t block, std::span<const std::byte> bytes) const;
+
   /// The checkpoint's attributes as stored in logical rank 0's container (decode_attributes parses them); empty if
   /// there are none. Throws Error{corrupt}.
   [[nodiscard]] std::string attributes() const;

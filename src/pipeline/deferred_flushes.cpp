@@ -77,7 +77,10 @@ std::vector<CommitHead> DeferredFlushes::owed() const {
   std::vector<CommitHead> owed;
   const std::optional<commits::Entry> newest = ledger_.known().newest();
   const bool is_flushed_at_end = at_end_ && stages_.is_scheduled(Level::persistent);
-  if (is_flushed_at_end && newest && !newest->persistent && !ledger_.known().lost) owed.push_back(newest->commit);
+  const bool can_be_flushed = newest && newest->commit.world_size == group_.world_size();
+  if (is_flushed_at_end && can_be_flushed && !newest->persistent && !ledger_.known().lost) {
+    owed.push_back(newest->commit);
+  }
   std::ranges::copy(unflushed_outputs(), std::back_inserter(owed));
   return owed;
 }

@@ -150,14 +150,24 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
   waits_.submitted();
 }
 
-void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread unread) {
-  // Jobs that never live for N commits must flush something, too.
+/// Jobs that never live for N commits must flush something, too.
+void Pipeline::schedule_flush_after(const CommitHead& opened, bool persistent) {
   StagePolicy& policy = *stages_[stages_.index_of(Level::persistent)].policy;
-  if (!commit.is_output && persistent) {
+  if (!opened.is_output && persistent) {
     policy.restart();
     policy.mark_result(false);
   }
-  if (!commit.is_output && !persistent) policy.make_due();
+  if (!opened.is_output && !persistent) policy.make_due();
+}
+
+void Pipeline::continue_from_other_ranks(const CommitHead& commit, bool persistent) {
+  schedule_flush_after(commit, persistent);
+  if (!commit.is_output) stages_[stages_.index_of(Level::protected_)].policy->make_due();
+  outputs_.found();
+}
+
+void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread unread) {
+  schedule_flush_after(commit, persistent);
   outputs_.found();
   executor_->submit_deferred_work(after_open_.plan(InlineExecution(group_), commit, unread));
   waits_.submitted();
@@ -210,6 +220,13 @@ void Pipeline::require(std::string_view tag, Level level) {
     throw Error(ErrorCode::not_found, no_commit_message(tag));
   }
   if (found == reached) return;
+  group_.run_on_all_ranks([&] {
+    if (!entry || entry->commit.world_size == group_.world_size()) return;
+    throw Error(ErrorCode::invalid_argument,
+                compose("{} was saved by {} ranks, and this job has {}: only as many ranks can protect or flush it; make "
+                        "a checkpoint and wait for that, or run kedge drain when the job has ended",
+                        tag, entry->commit.world_size, group_.world_size()));
+  });
   if (level > Level::local && !stages_.of(level).is_possible()) throw Error(no_protection());
   group_.run_on_all_ranks([&] { comm::throw_if(waits_.wait_until_idle().failure); });
   if (executor_->is_in_background()) {  // the worker may have done it meanwhile

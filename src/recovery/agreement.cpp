@@ -21,8 +21,8 @@ using Heads = std::set<CommitHead, decltype(&is_newer)>;
 
 class CommitSurvey {
  public:
-  CommitSurvey(const comm::Group& group, const LocalFiles& mine, const StoreReport& report)
-      : group_(group), mine_(mine), report_(report) {}
+  CommitSurvey(const comm::Group& group, const LocalFiles& mine, const StoreReport& report, OtherRanks other_ranks)
+      : group_(group), mine_(mine), report_(report), other_ranks_(other_ranks) {}
 
   Agreement run() {
     homes_ = exchange_local_files(group_, mine_);
@@ -123,12 +123,15 @@ class CommitSurvey {
     }
     const auto sums = group_.sum(std::array{held, rebuilt, is_protected, bytes});
     candidate.total_bytes = sums[3];
+    candidate.held = static_cast<std::uint32_t>(sums[0]);
     candidate.rebuilt = static_cast<std::uint32_t>(sums[1]);
-    candidate.reason = other_world_size(candidate.commit.world_size, group_.world_size());
+    candidate.reason = other_world_size(candidate.commit.world_size, group_.world_size(), other_ranks_);
     if (!candidate.reason.empty()) return;
     candidate.in_stores = sums[0] + sums[1] == candidate.commit.world_size;
     candidate.recoverable = candidate.in_stores;
-    candidate.is_protected = sums[2] == candidate.commit.world_size;
+    // Where other ranks saved it, members of a set may now share a node.
+    candidate.is_protected = sums[2] == candidate.commit.world_size &&
+                             !stays_as_it_lies(candidate.commit.world_size, group_);
     if (!candidate.recoverable) explain(candidate);
   }
 
@@ -273,6 +276,7 @@ class CommitSurvey {
   const comm::Group& group_;
   const LocalFiles& mine_;
   const StoreReport& report_;
+  OtherRanks other_ranks_;
   Homes homes_;
   std::vector<const CommitHead*> heads_;  ///< commits that this process proposes
   const CommitHead* next_ = nullptr;
@@ -281,13 +285,14 @@ class CommitSurvey {
 
 }  // namespace
 
-std::string other_world_size(std::uint32_t of_commit, std::uint32_t of_job) {
-  if (of_commit == of_job) return {};
+std::string other_world_size(std::uint32_t of_commit, std::uint32_t of_job, OtherRanks other_ranks) {
+  if (of_commit == of_job || other_ranks == OtherRanks::accept) return {};
   return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", of_commit, of_job, of_commit);
 }
 
-Agreement agree_on_commits(const comm::Group& group, const LocalFiles& mine, const StoreReport& report) {
-  return CommitSurvey(group, mine, report).run();
+Agreement agree_on_commits(const comm::Group& group, const LocalFiles& mine, const StoreReport& report,
+                           OtherRanks other_ranks) {
+  return CommitSurvey(group, mine, report, other_ranks).run();
 }
 
 }  // namespace kedge::recovery

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/group.hpp"
+#include "kedge/options.hpp"
 #include "kedge/types.hpp"
 #include "recovery/homes.hpp"
 
@@ -23,12 +24,13 @@ struct StoreReport {
 inline constexpr std::string_view kDiscarded = "it was discarded when an older one was opened";
 
 /// Why a job of `of_job` ranks cannot recover a commit of `of_commit` ranks; empty if it can.
-[[nodiscard]] std::string other_world_size(std::uint32_t of_commit, std::uint32_t of_job);
+[[nodiscard]] std::string other_world_size(std::uint32_t of_commit, std::uint32_t of_job, OtherRanks other_ranks);
 
 /// A commit of which files were found; equal on all ranks.
 struct Candidate {
   CommitHead commit;
   std::uint64_t total_bytes = 0;  ///< of available and rebuildable containers
+  std::uint32_t held = 0;         ///< containers in the stores
   std::uint32_t rebuilt = 0;      ///< missing containers that a set can rebuild
   bool in_stores = false;         ///< the stores have or can rebuild all containers
   bool recoverable = false;       ///< from stores and prefix together, and not excluded
@@ -50,7 +52,9 @@ struct Agreement {
 /// COLLECTIVE. Each logical rank of a commit has a home process (rank mod processes), as has each redundancy set; every
 /// process tells the homes which files it has. The home counts a logical rank once if its container exists or can be
 /// rebuilt; a commit is recoverable iff the counts add up to its world size. `mine` are this process's files; messages
-/// use `report`. Commits of another world size than the group's are not recoverable, with that as reason.
-[[nodiscard]] Agreement agree_on_commits(const comm::Group& group, const LocalFiles& mine, const StoreReport& report);
+/// use `report`. With OtherRanks::refuse, commits of another world size than the group's are not recoverable, with that
+/// as reason.
+[[nodiscard]] Agreement agree_on_commits(const comm::Group& group, const LocalFiles& mine, const StoreReport& report,
+                                         OtherRanks other_ranks = OtherRanks::accept);
 
 }  // namespace kedge::recovery

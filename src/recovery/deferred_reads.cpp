@@ -31,6 +31,7 @@ std::set<FileKind> written_kinds(int rank, store::NodeStore& store, const Orders
 DeferredReads plan_deferred_reads(const comm::Group& group, store::NodeStore& store, const Candidate& chosen,
                                   const Orders& orders, bool loads) {
   if (chosen.rebuilt == 0 && !loads) return {};
+  if (stays_as_it_lies(chosen.commit.world_size, group)) return {};  // a process has several containers
   const auto written = written_kinds(group.rank(), store, orders);
   const bool overwrites =
       std::ranges::any_of(written, [&](FileKind kind) { return store.begin_would_overwrite(kind); });

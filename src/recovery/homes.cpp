@@ -192,7 +192,8 @@ class LocalFileExchange {
     }
   }
 
-  static void decide_set(HomedSet& homed) {
+  void decide_set(HomedSet& homed) const {
+    if (stays_as_it_lies(homed.set.world_size, group_)) ignore_separate_parity(homed);
     redundancy::PresentFiles present;
     const auto is_there = [](int holder) { return holder != kNoProcess; };
     for (const int holder : homed.container) present.container.push_back(is_there(holder));
@@ -200,6 +201,13 @@ class LocalFileExchange {
     homed.decodable = redundancy::can_decode(homed.set.scheme, homed.set.parities, present);
     homed.whole = std::ranges::all_of(homed.container, is_there) && std::ranges::all_of(homed.parity, is_there) &&
                   std::ranges::all_of(homed.descriptor, is_there);
+  }
+
+  /// A member's files are not moved together, and take part in an exchange only where its container is.
+  static void ignore_separate_parity(HomedSet& homed) {
+    for (std::size_t i = 0; i < homed.parity.size(); ++i) {
+      if (homed.container[i] != kNoProcess && homed.parity[i] != homed.container[i]) homed.parity[i] = kNoProcess;
+    }
   }
 
   const comm::Group& group_;
@@ -220,6 +228,10 @@ bool HomedRank::is_protected() const noexcept {
 
 int owner_of(LogicalRank logical_rank, const comm::Group& group) noexcept {
   return static_cast<int>(logical_rank.value % group.world_size());
+}
+
+bool stays_as_it_lies(std::uint32_t world_size, const comm::Group& group) noexcept {
+  return world_size != group.world_size();
 }
 
 Homes exchange_local_files(const comm::Group& group, const LocalFiles& mine) {

@@ -80,6 +80,9 @@ struct Homes {
 /// The process that owns a logical rank's files in this job.
 [[nodiscard]] int owner_of(LogicalRank logical_rank, const comm::Group& group) noexcept;
 
+/// Whether the files of a commit of so many ranks stay where they are: this job has no owners for them.
+[[nodiscard]] bool stays_as_it_lies(std::uint32_t world_size, const comm::Group& group) noexcept;
+
 /// COLLECTIVE. All processes tell the homes which files they have, and homes of sets and of logical ranks exchange what
 /// can be rebuilt. Takes a fixed number of sparse exchanges.
 [[nodiscard]] Homes exchange_local_files(const comm::Group& group, const LocalFiles& mine);

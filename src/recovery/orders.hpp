@@ -21,10 +21,11 @@ struct MoveOrder {
   int to = 0;
 };
 
-/// A set in which this process owns a member. After the moves, each owner has the member's existing files.
+/// A set of which this process has a member. After the moves, each process has its members' existing files.
 struct SetOrder {
   format::SetDescriptor set;  ///< a descriptor with this process's position
   redundancy::PresentFiles present;
+  std::vector<int> processes;  ///< that have the members, by position
   bool rebuild = false;  ///< rebuild missing files; otherwise at most write the descriptor
 
   [[nodiscard]] store::FileKey key() const { return {set.commit_id, set.protection_id}; }
@@ -37,14 +38,23 @@ struct FetchOrder {
   std::uint64_t generation = 0;
 };
 
+/// A container that this process is to read for all others.
+struct HeldRank {
+  LogicalRank logical_rank;
+  bool in_store = false;  ///< of this node, perhaps rebuilt; otherwise on the prefix
+};
+
 struct Orders {
   std::vector<MoveOrder> moves;  ///< in the same order for sender and receiver
   std::vector<FetchOrder> fetches;
   std::vector<SetOrder> sets;
+  std::vector<HeldRank> held;  ///< of a commit of another number of ranks, ascending
 };
 
 /// COLLECTIVE. The homes of the commit's logical ranks and sets send the orders. Only containers that the stores cannot
-/// provide are fetched.
-[[nodiscard]] Orders plan_orders(const comm::Group& group, const Homes& homes, const Candidate& chosen);
+/// provide are fetched. A commit of another number of ranks stays as it lies: nothing is moved or fetched, lost
+/// containers are rebuilt where the rest of their set is, and every container is read by one process (decision 044).
+[[nodiscard]] Orders plan_orders(const comm::Group& group, const store::NodeStore& store, const Homes& homes,
+                                 const Candidate& chosen);
 
 }  // namespace kedge::recovery

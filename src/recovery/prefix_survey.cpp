@@ -100,7 +100,7 @@ class PrefixSearch {
   [[nodiscard]] std::string exclusion_reason(const CommitHead& commit) const {
     if (std::string why = question_.ledger.excluded().why(commit.id); !why.empty()) return why;
     if (markers_.is_discarded(commit.id)) return std::string(kDiscarded);
-    return other_world_size(commit.world_size, question_.world_size);
+    return other_world_size(commit.world_size, question_.world_size, question_.other_ranks);
   }
 
   persist::PrefixStorage& prefix_storage_;

@@ -29,6 +29,7 @@ struct PrefixSurvey {
 struct PrefixQuery {
   Id128 run_id;
   std::uint32_t world_size = 0;
+  OtherRanks other_ranks = OtherRanks::accept;
   Trust trust = Trust::self;
   std::span<const Candidate> in_stores;  ///< newest first
   const Selection& selection;

@@ -187,11 +187,11 @@ class SetRebuild {
              std::span<const SetOrder> orders, const redundancy::PieceSettings& pieces)
       : group_(group), orders_(orders), pieces_(pieces) {
     const format::SetDescriptor& set = orders.front().set;
+    ranks_ = orders.front().processes;
     shape_.scheme = set.scheme;
     shape_.parities = set.parities;
     for (const format::SetMember& member : set.members) {
       shape_.sizes.push_back(member.size_bytes);
-      ranks_.push_back(owner_of(member.logical_rank, group));
     }
     for (const SetOrder& order : orders) members_.emplace_back(store, seal_transaction, order, shape_);
   }

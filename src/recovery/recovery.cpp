@@ -75,7 +75,7 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
     plan.choice = choose(plan.survey, selection, storage_.ledger.known().commits_exist);
     DeferredReads read_later;
     if (const Candidate* chosen = plan.chosen()) {
-      plan.orders = plan_orders(group_, plan.survey.homes, *chosen);
+      plan.orders = plan_orders(group_, storage_.store, plan.survey.homes, *chosen);
       if (depth != Depth::headers && depth != Depth::all_that_counts) {
         read_later = plan_deferred_reads(group_, storage_.store, *chosen, plan.orders, reading == Reading::in_load);
         plan.is_own_unread = read_later.own_container;
@@ -247,8 +247,34 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
   storage_.ledger.discard_newer(generation);
 }
 
+/// What a job has of a commit that another number of ranks saved.
+Opened Recovery::opened_as_it_lies(const Plan& plan, Depth depth) const {
+  const Candidate& chosen = *plan.chosen();
+  Opened opened;
+  opened.commit = chosen.commit;
+  opened.persistent = chosen.persistent;
+  opened.total_bytes = chosen.total_bytes;
+  opened.totals.rebuilt = chosen.rebuilt;
+  opened.totals.on_prefix = chosen.commit.world_size - chosen.held - chosen.rebuilt;
+  opened.unread = depth == Depth::what_is_opened;
+  opened.held = plan.orders.held;
+  opened.directory = chosen.directory;
+  return opened;
+}
+
+std::vector<Holding> Recovery::open_holdings(const Opened& opened, unsigned copy_threads) const {
+  std::vector<Holding> holdings;
+  for (const HeldRank& held : opened.held) {
+    holdings.push_back(held.in_store ? Holding::in_store(storage_.store, opened.commit.id, held.logical_rank, copy_threads)
+                                     : Holding::on_prefix(storage_.prefix_storage, opened.directory, opened.commit,
+                                                          held.logical_rank));
+  }
+  return holdings;
+}
+
 Opened Recovery::opened(const Plan& plan, Recovered mine, Depth depth) const {
   const Candidate& chosen = *plan.chosen();
+  if (stays_as_it_lies(chosen.commit.world_size, group_)) return opened_as_it_lies(plan, depth);
   const auto is = [&](RecoverySource source) -> std::uint64_t { return mine.source == source ? 1 : 0; };
   const auto sums = group_.sum(std::array{is(RecoverySource::moved), is(RecoverySource::rebuilt),
                                           is(RecoverySource::fetched), mine.container_bytes});
@@ -258,7 +284,9 @@ Opened Recovery::opened(const Plan& plan, Recovered mine, Depth depth) const {
           std::move(mine),
           {sums[0], sums[1], sums[2], sums[3]},
           depth == Depth::what_is_opened,
-          plan.is_own_unread};
+          plan.is_own_unread,
+          {},
+          {}};
 }
 
 }  // namespace kedge::recovery

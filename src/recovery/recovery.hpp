@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/log.hpp"
@@ -14,6 +15,7 @@
 #include "kedge/options.hpp"
 #include "kedge/selection.hpp"
 #include "recovery/execute_orders.hpp"
+#include "recovery/holding.hpp"
 #include "recovery/orders.hpp"
 #include "recovery/selection.hpp"
 #include "recovery/survey.hpp"
@@ -43,10 +45,12 @@ struct RecoveryTotals {
   std::uint64_t moved = 0;  ///< moved containers
   std::uint64_t rebuilt = 0;
   std::uint64_t fetched = 0;
-  std::uint64_t bytes = 0;  ///< moved, rebuilt and fetched
+  std::uint64_t bytes = 0;      ///< moved, rebuilt and fetched
+  std::uint64_t on_prefix = 0;  ///< read there, of a commit of another number of ranks
 };
 
-/// A recovered commit: every rank has its sealed container in its own store.
+/// A recovered commit: every rank has its sealed container in its own store, or, of a commit that another number of
+/// ranks saved, the processes together have all of its containers where they lie.
 struct Opened {
   CommitHead commit;
   bool persistent = false;
@@ -57,6 +61,9 @@ struct Opened {
   bool unread = false;
   /// Containers that were in place are unverified, too: nothing may be removed for this commit until they are.
   bool is_own_unread = false;
+  // Of a commit of another number of ranks:
+  std::vector<HeldRank> held;  ///< that this process reads
+  std::string directory;       ///< tag directory on the prefix; empty if nothing is read there
 };
 
 /// Recovery of one engine, which remembers failed commits. All ranks must make the same calls.
@@ -83,6 +90,9 @@ class Recovery {
   /// Reading::in_load is only a hint: it is ignored if the recovery overwrites or discards something
   /// (Opened::is_own_unread).
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
+
+  /// Local. Opens what this process holds of a commit that another number of ranks saved. Throws not_found, io, corrupt.
+  [[nodiscard]] std::vector<Holding> open_holdings(const Opened& opened, unsigned copy_threads) const;
 
   /// COLLECTIVE, while nothing is under way and the stores were surveyed. Where a rank lacks its container of an output
   /// that is to be flushed, it is moved or rebuilt, as that of a checkpoint that is opened. One that cannot be costs a
@@ -129,6 +139,7 @@ class Recovery {
   void require_prefix(const Candidate& chosen) const;
   void discard_newer(const Survey& survey, const Candidate& chosen);
   [[nodiscard]] Opened opened(const Plan& plan, Recovered mine, Depth depth) const;
+  [[nodiscard]] Opened opened_as_it_lies(const Plan& plan, Depth depth) const;
 
   comm::Group group_;
   Storage storage_;

@@ -28,11 +28,12 @@ constexpr int kEmptyLists = 3;  // if nothing was ever flushed, waiting would be
 class SourceSurvey {
  public:
   SourceSurvey(persist::PrefixStorage& prefix_storage, const Source& source, const GivenUp& given_up,
-               std::uint32_t world_size, const Log& log, std::set<std::string>& logged)
+               std::uint32_t world_size, OtherRanks other_ranks, const Log& log, std::set<std::string>& logged)
       : prefix_storage_(prefix_storage),
         source_(source),
         given_up_(given_up),
         world_size_(world_size),
+        other_ranks_(other_ranks),
         log_(log),
         logged_(logged) {}
 
@@ -101,13 +102,14 @@ class SourceSurvey {
   /// Empty if the commit may be opened, judging by its head.
   [[nodiscard]] std::string exclusion_reason(const CommitHead& commit) const {
     if (const auto why = given_up_.find(commit.id); why != given_up_.end()) return why->second;
-    return other_world_size(commit.world_size, world_size_);
+    return other_world_size(commit.world_size, world_size_, other_ranks_);
   }
 
   persist::PrefixStorage& prefix_storage_;
   const Source& source_;
   const GivenUp& given_up_;
   std::uint32_t world_size_;
+  OtherRanks other_ranks_;
   const Log& log_;
   std::set<std::string>& logged_;  ///< by earlier surveys of this open
 };
@@ -122,7 +124,8 @@ std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& 
     const std::vector<std::byte> found = group_.decide_on_root([&] {
       if (lists > 0) std::this_thread::sleep_for(kBetweenLists);
       const auto prefix_storage = open_prefix_storage_(source.prefix);
-      const SourceSurvey look(*prefix_storage, source, given_up, group_.world_size(), log_, logged);
+      const SourceSurvey look(*prefix_storage, source, given_up, group_.world_size(), other_ranks_, log_,
+                              logged);
       const auto tags = look.run(!list_again_until.passed(), lists >= kEmptyLists);
       is_outdated = !tags.has_value();
       return pack(tags.value_or(std::vector<FoundTag>{}));
@@ -153,10 +156,14 @@ OpenedSource SourceRecovery::open(const Source& source) {
     for (const FoundTag& tag : tags) {
       std::string problem = tag.problem;
       if (tag.is_usable()) {
-        OpenedSource opened{tag.commit, tag.total_bytes, {}};
+        OpenedSource opened{tag.commit, tag.total_bytes, tag.directory, nullptr, {}};
         const auto failure = group_.try_on_all_ranks([&] {
-          opened.container =
-              open_prefix_storage_(source.prefix)->open(tag.directory, tag.commit, group_.logical_rank());
+          opened.prefix_storage = open_prefix_storage_(source.prefix);
+          for (std::uint32_t rank = group_.logical_rank().value; rank < tag.commit.world_size;
+               rank += group_.world_size()) {
+            opened.holdings.push_back(
+                Holding::on_prefix(*opened.prefix_storage, tag.directory, tag.commit, LogicalRank{rank}));
+          }
         });
         if (!failure) return opened;
         if (is_gone(source, tag) && !group_.any(list_again_until.passed())) break;

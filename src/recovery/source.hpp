@@ -15,14 +15,17 @@
 #include "kedge/selection.hpp"
 #include "persist/prefix_storage.hpp"
 #include "recovery/found_tag.hpp"
+#include "recovery/holding.hpp"
 
 namespace kedge::recovery {
 
-/// A commit of which every rank has opened its container in place.
+/// A commit of which the ranks have opened all containers in place: each its own, or some of another number of ranks.
 struct OpenedSource {
   CommitHead commit;
   std::uint64_t total_bytes = 0;
-  persist::OpenedContainer container;  ///< of this rank
+  std::string directory;
+  std::unique_ptr<persist::PrefixStorage> prefix_storage;
+  std::vector<Holding> holdings;
 };
 
 /// Opens Sources for one engine, and remembers damaged commits. All ranks must make the same calls.
@@ -31,8 +34,11 @@ class SourceRecovery {
   /// Opens a Source's prefix; throws io, not_found.
   using OpenPrefixStorage = std::function<std::unique_ptr<persist::PrefixStorage>(const std::string& prefix)>;
 
-  SourceRecovery(comm::Group group, OpenPrefixStorage open_prefix_storage, Log log)
-      : group_(std::move(group)), open_prefix_storage_(std::move(open_prefix_storage)), log_(std::move(log)) {}
+  SourceRecovery(comm::Group group, OpenPrefixStorage open_prefix_storage, OtherRanks other_ranks, Log log)
+      : group_(std::move(group)),
+        open_prefix_storage_(std::move(open_prefix_storage)),
+        other_ranks_(other_ranks),
+        log_(std::move(log)) {}
 
   /// COLLECTIVE. Opens the Source's newest commit that every rank can open; if the Source's prefix is a tag directory,
   /// that commit. If listed commits are removed meanwhile, as by a running job that keeps few, it lists again, for some
@@ -53,6 +59,7 @@ class SourceRecovery {
 
   comm::Group group_;
   OpenPrefixStorage open_prefix_storage_;
+  OtherRanks other_ranks_;
   Log log_;
   std::map<std::pair<std::string, Id128>, std::string> excluded_;  ///< reasons, by prefix as given and commit
 };

@@ -69,7 +69,8 @@ class SurveyDraft {
   void add_stores(const std::vector<store::ScannedFile>& files) {
     in_stores_ = classify(files, storage_.run.id);
     Agreement agreed =
-        agree_on_commits(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable});
+        agree_on_commits(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable},
+                         storage_.other_ranks);
     survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),
                std::move(agreed.homes)};
   }
@@ -82,7 +83,8 @@ class SurveyDraft {
       if (storage_.markers == nullptr) return;
       found = survey_prefix(
           storage_.prefix_storage, *storage_.markers,
-          {storage_.run.id, group_.world_size(), storage_.trust, survey_.candidates, selection, storage_.ledger});
+          {storage_.run.id, group_.world_size(), storage_.other_ranks, storage_.trust, survey_.candidates, selection,
+           storage_.ledger});
       tags = pack(found.tags);
     });
     if (failure) return failure;
@@ -139,11 +141,12 @@ class SurveyDraft {
         result.outputs_of_others.insert(result.outputs_of_others.begin(), candidate.commit);
         continue;
       }
+      const bool is_here = candidate.recoverable && candidate.in_stores;
       // Commits older than a recoverable one are superseded like others.
-      if (candidate.commit.world_size != survey_.processes && !has_checkpoint) {
+      if (candidate.commit.world_size != survey_.processes && !has_checkpoint && !is_here) {
         result.undecided.insert(candidate.commit.id);
       }
-      if (!candidate.recoverable || !candidate.in_stores) continue;
+      if (!is_here) continue;
       result.entries.push_back(
           {candidate.commit, candidate.is_protected ? Level::protected_ : Level::local, {}, candidate.persistent});
       has_checkpoint = has_checkpoint || !candidate.commit.is_output;

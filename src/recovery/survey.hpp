@@ -36,6 +36,7 @@ struct Storage {
   commits::Ledger& ledger;                          ///< what is known of its commits
   Trust trust = Trust::self;                        ///< persistent.trust
   const persist::PrefixMarkers* markers = nullptr;  ///< rank 0's, null elsewhere
+  OtherRanks other_ranks = OtherRanks::accept;      ///< open.other_ranks
   bool is_drained = false;  ///< this start, or another by the same caller, flushes all that is there
 };
 

@@ -47,6 +47,13 @@ void NodeStore::set_ranks_on_node(std::span<const int> ranks_on_node) {
   directory_.set_process_count(ranks_on_node_.size());
 }
 
+std::optional<int> NodeStore::process_in_charge_of(LogicalRank logical_rank) const {
+  if (ranks_on_node_.empty()) return std::nullopt;
+  const auto rank = static_cast<int>(logical_rank.value);
+  if (std::ranges::binary_search(ranks_on_node_, rank)) return rank;
+  return ranks_on_node_[logical_rank.value % ranks_on_node_.size()];
+}
+
 std::vector<ScannedFile> NodeStore::scan(const Id128& run_id, Verify verify) {
   const Guard guard(mutex_);
   const std::vector<FileName> names = directory_.list();

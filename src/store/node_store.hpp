@@ -49,6 +49,9 @@ class NodeStore {
   /// As given to set_ranks_on_node(); empty before.
   [[nodiscard]] std::span<const int> ranks_on_node() const noexcept { return ranks_on_node_; }
 
+  /// The process of this node that owns or adopts files of that rank here; nothing if no file is adopted.
+  [[nodiscard]] std::optional<int> process_in_charge_of(LogicalRank logical_rank) const;
+
   /// Lets files opened from now on bypass the page cache for large writes, where possible.
   void enable_direct_writes() noexcept { directory_.enable_direct_writes(); }
   /// Reads own and adopted files of all kinds again; with Verify::all, compares every checksum.

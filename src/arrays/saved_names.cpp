@@ -1,0 +1,175 @@
+#include "arrays/saved_names.hpp"
+
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "arrays/checked_messages.hpp"
+#include "arrays/name_bits.hpp"
+#include "base/hash.hpp"
+#include "comm/wire.hpp"
+
+namespace kedge::arrays {
+namespace {
+
+using Messages = std::vector<Communicator::Message>;
+
+/// What is known of a name by some processes.
+struct Summary {
+  LookUp look_up = LookUp::of_rank;
+  ArrayType type;
+  std::uint32_t regions = 0;
+  std::uint64_t digest = 0;  ///< of the bytes of one region
+  bool is_alike = true;      ///< so far
+
+  void add(const Summary& other) {
+    if (regions == 0) *this = other;
+    else {
+      is_alike = is_alike && other.is_alike && look_up == other.look_up && type == other.type && digest == other.digest;
+      regions += other.regions;
+    }
+  }
+};
+using Summaries = std::map<std::string, Summary, std::less<>>;
+
+Summary summary_of(const SavedRegion& region) {
+  const format::RegionSpec& spec = region.spec;
+  Summary summary;
+  summary.type = {spec.dtype, spec.members, spec.shape};
+  if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
+    summary.look_up = LookUp::shard;
+    summary.type.shape = shard->global_shape;
+  } else if (std::holds_alternative<Replicated>(spec.placement)) {
+    summary.look_up = LookUp::replicated;
+  }
+  summary.regions = 1;
+  const auto bytes = std::as_bytes(region.checksums);
+  summary.digest = fnv1a({reinterpret_cast<const char*>(bytes.data()), bytes.size()});  // NOLINT(*-reinterpret-cast)
+  return summary;
+}
+
+int home_of(std::string_view name, const comm::Group& group) {
+  return static_cast<int>(fnv1a(name) % group.world_size());
+}
+
+void put(comm::Packer& packer, const Summary& summary) {
+  packer.put(summary.look_up, kLastLookUp);
+  packer.put(summary.type.dtype, kLastDataType);
+  packer.put(std::string_view(summary.type.members));
+  packer.put(summary.type.shape);
+  packer.put(summary.regions);
+  packer.put(summary.digest);
+  packer.put(summary.is_alike);
+}
+
+Summary get_summary(comm::Unpacker& unpacker) {
+  Summary summary;
+  summary.look_up = unpacker.get_enum(kLastLookUp);
+  summary.type.dtype = unpacker.get_enum(kLastDataType, DataType::int8);
+  summary.type.members = unpacker.get_text();
+  summary.type.shape = unpacker.get_shape();
+  summary.regions = unpacker.get<std::uint32_t>();
+  summary.digest = unpacker.get<std::uint64_t>();
+  summary.is_alike = unpacker.get_bool();
+  return summary;
+}
+
+Messages sealed(std::map<int, comm::Packer>& packed) {
+  Messages messages;
+  for (auto& [peer, packer] : packed) {
+    std::vector<std::byte> bytes = packer.take();
+    append_checksum(bytes);
+    messages.push_back({peer, std::move(bytes)});
+  }
+  return messages;
+}
+
+class NameSearch {
+ public:
+  NameSearch(const comm::Group& group, std::span<const std::string> names, std::span<const SavedRegion> mine)
+      : group_(group), names_(names), mine_(mine) {}
+
+  std::vector<SavedName> run(std::uint32_t logical_ranks) {
+    tell_homes();
+    const Messages answers = group_.exchange(answer(group_.exchange(questions())));
+    std::vector<SavedName> found;
+    group_.run_on_all_ranks([&] { found = take(answers, logical_ranks); });
+    return found;
+  }
+
+ private:
+  void tell_homes() {
+    NameBits wanted{};
+    for (const std::string& name : names_) add_name(wanted, name);
+    wanted = group_.bit_or(wanted);
+    Summaries local;
+    for (const SavedRegion& region : mine_) {
+      if (may_have(wanted, region.spec.name)) local[region.spec.name].add(summary_of(region));
+    }
+    std::map<int, comm::Packer> packed;
+    for (const auto& [name, summary] : local) {
+      comm::Packer& packer = packed[home_of(name, group_)];
+      packer.put(std::string_view(name));
+      put(packer, summary);
+    }
+    const Messages arrived = group_.exchange(sealed(packed));
+    group_.run_on_all_ranks([&] {
+      for (const auto& message : arrived) {
+        comm::Unpacker unpacker(checked_bytes(message));
+        while (!unpacker.empty()) {
+          const std::string name = unpacker.get_text();
+          homed_[name].add(get_summary(unpacker));
+        }
+      }
+    });
+  }
+
+  [[nodiscard]] Messages questions() const {
+    std::map<int, comm::Packer> packed;
+    for (const std::string& name : names_) packed[home_of(name, group_)].put(std::string_view(name));
+    return sealed(packed);
+  }
+
+  /// In the order of the questions of each process. A damaged question gets no answer, which its sender notices.
+  [[nodiscard]] Messages answer(const Messages& asked) const {
+    std::map<int, comm::Packer> packed;
+    for (const auto& message : asked) {
+      (void)attempt([&] {
+        comm::Unpacker unpacker(checked_bytes(message));
+        while (!unpacker.empty()) {
+          const auto found = homed_.find(unpacker.get_text());
+          put(packed[message.peer], found == homed_.end() ? Summary{} : found->second);
+        }
+      });
+    }
+    return sealed(packed);
+  }
+
+  [[nodiscard]] std::vector<SavedName> take(const Messages& answers, std::uint32_t logical_ranks) const {
+    std::map<int, comm::Unpacker> by_home;
+    for (const auto& message : answers) by_home.emplace(message.peer, comm::Unpacker(checked_bytes(message)));
+    std::vector<SavedName> found;
+    for (const std::string& name : names_) {
+      const auto home = by_home.find(home_of(name, group_));
+      if (home == by_home.end()) refuse_message(home_of(name, group_));
+      Summary summary = get_summary(home->second);
+      found.push_back({summary.look_up, std::move(summary.type), summary.regions,
+                       summary.is_alike && summary.regions == logical_ranks});
+    }
+    return found;
+  }
+
+  const comm::Group& group_;
+  std::span<const std::string> names_;
+  std::span<const SavedRegion> mine_;
+  Summaries homed_;
+};
+
+}  // namespace
+
+std::vector<SavedName> find_saved_names(const comm::Group& group, std::span<const std::string> names,
+                                        std::span<const SavedRegion> mine, std::uint32_t logical_ranks) {
+  return NameSearch(group, names, mine).run(logical_ranks);
+}
+
+}  // namespace kedge::arrays

@@ -1,0 +1,36 @@
+// The checkpoint that is open for reading.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/routed_files.hpp"
+#include "engine/unverified_container.hpp"
+#include "kedge/error.hpp"
+#include "persist/prefix_storage.hpp"
+#include "recovery/holding.hpp"
+
+namespace kedge::engine {
+
+struct OpenCheckpoint {
+  OpenCheckpoint(store::NodeStore& store, fs::FileSystem& file_system, const Log& log)
+      : routed(store, file_system, log) {}
+
+  /// Containers that this process reads, by logical rank: its own, or some of another number of ranks.
+  std::vector<recovery::Holding> holdings;
+  persist::PrefixStorage* prefix_storage = nullptr;         ///< where other processes' holdings may be read, too
+  std::string directory;                                    ///< of the commit there
+  std::unique_ptr<persist::PrefixStorage> source_storage;   ///< of a Source; else null
+  std::string source_prefix;                                ///< of a Source, as it was given
+  Id128 parent_before;                                      ///< of a Source: the parent of the next commit before it
+  std::unique_ptr<UnverifiedContainer> unproven;            ///< null: its bytes were verified, or need not be
+  RoutedFiles routed;
+  std::optional<Failure> first_failure;
+  std::optional<std::string> unread;  ///< regions that a State did not load, if there are any
+
+  [[nodiscard]] bool is_source() const noexcept { return source_storage != nullptr; }
+};
+
+}  // namespace kedge::engine

@@ -1,0 +1,144 @@
+// A State's variables from a checkpoint that another number of ranks saved.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "engine/state_io.hpp"
+#include "engine/state_items.hpp"
+
+namespace kedge::engine {
+namespace {
+
+using arrays::LookUp;
+using arrays::SavedName;
+
+/// What all items ask for, and which cannot be served.
+struct Asked {
+  std::vector<Want> wants;
+  std::string need_callback;  ///< each rank's own, without PerRank
+  std::string differ;         ///< Replicated now, and saved otherwise by some rank
+  std::string not_saved;
+};
+
+void add_name(std::string& list, const std::string& name) { list += (list.empty() ? "'" : ", '") + name + "'"; }
+
+/// The share of a process in `total` rows: even, in the order of the processes.
+std::pair<std::uint64_t, std::uint64_t> share_of(std::uint64_t total, std::uint32_t process, std::uint32_t processes) {
+  const auto begin_of = [&](std::uint64_t p) { return total / processes * p + std::min(p, total % processes); };
+  return {begin_of(process), begin_of(process + 1)};
+}
+
+/// A list whose block is wherever its elements are: particles. They come in even shares, in order.
+bool is_list(const State::Item& item, const State::View& view, const SavedName& saved) {
+  return item.resize && item.block_is_function && saved.look_up == LookUp::shard &&
+         saved.type.shape.dimensions() == view.element_dimensions + 1;
+}
+
+class Request {
+ public:
+  Request(const Reader& reader, Asked& asked) : reader_(reader), asked_(asked) {}
+
+  void add(const State::Item& item, const SavedName& saved) {
+    if (item.per_rank) return;
+    if (saved.regions == 0) return add_name(asked_.not_saved, item.name);
+    State::View view = view_of(item);
+    if (is_list(item, view, saved)) return add_share(item, view, saved);
+    const Block block = block_of(item);
+    if (std::holds_alternative<Shard>(block.placement)) return add_shard(item, view, block);
+    if (saved.look_up == LookUp::replicated) return add_region(item, view, saved, Replicated{}, {});
+    const bool is_replicated = std::holds_alternative<Replicated>(block.placement);
+    if (is_replicated && saved.is_alike) return add_region(item, view, saved, {}, LogicalRank{0});
+    if (is_replicated) return add_name(asked_.differ, item.name);
+    if (saved.look_up == LookUp::of_rank && saved.regions == 1) return add_region(item, view, saved, {}, {});
+    add_name(asked_.need_callback, item.name);
+  }
+
+ private:
+  void add_share(const State::Item& item, State::View& view, const SavedName& saved) {
+    const auto [begin, end] = share_of(saved.type.shape[0], reader_.process(), reader_.processes());
+    resize(item, view, end - begin);
+    std::vector<std::uint64_t> offset(saved.type.shape.dimensions());
+    offset[0] = begin;
+    asked_.wants.push_back({item.name, view.region, Shard{saved.type.shape, Shape(Extents(offset))}});
+  }
+
+  void add_shard(const State::Item& item, State::View& view, const Block& block) {
+    const std::uint64_t count = count_of(block.shape.extents());
+    if (item.resize && block.shape.dimensions() != 0 && count != count_of(view)) resize(item, view, count);
+    require_fit(item, view, block);
+    MutableRegion target = view.region;
+    target.shape = shape_in(block, view);
+    asked_.wants.push_back({item.name, target, place_in(block, view, target.shape)});
+  }
+
+  void add_region(const State::Item& item, State::View& view, const SavedName& saved, Placement placement,
+                  std::optional<LogicalRank> of) {
+    format::RegionSpec spec;
+    spec.dtype = saved.type.dtype;
+    spec.members = saved.type.members;
+    spec.shape = saved.type.shape;
+    make_room(item, view, spec);
+    MutableRegion target = view.region;
+    const Block block = block_of(item);
+    if (block.shape.dimensions() != 0) target.shape = shape_in(block, view);
+    asked_.wants.push_back({item.name, target, std::move(placement), of});
+  }
+
+  const Reader& reader_;
+  Asked& asked_;
+};
+
+std::optional<Failure> why_not(const Asked& asked, const CheckpointInfo& info, std::uint32_t processes) {
+  std::string reasons;
+  const auto add = [&](const std::string& names, std::string_view what) {
+    if (!names.empty()) reasons += compose("{}{} {}", reasons.empty() ? "" : "; ", names, what);
+  };
+  add(asked.need_callback,
+      "are each rank's own: give State::add kedge::Replicated{} if they are equal on all ranks, else kedge::PerRank, a "
+      "function that gets what each rank saved");
+  add(asked.differ, "are Replicated now, but the ranks saved different values: give State::add kedge::PerRank instead");
+  add(asked.not_saved, "were not saved");
+  if (reasons.empty()) return std::nullopt;
+  return Failure{ErrorCode::mismatch,
+                 compose("{} was saved by {} ranks and this job has {}; these variables cannot be loaded: {}", info.tag,
+                         info.world_size, processes, reasons),
+                 -1,
+                 {},
+                 0};
+}
+
+void load_per_rank(Reader& reader, const State& state) {
+  for (const State::Item& item : state.items()) {
+    if (!item.per_rank) continue;
+    reader.load_each(item.name, [&](LogicalRank saved_by, std::span<const std::byte> bytes) {
+      in_application(item, "restores", [&] { item.per_rank(saved_by, bytes); });
+    });
+  }
+}
+
+}  // namespace
+
+void load_of_other_ranks(Reader& reader, const State& state) {
+  try {
+    std::vector<std::string> names;
+    for (const State::Item& item : state.items()) names.push_back(item.name);
+    const std::vector<SavedName> saved = reader.find_saved(names);
+    Asked asked;
+    auto failure = attempt([&] {
+      Request request(reader, asked);
+      for (std::size_t i = 0; i < saved.size(); ++i) request.add(state.items()[i], saved[i]);
+    });
+    if (!failure) failure = why_not(asked, reader.info(), reader.processes());
+    reader.load_all(asked.wants, failure);
+  } catch (const Error& error) {
+    if (comm::ends_communication(error.code())) throw;
+    (void)reader.remember(error.failure());  // the same on all ranks
+    return;
+  }
+  if (auto failure = attempt([&] { load_per_rank(reader, state); })) (void)reader.remember(*std::move(failure));
+}
+
+}  // namespace kedge::engine
