@@ -263,8 +263,8 @@ struct Options {
     /// already finished in this process: for tasks and engines that each continue from the one before (--array=1-10%1).
     /// Without this, such a start is refused.
     bool chained = false;
-    /// Whether a job continues from checkpoints that another number of ranks saved: accept or refuse. State and load_all
-    /// then load what each rank needs of them.
+    /// Whether a job continues from checkpoints that another number of ranks saved: accept or refuse. State and
+    /// load_all then load what each rank needs of them.
     OtherRanks other_ranks = OtherRanks::accept;
     /// Memory that a rank takes for messages and blocks while it loads what other ranks saved, beside what is loaded.
     std::uint64_t buffer_bytes = std::uint64_t{16} << 20U;

@@ -73,11 +73,12 @@ static_assert(alignof(SetOrderRecord) == 1, "padding would be sent, which nobody
 
 class OrderPlanner {
  public:
-  OrderPlanner(const comm::Group& group, const store::NodeStore& store, const Homes& homes, const Candidate& chosen)
+  OrderPlanner(const comm::Group& group, const Homes& homes, const Candidate& chosen,
+               const std::function<int(LogicalRank)>& keeper_here)
       : group_(group),
-        store_(store),
         homes_(homes),
         chosen_(chosen),
+        keeper_here_(keeper_here),
         as_it_lies_(stays_as_it_lies(chosen.commit.world_size, group)) {}
 
   Orders run() {
@@ -135,8 +136,9 @@ class OrderPlanner {
     invariant(owner_of(logical_rank, group_) == group_.rank(), "an order goes to the owner of its files");
   }
 
+  [[nodiscard]] bool is_process(int process) const { return process >= 0 && process < group_.size(); }
+
   void check(const MoveRecord& record) const {
-    const auto is_process = [&](int process) { return process >= 0 && process < group_.size(); };
     invariant(is_process(record.from) && is_process(record.to) && record.from != record.to,
               "a file moves between two processes of this job");
     invariant(record.from == group_.rank() || record.to == group_.rank(), "a move is told to its two sides");
@@ -218,10 +220,12 @@ class OrderPlanner {
     }
     std::vector<Addressed<KeeperAnswer>> answers;
     for (const auto& [peer, question] : group_.exchange(questions)) {
-      const int process = store_.process_in_charge_of(LogicalRank{question.logical_rank}).value_or(group_.rank());
+      const int process = keeper_here_(LogicalRank{question.logical_rank});
       answers.push_back({peer, {question.set_index, question.position, process}});
     }
     for (const auto& [peer, answer] : group_.exchange(answers)) {
+      invariant(requested_.contains(answer.set_index) && is_process(answer.process),
+                "an answer is about a set of this home, and names a process");
       keepers_[{answer.set_index, answer.position}] = answer.process;
     }
   }
@@ -240,7 +244,11 @@ class OrderPlanner {
       record.parity[i] = homed.parity[i] != kNoProcess ? 1 : 0;
       shape.sizes.push_back(set.members[i].size_bytes);
       std::int32_t process = process_of(homed, i);
-      if (process == kNoProcess) process = keepers_.at({index, static_cast<std::uint32_t>(i)});
+      if (process == kNoProcess) {
+        const auto keeper = keepers_.find({index, static_cast<std::uint32_t>(i)});
+        invariant(keeper != keepers_.end(), "every lost member of a set that is rebuilt gets a keeper");
+        process = keeper->second;
+      }
       std::memcpy(record.process[i].data(), &process, sizeof process);
     }
     for (std::uint32_t i = 0; i < set.members.size(); ++i) {
@@ -270,6 +278,7 @@ class OrderPlanner {
       order.present.container.push_back(record.container[i] != 0);
       order.present.parity.push_back(record.parity[i] != 0);
       order.processes.push_back(process_in(record, i));
+      invariant(order.processes.back() >= 0, "a member is with a process of this job");
     }
     invariant(record.rebuild <= 1, "an order to rebuild is given or not");
     order.rebuild = record.rebuild != 0;
@@ -277,9 +286,9 @@ class OrderPlanner {
   }
 
   const comm::Group& group_;
-  const store::NodeStore& store_;
   const Homes& homes_;
   const Candidate& chosen_;
+  const std::function<int(LogicalRank)>& keeper_here_;
   bool as_it_lies_;
   std::map<std::uint32_t, std::set<std::uint32_t>> requested_;  ///< logical ranks, by set
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> keepers_;  ///< of lost members, by set and position
@@ -292,9 +301,9 @@ class OrderPlanner {
 
 }  // namespace
 
-Orders plan_orders(const comm::Group& group, const store::NodeStore& store, const Homes& homes,
-                   const Candidate& chosen) {
-  return OrderPlanner(group, store, homes, chosen).run();
+Orders plan_orders(const comm::Group& group, const Homes& homes, const Candidate& chosen,
+                   const std::function<int(LogicalRank)>& keeper_here) {
+  return OrderPlanner(group, homes, chosen, keeper_here).run();
 }
 
 }  // namespace kedge::recovery

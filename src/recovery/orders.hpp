@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "recovery/agreement.hpp"
@@ -54,7 +55,9 @@ struct Orders {
 /// COLLECTIVE. The homes of the commit's logical ranks and sets send the orders. Only containers that the stores cannot
 /// provide are fetched. A commit of another number of ranks stays as it lies: nothing is moved or fetched, lost
 /// containers are rebuilt where the rest of their set is, and every container is read by one process (decision 044).
-[[nodiscard]] Orders plan_orders(const comm::Group& group, const store::NodeStore& store, const Homes& homes,
-                                 const Candidate& chosen);
+///
+/// `keeper_here`: the process of this process's node that may make files of a rank there.
+[[nodiscard]] Orders plan_orders(const comm::Group& group, const Homes& homes, const Candidate& chosen,
+                                 const std::function<int(LogicalRank)>& keeper_here);
 
 }  // namespace kedge::recovery

@@ -75,7 +75,9 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
     plan.choice = choose(plan.survey, selection, storage_.ledger.known().commits_exist);
     DeferredReads read_later;
     if (const Candidate* chosen = plan.chosen()) {
-      plan.orders = plan_orders(group_, storage_.store, plan.survey.homes, *chosen);
+      plan.orders = plan_orders(group_, plan.survey.homes, *chosen, [&](LogicalRank logical_rank) {
+        return storage_.store.process_in_charge_of(logical_rank).value_or(group_.rank());
+      });
       if (depth != Depth::headers && depth != Depth::all_that_counts) {
         read_later = plan_deferred_reads(group_, storage_.store, *chosen, plan.orders, reading == Reading::in_load);
         plan.is_own_unread = read_later.own_container;

@@ -283,14 +283,18 @@ TEST(StepBack, OpenGivesTheTagAndTheStateOfWhatItSteppedBackTo) {
   EXPECT_EQ(opened.info.logical_rank, LogicalRank{0});
 }
 
-TEST(StepBack, AnotherRankCountIsRefusedInWordsAndKeepsTheOthersContainers) {
+class StepBackOfOtherRanks : public testing::TestWithParam<OtherRanks> {};
+
+TEST_P(StepBackOfOtherRanks, IsRefusedInWordsAndKeepsTheOthersContainers) {
   for (const int now : {2, 8}) {
     SimulatedJob job(4);
+    job.options.open.other_ranks = GetParam();
     commit_steps(job, {{"a", 1}, {"b", 2}});
     job.ranks = now;
     const Opened opened = reopen(job);
     ASSERT_TRUE(opened.failure);
-    EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
+    EXPECT_EQ(opened.failure->code,
+              GetParam() == OtherRanks::refuse ? ErrorCode::unrecoverable : ErrorCode::mismatch);
     EXPECT_TRUE(says(opened.failure->message, {"saved by 4 ranks", compose("this job has {}", now)}))
         << opened.failure->message;
     // Going on regardless: until the first new commit is complete, the four ranks can come back.
@@ -307,6 +311,8 @@ TEST(StepBack, AnotherRankCountIsRefusedInWordsAndKeepsTheOthersContainers) {
     expect_few_files(job, 2);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Both, StepBackOfOtherRanks, testing::Values(OtherRanks::accept, OtherRanks::refuse));
 
 }  // namespace
 }  // namespace kedge::faults::step_back_test

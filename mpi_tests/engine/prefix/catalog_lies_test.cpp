@@ -49,6 +49,7 @@ TEST_F(CatalogLies, AboutTheNumberOfRanks) {
   for (const auto& [saved_by, opened_by] : {std::pair(4, 2), std::pair(2, 4)}) {
     SCOPED_TRACE(saved_by);
     PersistentJob job(saved_by);
+    job.options.open.other_ranks = OtherRanks::refuse;
     commit_steps(job, {{"a", 1}});
     lose_stores(job, {0, 1, 2, 3});
     write(job, sealed(replaced(text_of(job, kCatalog), compose("\"world_size\":{}", saved_by),

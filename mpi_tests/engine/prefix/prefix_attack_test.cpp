@@ -267,6 +267,7 @@ TEST_F(PrefixAttack, ASourceThatIsDamagedSaysNothingAboutTheStores) {
 
 TEST_F(PrefixAttack, ASourceIsFoundBelowManyThatDoNotFit) {
   PersistentJob job(2);
+  job.options.open.other_ranks = OtherRanks::refuse;
   job.options.run = "first";
   commit_steps(job, {{"a", 1}});
   job.ranks = 3;

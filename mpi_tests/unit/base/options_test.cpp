@@ -106,6 +106,8 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"redundancy.bandwidth_limit", "2000000"},
                                                      {"open.verify", "headers"},
                                                      {"open.chained", "true"},
+                                                     {"open.other_ranks", "refuse"},
+                                                     {"open.buffer_bytes", "2097152"},
                                                      {"schedule.every", "10"},
                                                      {"schedule.seconds", "60.5"},
                                                      {"schedule.overhead", "0.25"},

@@ -46,7 +46,8 @@ LocalContainer container(std::uint64_t generation, std::uint8_t id, std::uint32_
 StoreReport report_of(int process) { return {compose("/directory-{}", process), {}}; }
 
 /// What every process agreed on; all must be equal.
-Agreement agree_on_commits(const ByProcess& holdings, const std::vector<StoreReport>& reports = {}) {
+Agreement agree_on_commits(const ByProcess& holdings, const std::vector<StoreReport>& reports = {},
+                           OtherRanks other_ranks = OtherRanks::accept) {
   const auto processes = static_cast<int>(holdings.size());
   testing::InProcessWorld world(processes);
   std::vector<Agreement> agreements(holdings.size());
@@ -54,7 +55,7 @@ Agreement agree_on_commits(const ByProcess& holdings, const std::vector<StoreRep
     const auto me = static_cast<std::size_t>(communicator.rank());
     const StoreReport report = reports.empty() ? report_of(communicator.rank()) : reports[me];
     agreements[me] = recovery::agree_on_commits(comm::Group(communicator, std::chrono::seconds(60)),
-                                                LocalFiles{holdings[me], {}}, report);
+                                                LocalFiles{holdings[me], {}}, report, other_ranks);
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
   const auto facts = [](const Candidate& c) { return std::tuple(c.commit, c.total_bytes, c.recoverable, c.reason); };
@@ -215,11 +216,16 @@ TEST(Agreement, ADamagedContainerBesideAGoodCopyIsNoLoss) {
   EXPECT_TRUE(agree_on_commits(holdings).candidates.at(0).recoverable);
 }
 
-TEST(Agreement, AnotherRankCountIsRefusedWithBothNumbers) {
+TEST(Agreement, AnotherRankCountIsTakenOrRefusedWithBothNumbers) {
   for (const std::uint32_t processes : {1U, 2U, 5U, 8U}) {
     ByProcess holdings(processes);
     for (std::uint32_t rank = 0; rank < 3; ++rank) holdings[rank % processes].push_back(container(4, 1, rank, 3));
-    const Agreement found = agree_on_commits(holdings);
+    const Agreement taken = agree_on_commits(holdings);
+    ASSERT_EQ(taken.candidates.size(), 1U);
+    EXPECT_TRUE(taken.candidates[0].recoverable);
+    EXPECT_FALSE(taken.candidates[0].is_protected);
+    EXPECT_EQ(taken.candidates[0].held, 3U);
+    const Agreement found = agree_on_commits(holdings, {}, OtherRanks::refuse);
     ASSERT_EQ(found.candidates.size(), 1U);
     EXPECT_FALSE(found.candidates[0].recoverable);
     EXPECT_EQ(found.candidates[0].reason,
@@ -324,7 +330,7 @@ TEST(Agreement, RandomHoldingsAreJudgedAsByTheOracle) {
         }
       }
     }
-    const Agreement found = agree_on_commits(holdings);
+    const Agreement found = agree_on_commits(holdings, {}, OtherRanks::refuse);
     const auto expected = oracle(holdings);
     ASSERT_EQ(found.candidates.size(), expected.size()) << "seed " << seed << ", round " << round;
     std::size_t i = 0;

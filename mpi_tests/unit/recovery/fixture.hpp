@@ -191,7 +191,7 @@ class RecoveryTest : public testing::Test {
                       tiers[me],
                       ledgers[me],
                       *store,
-                      Storage{run, *store, tiers[me], ledgers[me], trust, markers ? &*markers : nullptr},
+                      Storage{run, *store, tiers[me], ledgers[me], trust, markers ? &*markers : nullptr, other_ranks},
                       run,
                       Log(options)};
       body(scope);
@@ -214,6 +214,7 @@ class RecoveryTest : public testing::Test {
   std::vector<commits::Ledger> ledgers = std::vector<commits::Ledger>(kRanks);
   commits::RunIdentity run{"run", id_of(99), 1};
   Trust trust = Trust::self;
+  OtherRanks other_ranks = OtherRanks::accept;
   std::function<void()> on_records_opened;
 
  private:

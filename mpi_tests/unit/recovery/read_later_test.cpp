@@ -60,6 +60,7 @@ class ReadLaterBy : public StoreFiles {
     change(changed);
     Candidate chosen;
     chosen.commit.id = id_of(kChosen);
+    chosen.commit.world_size = 1;
     chosen.rebuilt = rebuilt;
     std::vector<FileKey> found;
     testing::InProcessWorld world(1);

@@ -281,6 +281,8 @@ TEST_F(SurveyTest, WhatIsOfAnotherRunOrRankCountOrNotTrustedOnThePrefixIsSkipped
   publish(commit(3, 12, "c", 5));
   publish(commit(2, 11, "b")).is_trusted = false;
   publish(commit(1, 10, "a"));
+  EXPECT_THAT(facts(survey(latest)), ElementsAre("c 12 yes prefix in c.12"));
+  other_ranks = OtherRanks::refuse;
   EXPECT_THAT(facts(survey(latest)),
               ElementsAre("c 12 no: it was saved by 5 ranks and this job has 2; start it with 5 ranks",
                           HasSubstr("b 11 no: on the prefix: io: it is not trusted"), "a 10 yes prefix in a.10"));

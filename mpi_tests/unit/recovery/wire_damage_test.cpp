@@ -166,7 +166,7 @@ Outcome<Orders> orders_of(const Corruption& harm) {
         chosen.commit.generation = 7;
         chosen.commit.id = kCommit;
         chosen.commit.world_size = kCounted;
-        return plan_orders(group, homes, chosen);
+        return plan_orders(group, homes, chosen, [&](LogicalRank) { return group.rank(); });
       },
       [](const comm::Group&, int) {});
 }
