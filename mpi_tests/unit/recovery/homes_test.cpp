@@ -279,7 +279,9 @@ void expect_judged_right(const World& world, const std::vector<Candidate>& candi
     const Expected expected = expect(world, commit);
     EXPECT_EQ(candidate->recoverable, expected.recoverable);
     EXPECT_EQ(candidate->reason.empty(), expected.recoverable) << candidate->reason;
-    if (commit.world == world.processes) EXPECT_EQ(candidate->rebuilt, expected.rebuilt);
+    if (commit.world == world.processes) {
+      EXPECT_EQ(candidate->rebuilt, expected.rebuilt);
+    }
     EXPECT_EQ(candidate->is_protected, expected.is_protected);
   }
   EXPECT_EQ(candidates.size(), with_containers);
