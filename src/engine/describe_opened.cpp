@@ -8,7 +8,7 @@
 
 namespace kedge::engine {
 
-std::string describe_opened(const recovery::Opened& opened, double age_s, double took_s) {
+std::string describe_opened(const recovery::Opened& opened, std::uint32_t ranks, double age_s, double took_s) {
   const CommitHead& commit = opened.commit;
   const recovery::RecoveryTotals& totals = opened.totals;
   std::string recovered;
@@ -18,10 +18,12 @@ std::string describe_opened(const recovery::Opened& opened, double age_s, double
   add(totals.moved, "moved");
   add(totals.rebuilt, "rebuilt");
   add(totals.fetched, "fetched");
+  add(totals.on_prefix, "on the prefix");
   if (totals.bytes != 0) recovered += compose(" ({})", human_bytes(totals.bytes));
-  return compose("opened {} (generation {}, {} old): {} containers in place{}; {} in all, took {}", commit.tag,
-                 commit.generation, human_seconds(std::max(age_s, 0.0)),
-                 commit.world_size - totals.moved - totals.rebuilt - totals.fetched, recovered,
+  const std::string by = commit.world_size == ranks ? std::string() : compose(", saved by {} ranks", commit.world_size);
+  return compose("opened {} (generation {}, {} old{}): {} containers in place{}; {} in all, took {}", commit.tag,
+                 commit.generation, human_seconds(std::max(age_s, 0.0)), by,
+                 commit.world_size - totals.moved - totals.rebuilt - totals.fetched - totals.on_prefix, recovered,
                  human_bytes(opened.total_bytes), human_seconds(took_s));
 }
 

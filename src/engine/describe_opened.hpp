@@ -9,8 +9,9 @@
 
 namespace kedge::engine {
 
-/// Pure. Line for a checkpoint of this run: where its containers came from.
-[[nodiscard]] std::string describe_opened(const recovery::Opened& opened, double age_s, double took_s);
+/// Pure. Line for a checkpoint of this run, in a job of so many ranks: where its containers came from.
+[[nodiscard]] std::string describe_opened(const recovery::Opened& opened, std::uint32_t ranks, double age_s,
+                                          double took_s);
 
 /// Pure. Line for a checkpoint of another run, on this prefix.
 [[nodiscard]] std::string describe_opened(const std::string& prefix, const CommitHead& commit,

@@ -175,8 +175,9 @@ void Recovery::require_recoverable(const Choice& choice, const Selection& select
               std::holds_alternative<Latest>(selection) ? "none of them can"
                                                         : compose("'{}' cannot", commits::to_string(selection)),
               choice.lost,
-              choice.other_ranks ? "Start it with as many ranks as saved it, or, "
-                                 : "Bring back the nodes that held it, or, "));
+              choice.other_ranks && storage_.other_ranks == OtherRanks::refuse
+                  ? "Start it with as many ranks as saved it, or, "
+                  : "Bring back the nodes that held it, or, "));
 }
 
 /// COLLECTIVE. Returns nothing if another survey is needed: a node may be lost, or data damaged, after the survey, and
