@@ -207,10 +207,13 @@ class Engine {
   /// determines how much is verified before it returns. Damaged and unreadable files count as missing; if the commit
   /// cannot be recovered without them, open uses the next older one that fits the selection and logs why.
   ///
-  /// Returns the tag; nothing if the run has no commit yet or none matches (then the log names the newest). Throws
-  /// unrecoverable, with each commit and the reason, if commits match but none can be recovered (e.g. because another
-  /// number of ranks saved them); not_found for a Source that matches nothing, and for a Before whose tag no commit
-  /// has; io if the prefix cannot be listed. Nothing therefore always means that there is nothing to continue from.
+  /// A commit that another number of ranks saved is opened where it lies: its files stay as and where they are, and lost
+  /// containers are rebuilt; load_all and State load it, load and regions do not. open.other_ranks can refuse it.
+  ///
+  /// Returns the tag. With `latest`, nothing means that the run has no commit yet; with a Tag it may only mean that no
+  /// commit has it (then the log names the newest). Throws unrecoverable, with each commit and the reason, if commits
+  /// match but none can be recovered; not_found for a Source that matches nothing, and for a Before whose tag no commit
+  /// has; io if the prefix cannot be listed.
   std::optional<Tag> open(const Selection& selection = latest, Newer newer = Newer::keep);
   /// Local. The regions of this rank's container in the open checkpoint, e.g. to allocate memory before load. Throws
   /// bad_state if no checkpoint is open.
@@ -255,6 +258,10 @@ class Engine {
   /// calls one by one instead. Returns the tag, or nothing if there is no checkpoint yet. Resizes variables to the
   /// saved size; any other difference (type, shape, members, the position in a global array if the item has one) is a
   /// mismatch.
+  ///
+  /// If another number of ranks saved the checkpoint, each variable gets what its Block says now: a block of the global
+  /// array, or what is Replicated; a resizable variable whose block is a function gets an even share of the elements, and
+  /// one with PerRank what its function makes of each rank's. mismatch, before anything is loaded, names all others.
   ///
   /// Reads each byte once: load verifies the loaded regions, and close verifies the rest, or, beyond 16 MiB, the worker
   /// does; with open.verify = headers, and of another run's checkpoint (Source), the rest is not verified. If damage is
