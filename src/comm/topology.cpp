@@ -217,7 +217,7 @@ std::vector<int> ranks_of_sorted(Communicator& communicator, const Topology& top
     ranks.push_back(home_replies.at(home)[next[home]++]);
     if (ranks.back() != kNoRank || local) continue;
     local = Failure{ErrorCode::invalid_argument,
-                    compose("there is no rank at place {}; places are 0 to {}", place, communicator.size() - 1),
+                    compose("there is no sorted rank {}; sorted ranks are 0 to {}", place, communicator.size() - 1),
                     -1,
                     {},
                     0};

@@ -79,7 +79,7 @@ bool EngineImpl::end() {
   mark_orderly_end();
   const pipeline::Stopped stopped = stop_worker();
   if (stopped == pipeline::Stopped::interrupted) {
-    lifecycle_.die("it was destroyed while a commit was under way");
+    lifecycle_.die("it was destroyed while a commit was pending");
   }
   return stopped != pipeline::Stopped::not_ended;
 }

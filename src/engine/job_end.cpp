@@ -54,11 +54,11 @@ std::optional<double> JobEnd::find_deadline() const {
       given.empty() ? slurm_deadline() : parse_timestamp(given);  // "none" is not one
   if (deadline_s && *deadline_s <= wall_s()) {
     settings_.log.warning(
-        compose("deadline {} has passed: the job ends after one checkpoint; the option is a point in "
+        compose("the deadline {} has passed, so the job ends after one checkpoint; note that the option is a point in "
                 "time, not a duration",
                 format_timestamp(*deadline_s)));
   } else if (deadline_s) {
-    settings_.log.info(compose("{} {} ({}); the last checkpoint is to be done {} before (exit.margin_s)",
+    settings_.log.info(compose("{} {} ({}); the last checkpoint will be finished {} before it (exit.margin_s)",
                                given.empty() ? kSlurmEndVariable : "deadline", format_timestamp(*deadline_s),
                                time_left(*deadline_s - wall_s()), human_seconds(settings_.exit.margin_s)));
   }

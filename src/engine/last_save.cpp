@@ -48,7 +48,7 @@ std::string LastSave::describe(const Choice& choice, When when) const {
       "{}, up to level {} (estimated {}{}",
       when == When::now ? "taking the last checkpoint now" : "should_exit is true, and the next checkpoint is the last",
       to_string(choice.level), human_seconds(choice.takes_s),
-      choice.is_measured ? " from recent ones" : ", in part assumed as this run has not measured it yet");
+      choice.is_measured ? " from recent ones" : ", partly assumed, since this run has not measured it yet");
   if (choice.level != settings_.highest) {
     text += compose("; {} would take {}", to_string(settings_.highest), human_seconds(choice.highest_takes_s));
   }

@@ -32,8 +32,7 @@ void Lifecycle::move_to(Phase next) {
 std::optional<Failure> Lifecycle::ended() const {
   if (!is_own_process()) {
     return bad_state(
-        "this engine belongs to the process that this one was forked from; leave it to that process, or make an engine "
-        "here, with a run of its own");
+        "this engine belongs to the parent process; do not use it here, or make another engine with a run of its own");
   }
   if (is_dead() && phase_ == Phase::finished) {
     return bad_state(compose("this engine was finalized ({}); end the job", *dead_because_));

@@ -207,7 +207,7 @@ const format::StoredRegion& Reader::region(std::string_view name) const {
   const format::StoredRegion* placed = container().find(name);
   if (placed == nullptr) {
     throw Error(ErrorCode::not_found,
-                compose("{} has no region '{}' on rank {}; regions() and kedge show list what it has", info_->tag, name,
+                compose("{} has no region '{}' on rank {}; regions() and kedge show list its regions", info_->tag, name,
                         uses_.group.rank()));
   }
   return *placed;
@@ -297,8 +297,8 @@ void Reader::extract(const format::StoredRegion& placed, const Route& route) con
   const auto file = file_system.create(path);
   if (!file)
     throw Error(Failure{ErrorCode::io,
-                        "file already exists where the routed file is to be extracted; do not write to the directory "
-                        "of routed files before route_in",
+                        "cannot extract the routed file: a file of that name exists; do not write to the directory of "
+                        "routed files before route_in",
                         -1, path, 0});
   file->reserve(placed.size_bytes);
   container().read(placed, *file);
@@ -376,7 +376,7 @@ void Reader::close() {
 
 void Reader::log_restored(double took_s) const {
   if (!uses_.group.is_root()) return;
-  uses_.log.info(compose("restored {} ({}): every byte that was loaded is checked, {}; took {} in all", info_->tag,
+  uses_.log.info(compose("restored {} ({}): every loaded byte is verified, {}; took {} in all", info_->tag,
                          human_bytes(info_->total_bytes), checked_, human_seconds(took_s)));
 }
 

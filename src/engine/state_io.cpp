@@ -77,19 +77,19 @@ auto in_application(const State::Item& item, std::string_view what, Function&& f
     throw;
   } catch (const std::exception& error) {
     throw Error(ErrorCode::invalid_argument,
-                compose("the function that {} '{}' threw: {}", what, item.name, error.what()));
+                compose("the function for {} '{}' threw: {}", what, item.name, error.what()));
   } catch (...) {
     throw Error(ErrorCode::invalid_argument,
-                compose("the function that {} '{}' threw something that is not a std::exception", what, item.name));
+                compose("the function for {} '{}' threw something that is not a std::exception", what, item.name));
   }
 }
 
 State::View view_of(const State::Item& item) {
-  return in_application(item, "gives the memory of", [&] { return item.view(); });
+  return in_application(item, "the memory of", [&] { return item.view(); });
 }
 
 Block block_of(const State::Item& item) {
-  return in_application(item, "gives the block of", [&] { return item.block(); });
+  return in_application(item, "the block of", [&] { return item.block(); });
 }
 
 /// Makes room for what was saved, if it was saved of such elements; if not, load says so.

@@ -79,7 +79,7 @@ OpenedContainer PosixPrefixStorage::open(const std::string& name, const CommitHe
 
 /// Names come into being and go through rank 0 alone, and only as long as no later start has begun.
 const RunStart& PosixPrefixStorage::start() const {
-  invariant(start_ != nullptr, "who changes the prefix has the run's records");
+  invariant(start_ != nullptr, "only a process with the run's records changes the prefix");
   return *start_;
 }
 
@@ -131,8 +131,8 @@ void PosixPrefixStorage::require_space(const TagEntry& entry, std::uint64_t mani
   const fs::Space space = file_system_->space(prefix_);
   if (space.free_bytes >= total_bytes && space.free_inodes >= files) return;
   throw Error(Failure{ErrorCode::no_space,
-                      compose("the prefix has {} and {} files free, {} and {} files are needed; free some, for "
-                              "example with persistent.keep",
+                      compose("the prefix has {} and {} files free, but {} and {} files are needed; free some space, "
+                              "for example with persistent.keep",
                               human_bytes(space.free_bytes), space.free_inodes, human_bytes(total_bytes), files),
                       -1, prefix_, 0});
 }

@@ -126,7 +126,7 @@ std::string choose_run(std::string_view communicator_name, std::span<const std::
   for (const std::string& run : runs) list += compose("{}'{}'", list.empty() ? "" : ", ", run);
   throw Error(
       ErrorCode::mismatch,
-      compose("the prefix has checkpoints of the run{} {}, and this job would run as '{}', which has none; to continue "
+      compose("the prefix has checkpoints of the run{} {}, but this job would run as '{}', which has none; to continue "
               "{}, {}",
               runs.size() == 1 ? "" : "s", list, own, runs.size() == 1 ? "it" : "one of them",
               is_given(communicator_name)

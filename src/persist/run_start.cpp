@@ -45,7 +45,7 @@ std::uint64_t RunStart::take(LaunchInfo launch_info) {
     return number;
   }
   refuse(ErrorCode::io,
-         "no incarnation number could be taken: another program keeps creating files here; end it and start again",
+         "cannot take an incarnation number: another program keeps creating files here; end it and start again",
          directory_.path());
 }
 
@@ -71,11 +71,10 @@ void RunStart::require_newest() const {
 void RunStart::require_reachable() const {
   const std::string& prefix = directory_.prefix();
   if (begun_.empty() || directory_.file_system().status(records_directory(prefix))) return;
-  throw Error(
-      Failure{ErrorCode::io,
-              "the prefix is not there: it was unmounted, moved or removed while the job was running; once it is back, "
-              "checkpoints are flushed to it again",
-              -1, prefix, 0});
+  throw Error(Failure{ErrorCode::io,
+                      "the prefix is missing: it was unmounted, moved or removed while the job was running; once it is "
+                      "back, checkpoints are flushed to it again",
+                      -1, prefix, 0});
 }
 
 /// The prefix may go and come back between two looks: what ends a job is seen twice.

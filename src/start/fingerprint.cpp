@@ -26,7 +26,7 @@ std::string fingerprint_of(fs::FileSystem& file_system, const Options& options) 
                       size, file->checksum(0, size, 0));
     } catch (const Error& error) {
       Failure failure = error.failure();
-      failure.message = "a file of fingerprint_files cannot be read: " + failure.message;
+      failure.message = "cannot read a file of fingerprint_files: " + failure.message;
       if (failure.path.empty()) failure.path = path;
       throw Error(std::move(failure));
     }

@@ -107,15 +107,15 @@ bool LocalStores::belongs_to_other_run(const store::NamedStore& one) const {
 
 std::string LocalStores::explain_refusal(const store::NamedStore& one, const RunIds& ids) const {
   if (!is_of_this_prefix(one)) {
-    const std::string then = one.record.prefix == known_.given ? std::string("a directory then")
-                                                               : compose("to which {} led then", known_.given);
+    const std::string then = one.record.prefix == known_.given ? std::string("which was a directory then")
+                                                               : compose("which {} pointed to then", known_.given);
     const std::string adopt =
         belongs_to_other_run(one)
             ? std::string()
             : compose(", or, if {} has taken its place, set KEDGE_START=adopt for one start", known_.prefix);
     return compose(
-        "this store has commits of run '{}' for the prefix {}, {}; now {} leads to {}, which has no record of them. To "
-        "continue from them, make it lead there again{}; to keep them but start over here, set "
+        "this store has commits of run '{}' for the prefix {}, {}; now {} points to {}, which has no record of them. "
+        "To continue from them, point it there again{}; to keep them but start over here, set "
         "KEDGE_START=fresh; to free the store, run kedge drop on it",
         known_.run.name, one.record.prefix, then, known_.given, known_.prefix, adopt);
   }
@@ -127,8 +127,8 @@ std::string LocalStores::explain_refusal(const store::NamedStore& one, const Run
         known_.prefix, known_.run.name);
   }
   return compose(
-      "this store has commits of run '{}' for the prefix {} that the prefix has no record of: it has another run of "
-      "that name (did it lose its records, or was it replaced?). To continue from the store, set "
+      "this store has commits of run '{}' for the prefix {}, which has no record of them but another run of that name "
+      "(did it lose its records, or was it replaced?). To continue from the store, set "
       "KEDGE_START=adopt for one start; to continue from what is on the prefix, free the store with kedge drop; to "
       "keep "
       "both but start over, set KEDGE_START=fresh",

@@ -35,7 +35,7 @@ std::optional<Id128> read_nonce(fs::FileSystem& file_system, const std::string& 
 void read_back(const CheckedStorage& prefix, int rank, const Id128& nonce) {
   const std::string path =
       fs::join(persist::records_directory(prefix.path, prefix.run.name), persist::nonce_name(prefix.run.incarnation));
-  std::string_view seen = "sees a different record from the one";
+  std::string_view seen = "sees another record than the one";
   try {
     if (read_nonce(prefix.file_system, path) == nonce) return;
   } catch (const Error& error) {

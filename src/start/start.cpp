@@ -196,8 +196,7 @@ class Start {
     });
     if (!group_.is_root() || known_.fingerprint || fingerprint_.empty()) return;
     log_.warning(
-        compose("no fingerprint is recorded for the checkpoints of run '{}'; from now on they count as made with the "
-                "input given now",
+        compose("no fingerprint is recorded for the checkpoints of run '{}'; from now on the current input's is",
                 started_.run.name));
   }
 

@@ -108,7 +108,7 @@ std::string content_text(const Content& content) {
   if (content.regions.empty()) return head.text();
 
   Table regions("lllrrl");
-  regions.add({"region", "dtype", "shape", "bytes", "offset", "place"});
+  regions.add({"region", "dtype", "shape", "bytes", "offset", "placement"});
   for (const auto& region : content.regions) {
     regions.add({printable(region.spec.name), dtype_text(region.spec.dtype, region.spec.members),
                  to_string(region.spec.shape), compose("{}", region.size_bytes),

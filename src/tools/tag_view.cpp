@@ -189,7 +189,7 @@ std::string arrays_text(const TagContent& content) {
 std::string regions_text(const TagContent& content) {
   if (content.regions.empty()) return {};
   Table table("lllrrl");
-  table.add({"region", "dtype", "shape", "ranks", "bytes", "place"});
+  table.add({"region", "dtype", "shape", "ranks", "bytes", "placement"});
   for (const auto& [key, region] : content.regions) {
     const auto& [name, dtype, kind] = key;
     table.add({printable(name), dtype_text(dtype, region.members),

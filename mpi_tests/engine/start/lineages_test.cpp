@@ -157,7 +157,7 @@ TEST_F(Lineages, ALinkThatLeadsElsewhereDoesNotBeginFromZero) {
     if (target_is_gone) job.disk.remove_all("/onetrue");
     link_to(compose("/two{}", target_is_gone));
     const Failure failure = expect_refused(ErrorCode::mismatch);
-    EXPECT_TRUE(says(failure.message, {"make it lead there again", "KEDGE_START=fresh", "kedge drop"}));
+    EXPECT_TRUE(says(failure.message, {"point it there again", "KEDGE_START=fresh", "kedge drop"}));
     // What still has its own prefix is not for another one to take.
     EXPECT_EQ(says(failure.message, {"KEDGE_START=adopt"}), target_is_gone) << failure.message;
     job.options.start = StartMode::adopt;

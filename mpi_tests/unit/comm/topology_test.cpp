@@ -119,7 +119,8 @@ TEST(Topology, AnUnknownPlaceIsRefusedOnAllRanks) {
       if (communicator.rank() == 2) places = {1, place};
       (void)ranks_of_sorted(communicator, topology, places, soon());
     });
-    EXPECT_NE(text.find("place " + std::to_string(place) + "; places are 0 to 2"), std::string::npos) << text;
+    EXPECT_NE(text.find("sorted rank " + std::to_string(place) + "; sorted ranks are 0 to 2"), std::string::npos)
+        << text;
   }
 }
 

@@ -172,7 +172,7 @@ void IncomingConnection::begin_payload(FrameReceiver& receiver) {
   if (!fault && head_.kind == FrameKind::data) {
     const auto target = receiver.target_of(from_, head_);
     if (target) rest_ = *target;
-    else fault = "data that nobody asked for";
+    else fault = "unexpected data";
   }
   if (fault) refuse(*fault);
 }

@@ -42,7 +42,7 @@ Mesh::Mesh(MeshPlan plan)
       acceptor_(std::move(plan.listener), rank_, size(), token_, welcome_),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!wake_.is_open()) {
-    throw Error(Failure{ErrorCode::io, "the system gives no file descriptor; raise ulimit -n", -1, {}, errno});
+    throw Error(Failure{ErrorCode::io, "no file descriptor left; raise the limit (ulimit -n)", -1, {}, errno});
   }
 }
 
