@@ -1,8 +1,6 @@
 #include "base/options_fields.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "base/expand_path.hpp"
 #include "base/hash.hpp"

@@ -13,7 +13,6 @@
 #include "checksum/crc32c.hpp"
 #include "comm/records.hpp"
 #include "comm/scan.hpp"
-#include "comm/tree_collectives.hpp"
 #include "comm/vote.hpp"
 #include "kedge/error.hpp"
 

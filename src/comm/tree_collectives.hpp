@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <span>
 
-#include "comm/channels.hpp"
 #include "kedge/communicator.hpp"
 
 namespace kedge::comm {

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/attempt.hpp"
-#include "base/text.hpp"
 #include "store/inspect.hpp"
 #include "store/location.hpp"
 #include "store/run_directory.hpp"

@@ -3,12 +3,10 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/keep_forever.hpp"
-#include "base/text.hpp"
 #include "engine/engine_impl.hpp"
 #include "engine/state_io.hpp"
 #include "kedge/state.hpp"

@@ -1,7 +1,6 @@
 #include "engine/engine_impl.hpp"
 
 #include <chrono>
-#include <string>
 #include <utility>
 
 #include "base/attempt.hpp"

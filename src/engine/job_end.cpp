@@ -2,7 +2,6 @@
 #include "comm/calls.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/exit_signals.hpp"

@@ -1,7 +1,6 @@
 #include "engine/routed_files.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <span>
 

@@ -4,9 +4,7 @@
 #include <array>
 #include <exception>
 #include <new>
-#include <set>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -4,8 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/utf8.hpp"
-
 namespace kedge::format {
 
 /// A name for use in messages: printable, and short enough to reach the other ranks whole.

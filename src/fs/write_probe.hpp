@@ -1,8 +1,6 @@
 // Measures whether large writes are faster through the page cache or past it.
 #pragma once
 
-#include <string>
-
 #include "fs/direct_writer.hpp"
 #include "fs/file_system.hpp"
 

@@ -1,7 +1,6 @@
 #include "persist/prefix_retention.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "base/text.hpp"
 #include "base/throw_error.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"

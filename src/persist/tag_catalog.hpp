@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "fs/file_system.hpp"
-#include "persist/tags.hpp"
 
 namespace kedge::persist {
 

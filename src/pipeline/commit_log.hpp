@@ -1,7 +1,6 @@
 // Writes the log's lines about commits.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "base/log.hpp"

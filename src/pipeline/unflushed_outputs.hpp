@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "comm/group.hpp"

@@ -1,7 +1,6 @@
 #include "pipeline/unread_files.hpp"
 
 #include "base/attempt.hpp"
-#include "base/text.hpp"
 #include "store/pin.hpp"
 #include "store/verify_file.hpp"
 

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "base/page_buffer.hpp"
 #include "codec/reed_solomon.hpp"

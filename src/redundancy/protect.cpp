@@ -6,13 +6,11 @@
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
-#include "checksum/crc32c.hpp"
 #include "format/container_reader.hpp"
 #include "format/set_descriptor.hpp"
 #include "store/seal_transaction.hpp"

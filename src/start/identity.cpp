@@ -12,7 +12,6 @@
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
 #include "comm/wire.hpp"
-#include "fs/system_error.hpp"
 #include "persist/prefix_markers.hpp"
 #include "persist/prefix_runs.hpp"
 #include "start/continuation.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,7 +14,6 @@
 #include "format/hdf5_loaded.hpp"
 #include "fs/durable_path.hpp"
 #include "persist/posix_prefix_storage.hpp"
-#include "persist/prefix_runs.hpp"
 #include "start/continuation.hpp"
 #include "start/fingerprint.hpp"
 #include "start/full_prefix_advice.hpp"

@@ -10,7 +10,6 @@
 
 #include "base/attempt.hpp"
 #include "base/job_name.hpp"
-#include "base/options_load.hpp"
 #include "base/printable.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"

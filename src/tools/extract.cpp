@@ -16,8 +16,6 @@
 #include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "fs/tree.hpp"
-#include "persist/tag_directory.hpp"
-#include "store/location.hpp"
 #include "tools/examine.hpp"
 #include "tools/extract_plan.hpp"
 #include "tools/outcome.hpp"

@@ -1,7 +1,6 @@
 #include "tools/help.hpp"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // kedge-mpi: the program that `kedge drain` launches on a job's nodes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <vector>
 

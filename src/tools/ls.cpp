@@ -10,7 +10,6 @@
 #include "base/throw_error.hpp"
 #include "persist/tags.hpp"
 #include "tools/tag_location.hpp"
-#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {

@@ -1,7 +1,5 @@
 #include "tools/set_file.hpp"
 
-#include <algorithm>
-
 #include "base/json.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"

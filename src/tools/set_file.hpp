@@ -1,7 +1,6 @@
 // Describes parity files and set descriptors as text and JSON.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "base/json_forward.hpp"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.hpp"
-
 namespace kedge::tools {
 namespace {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "fs/file_system.hpp"
-#include "persist/tags.hpp"
 
 namespace CLI {
 class App;

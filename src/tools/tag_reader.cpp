@@ -4,7 +4,6 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
-#include "persist/tag_directory.hpp"
 #include "tools/examine.hpp"
 #include "tools/text_format.hpp"
 

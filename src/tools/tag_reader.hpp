@@ -2,13 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
-#include "format/container_reader.hpp"
 #include "format/manifest.hpp"
 #include "fs/file_system.hpp"
 #include "persist/open_container.hpp"
-#include "persist/tags.hpp"
 #include "tools/tag_location.hpp"
 
 namespace kedge::tools {

@@ -7,7 +7,6 @@
 #include "base/json_forward.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/types.hpp"
-#include "persist/tags.hpp"
 #include "tools/node_stores.hpp"
 #include "tools/run_states.hpp"
 

@@ -3,12 +3,10 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "comm/channels.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/transport.hpp"
 
