@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/loaded_libraries.hpp"
-#include "base/loaded_mpi.hpp"
 #include "comm/mpi/mpi_launcher.hpp"
 #include "kedge/mpi.hpp"
 

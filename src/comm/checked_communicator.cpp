@@ -1,7 +1,6 @@
 #include "comm/checked_communicator.hpp"
 
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "comm/channels.hpp"
 
 namespace kedge::comm {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 
 namespace kedge::comm {
 namespace {

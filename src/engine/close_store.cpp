@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "commits/commit_names.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/tag_directory.hpp"

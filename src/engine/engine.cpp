@@ -105,8 +105,8 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
     }
     if (!tag && damage) {
       impl_->call([&] {
-        throw Error(engine::failure_after_partial_load(
-            {ErrorCode::unrecoverable, "no other checkpoint can be loaded", -1, {}, 0}, *damage));
+        throw Error(engine::failure_after_partial_load({ErrorCode::unrecoverable, "no other checkpoint can be loaded"},
+                                                       *damage));
       });
     }
     if (!tag) return std::nullopt;

@@ -1,15 +1,10 @@
 #include "engine/engine_impl.hpp"
 
-#include <chrono>
-#include <utility>
-
 #include "base/attempt.hpp"
 #include "base/hash.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 #include "commits/selection.hpp"
-#include "engine/store_loss.hpp"
 #include "persist/prefix_retention.hpp"
 #include "start/continuation.hpp"
 

@@ -6,7 +6,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "engine/close_store.hpp"
 #include "engine/engine_impl.hpp"
 #include "start/continuation.hpp"

@@ -18,7 +18,7 @@ std::string_view phase_name(Phase phase) {
   return "unknown";
 }
 
-Failure bad_state(std::string message) { return Failure{ErrorCode::bad_state, std::move(message), -1, {}, 0}; }
+Failure bad_state(std::string message) { return Failure{ErrorCode::bad_state, std::move(message)}; }
 
 }  // namespace
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "engine/engine_impl.hpp"
 #include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_runs.hpp"

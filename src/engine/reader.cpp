@@ -6,7 +6,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "comm/calls.hpp"
 #include "commits/selection.hpp"
 #include "engine/check_load_target.hpp"

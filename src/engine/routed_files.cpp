@@ -6,8 +6,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
-#include "base/units.hpp"
 #include "fs/tree.hpp"
 
 namespace kedge::engine {
@@ -125,11 +123,11 @@ void RoutedFiles::require_own_directories(const Route& route) const {
     const std::string path = base + std::string(name.substr(0, slash));
     const auto status = file_system_.status(path);
     if (!status || status->kind == Kind::directory) continue;
-    refuse(ErrorCode::invalid_argument,
-           compose("a component of the path for '{}' is not a directory; write into the directories that "
-                   "route_out made",
-                   route.name),
-           path);
+    refuse(
+        ErrorCode::invalid_argument,
+        compose("a component of the path for '{}' is not a directory; write into the directories that route_out made",
+                route.name),
+        path);
   }
 }
 

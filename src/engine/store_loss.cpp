@@ -7,7 +7,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "fs/durable_path.hpp"
 #include "store/location.hpp"
 
 namespace kedge::engine {

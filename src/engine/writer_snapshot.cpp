@@ -5,7 +5,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "engine/writer.hpp"
 
 namespace kedge::engine {

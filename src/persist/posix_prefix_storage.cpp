@@ -5,13 +5,10 @@
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "fs/copy.hpp"
-#include "fs/durable_path.hpp"
 #include "persist/new_file.hpp"
 #include "persist/prefix_markers.hpp"
 #include "persist/prefix_retention.hpp"
-#include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
@@ -130,11 +127,11 @@ void PosixPrefixStorage::require_space(const TagEntry& entry, std::uint64_t mani
   const std::uint64_t files = entry.commit.world_size + plain_files.files;
   const fs::Space space = file_system_->space(prefix_);
   if (space.free_bytes >= total_bytes && space.free_inodes >= files) return;
-  throw Error(Failure{ErrorCode::no_space,
-                      compose("the prefix has {} and {} files free, but {} and {} files are needed; free some space, "
-                              "for example with persistent.keep",
-                              human_bytes(space.free_bytes), space.free_inodes, human_bytes(total_bytes), files),
-                      -1, prefix_, 0});
+  refuse(ErrorCode::no_space,
+         compose("the prefix has {} and {} files free, but {} and {} files are needed; free some space, "
+                 "for example with persistent.keep",
+                 human_bytes(space.free_bytes), space.free_inodes, human_bytes(total_bytes), files),
+         prefix_);
 }
 
 void PosixPrefixStorage::make_directory(const std::string& path) const {

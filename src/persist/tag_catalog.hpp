@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fs/file_system.hpp"
+#include "persist/tags.hpp"
 
 namespace kedge::persist {
 

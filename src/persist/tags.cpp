@@ -5,9 +5,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
-#include "format/manifest.hpp"
-#include "fs/file_mode.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"

@@ -1,7 +1,7 @@
 // Whose files on a prefix are trusted.
+#include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
-#include "fs/file_mode.hpp"
+#include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 #include "persist/tags.hpp"
 

@@ -8,7 +8,6 @@
 #include "base/page_buffer.hpp"
 #include "codec/reed_solomon.hpp"
 #include "redundancy/exchange.hpp"
-#include "redundancy/plan_pieces.hpp"
 #include "redundancy/plan_stripes.hpp"
 
 namespace kedge::redundancy {

@@ -116,10 +116,10 @@ class Protector {
                           stripes, checksums, container())) {
       const auto damages = reader_->verify();
       const std::string what = damages.empty() ? "the container" : damages.front().what;
-      throw Error(Failure{
+      refuse(
           ErrorCode::corrupt,
           compose("{} changed after it was committed, so it is not protected; check this node's memory or disk", what),
-          -1, file_->path(), 0});
+          file_->path());
     }
     format::SetDescriptor set;
     set.run_id = subject_.commit.run_id;

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <vector>
 
+#include "base/attempt.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "persist/prefix_runs.hpp"
 #include "start/launch.hpp"
 
@@ -78,8 +78,7 @@ class ContinuationCheck {
     throw_mismatch(
         compose("run '{}' has already finished in this process, or its engine was destroyed without finalize, so "
                 "another engine would restart from its final state. Give this computation its own run (option run, "
-                "KEDGE_RUN) or its own "
-                "prefix",
+                "KEDGE_RUN) or its own prefix",
                 named_.run));
   }
 

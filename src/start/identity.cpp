@@ -3,21 +3,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/options_values.hpp"
 #include "base/random.hpp"
-#include "base/start_mode.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "comm/wire.hpp"
 #include "persist/prefix_markers.hpp"
 #include "persist/prefix_runs.hpp"
 #include "start/continuation.hpp"
 #include "start/full_prefix_advice.hpp"
 #include "start/local_stores.hpp"
-#include "start/original.hpp"
 #include "store/store_records.hpp"
 
 namespace kedge::start {
@@ -365,8 +362,7 @@ void write_identity(persist::RunStart& start, const KnownRun& known, const RunId
   if (now.record && now.record->run_id != expected) {
     refuse(ErrorCode::busy,
            "another start of this run began at the same time and recorded another identity; end one of the two jobs, "
-           "or give "
-           "each its own run (KEDGE_RUN)",
+           "or give each its own run (KEDGE_RUN)",
            records.path());
   }
   persist::RunRecord record = record_of(known, ids);

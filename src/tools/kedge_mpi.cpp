@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/option_by_name.hpp"
-#include "base/printable.hpp"
+#include "base/options_load.hpp"
 #include "base/text.hpp"
 #include "comm/group.hpp"
 #include "comm/mpi/mpi_link.hpp"

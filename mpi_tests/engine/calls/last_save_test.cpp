@@ -1,6 +1,6 @@
 // When the last checkpoint of a job must begin, a snapshot ahead of it included, and to which level it can be taken:
 // arithmetic alone.
-#include "engine/last_save.hpp"
+#include "engine/job_end.hpp"
 
 #include <gtest/gtest.h>
 

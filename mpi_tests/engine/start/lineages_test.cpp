@@ -145,7 +145,7 @@ TEST_F(Lineages, ALinkInPlaceOfThePrefixDoesNotBeginFromZero) {
   job.disk.make_directories("/elsewhere", 0755);
   job.disk.plant_link("/case/checkpoints", "/elsewhere");
   const Failure failure = expect_told();
-  EXPECT_TRUE(says(failure.message, {"/case/checkpoints leads to /elsewhere"})) << failure.message;
+  EXPECT_TRUE(says(failure.message, {"/case/checkpoints points to /elsewhere"})) << failure.message;
   expect_adopted(1);
 }
 

@@ -7,7 +7,6 @@
 #include <random>
 #include <string>
 
-#include "comm/scan.hpp"
 #include "harness/testing_world.hpp"
 #include "harness/topology_checks.hpp"
 #include "kedge/error.hpp"

@@ -23,9 +23,8 @@ std::string closed(const TransferResult& moved, std::string_view where = {}) {
   const std::string how =
       moved.error == 0 ? "closed its connection" : compose("lost its connection ({})", error_text(moved.error));
   return compose(
-      "{}{}: its process has died, or its engine was destroyed while work was under way; start the job "
-      "again",
-      how, where);
+      "{}{}: its process has died, or its engine was destroyed while work was under way; start the job again", how,
+      where);
 }
 
 std::string unreachable(const NetworkAddress& address, const std::string& error) {

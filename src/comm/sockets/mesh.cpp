@@ -11,20 +11,15 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 
 namespace kedge::comm {
 namespace {
 
-Failure lost(std::string message) { return {ErrorCode::rank_failed, std::move(message), -1, {}, 0}; }
+Failure lost(std::string message) { return {ErrorCode::rank_failed, std::move(message)}; }
 
 Failure too_large(const Arrival& arrival, std::size_t expected) {
-  return {ErrorCode::bad_state,
-          compose("a message of {} bytes from rank {} is larger than the {} that were expected", arrival.size(),
-                  arrival.from, expected),
-          -1,
-          {},
-          0};
+  return {ErrorCode::bad_state, compose("a message of {} bytes from rank {} is larger than the {} that were expected",
+                                        arrival.size(), arrival.from, expected)};
 }
 
 std::chrono::milliseconds rounded_up(std::chrono::steady_clock::duration time) {
