@@ -219,10 +219,16 @@ void PosixPrefixStorage::write_latest(const std::string& directory) {
   file_system_->remove(unnamed);
   const auto file = file_system_->create(unnamed, mode_bits(options_.mode) & kFileBits);
   if (!file) throw_name_taken(unnamed);
-  const std::string text = directory + "\n";
-  (void)fs::copy(std::as_bytes(std::span(text)), *file);
-  file->sync();
-  file_system_->rename(unnamed, fs::join(prefix_, kLatestFile));
+  const auto failure = attempt([&] {
+    const std::string text = directory + "\n";
+    (void)fs::copy(std::as_bytes(std::span(text)), *file);
+    file->sync();
+    file_system_->rename(unnamed, fs::join(prefix_, kLatestFile));
+  });
+  if (failure) {
+    (void)attempt([&] { file_system_->remove(unnamed); });
+    throw Error(*failure);
+  }
   file_system_->sync_directory(prefix_);
 }
 
