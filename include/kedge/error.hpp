@@ -32,9 +32,9 @@ enum class ErrorCode : std::uint8_t {
 /// A failure of a call, as Error and Status carry it.
 struct Failure {
   ErrorCode code = ErrorCode::io;  ///< its kind
-  std::string message;             ///< what happened and what to do
+  std::string message = {};        ///< what happened and what to do
   int rank = -1;                   ///< MPI rank on which it happened, or -1
-  std::string path;                ///< the file concerned, or empty
+  std::string path = {};           ///< the file concerned, or empty
   int system_errno = 0;            ///< errno of the system call, or 0
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "base/units.hpp"
 
 namespace kedge_bench {
 namespace {

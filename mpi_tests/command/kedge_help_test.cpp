@@ -9,7 +9,6 @@
 #include <set>
 #include <sstream>
 
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "command/checkpoints_fixture.hpp"
 #include "harness/sample_store.hpp"

@@ -113,8 +113,8 @@ TEST_F(KedgeCheckpoints, HalfWrittenIsNoDamageAndDamageIs) {
   std::filesystem::create_directory(prefix_.path("step-9.9-01234567"));
   const Result half = kedge("ls " + prefix_.directory());
   EXPECT_EQ(half.status, 0) << half.text;
-  EXPECT_THAT(half.text, ContainsRegex("step-000400[^\n]* not committed +no checkpoint.h5: a flush or removal is under "
-                                       "way or was cut short\n"));
+  EXPECT_THAT(half.text, ContainsRegex("step-000400[^\n]* not committed +no checkpoint.h5: a flush or removal is in "
+                                       "progress or was interrupted\n"));
   truncate(manifest(sample_entry(2)), 5000);
   const Result damaged = kedge("ls " + prefix_.directory());
   EXPECT_EQ(damaged.status, 1) << damaged.text;

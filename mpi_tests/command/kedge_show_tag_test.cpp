@@ -143,7 +143,7 @@ TEST_F(KedgeCheckpoints, WhatIsNotThereIsExplained) {
   for (const std::string& words :
        {"show step-000400 --prefix " + prefix_.directory(), "show " + prefix_.path(sample_entry(4).directory)}) {
     EXPECT_EQ(kedge(words).status, 2);
-    EXPECT_THAT(kedge(words).text, HasSubstr("a flush or removal is under way or was cut short")) << words;
+    EXPECT_THAT(kedge(words).text, HasSubstr("a flush or removal is in progress or was interrupted")) << words;
   }
   const SampleStore elsewhere;
   const Result nowhere = kedge_in(elsewhere.directory(), "show step-000200");

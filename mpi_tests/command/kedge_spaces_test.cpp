@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "command/checkpoints_fixture.hpp"
 #include "kedge/kedge.hpp"

@@ -6,12 +6,12 @@
 #include <memory>
 #include <span>
 
-#include "base/printable.hpp"
+#include "base/text.hpp"
 #include "fs/file_system.hpp"
 #include "harness/sample_store.hpp"
 #include "tools/examine.hpp"
 #include "tools/progress.hpp"
-#include "tools/table.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools::kedge_tools_test {
 namespace {

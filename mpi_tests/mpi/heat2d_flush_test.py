@@ -162,7 +162,7 @@ def the_prefix_is_full_before_a_flush(job, prefix):
     check(output.count("protected (xor)") == 2, "what can be protected is protected all the same:", output)
     refused = re.findall(r"step-(\d+) is not on the parallel filesystem: no_space .* are needed", output)
     check(refused == ["000030"], "it is said once, not with each checkpoint:", output)
-    check("the newest checkpoint, step-000040, is in the node-local stores only" in output, output)
+    check("the newest checkpoint, step-000040, is only in the node-local stores" in output, output)
     check(sorted(path.name for path in prefix.glob("step-*")) == listed, "something was written:", list(prefix.iterdir()))
     (prefix / "filler").unlink()
     output = must(job.launch("--steps", "50"))

@@ -6,7 +6,7 @@
 #include "arrays/box_tree.hpp"
 #include "arrays/tiles.hpp"
 #include "base/text.hpp"
-#include "format/utf8.hpp"
+#include "format/region_spec.hpp"
 
 namespace kedge::arrays {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
-#include "format/utf8.hpp"
+#include "format/region_spec.hpp"
 
 namespace kedge::arrays {
 namespace {

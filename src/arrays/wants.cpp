@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "base/text.hpp"
-#include "format/utf8.hpp"
+#include "format/region_spec.hpp"
 
 namespace kedge::arrays {
 namespace {

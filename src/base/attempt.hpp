@@ -1,9 +1,11 @@
-// Turns what a local step throws into a Failure, so that it can be voted on instead of leaving a rank alone.
+// Turns what a local step throws into a Failure, so that it can be voted on instead of leaving a rank alone; throws
+// errors that no system call caused.
 #pragma once
 
 #include <exception>
 #include <new>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -15,9 +17,9 @@ namespace kedge {
 [[nodiscard]] inline Failure to_failure(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->failure();
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return Failure{ErrorCode::no_space, "out of memory; give the job more memory or save less per rank", -1, {}, 0};
+    return Failure{ErrorCode::no_space, "out of memory; give the job more memory or save less per rank"};
   }
-  return Failure{ErrorCode::io, std::string("unexpected: ") + error.what(), -1, {}, 0};
+  return Failure{ErrorCode::io, std::string("unexpected: ") + error.what()};
 }
 
 /// Runs a step that must not communicate; nothing if it succeeded. Only std::exception is caught: tests
@@ -37,6 +39,11 @@ template <class Step>
 [[noreturn]] inline void rethrow_with(Failure failure, std::string_view advice) {
   if (failure.code == ErrorCode::io) failure.message += advice;
   throw Error(std::move(failure));
+}
+
+/// Throws an Error about `path`, if one is given; without rank and errno.
+[[noreturn]] inline void refuse(ErrorCode code, std::string message, std::string path = {}) {
+  throw Error(Failure{code, std::move(message), -1, std::move(path), 0});
 }
 
 }  // namespace kedge

@@ -1,8 +1,8 @@
-#include "kedge/error.hpp"
-
 #include <system_error>
 
-#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+#include "kedge/exit_status.hpp"
 
 namespace kedge {
 
@@ -41,5 +41,23 @@ std::string to_string(const Failure& failure) {
 }
 
 Error::Error(Failure failure) : std::runtime_error(to_string(failure)), failure_(std::move(failure)) {}
+
+int exit_status(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::bad_state:
+    case ErrorCode::not_found:
+    case ErrorCode::mismatch:
+    case ErrorCode::unrecoverable: return kExitPermanent;
+    case ErrorCode::no_space:
+    case ErrorCode::io:
+    case ErrorCode::corrupt:  // the next start skips it
+    case ErrorCode::timeout:
+    case ErrorCode::busy:
+    case ErrorCode::rank_failed:
+    case ErrorCode::device_failed: return kExitTryAgain;
+  }
+  return kExitPermanent;
+}
 
 }  // namespace kedge

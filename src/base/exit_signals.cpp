@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <mutex>
-#include <utility>
 
 #include "base/signal_action.hpp"
 

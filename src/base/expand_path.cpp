@@ -1,7 +1,7 @@
 #include "base/expand_path.hpp"
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 
 namespace kedge {
 namespace {

@@ -4,9 +4,31 @@
 #include <link.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 
+#include "base/text.hpp"
+
 namespace kedge {
+namespace {
+
+/// The number after "NAME.so.", or -1: another name, or none.
+int version_of(std::string_view path, std::string_view name) {
+  std::string_view file = path.substr(path.find_last_of('/') + 1);
+  if (!file.starts_with(name)) return -1;
+  file.remove_prefix(name.size());
+  if (!file.starts_with(".so.")) return -1;
+  file.remove_prefix(std::string_view(".so.").size());
+  int version = -1;
+  std::from_chars(file.data(), file.data() + file.size(), version);
+  return version;
+}
+
+/// Open MPI's first libmpi.so of its present numbering is 20; the others' shared interface is 12.
+constexpr int kOpenMpiFrom = 20;
+constexpr int kMpichInterface = 12;
+
+}  // namespace
 
 std::vector<std::string> loaded_libraries() {
   std::vector<std::string> paths;
@@ -41,6 +63,20 @@ bool is_in_program(const void* address) {
   const std::string here = library_at(address);
   const std::vector<std::string> libraries = loaded_libraries();
   return std::ranges::find(libraries, here) == libraries.end();
+}
+
+std::optional<std::string> two_mpi_warning(const std::vector<std::string>& loaded, std::string_view ours) {
+  std::string open_mpi;
+  std::string mpich;
+  for (const std::string& path : loaded) {
+    if (version_of(path, "libmpi") >= kOpenMpiFrom) open_mpi = path;
+    if (version_of(path, "libmpi") == kMpichInterface || version_of(path, "libmpich") == kMpichInterface) mpich = path;
+  }
+  if (open_mpi.empty() || mpich.empty()) return std::nullopt;
+  return compose(
+      "this process has loaded two MPI libraries, {} and {}; compile and link the program with the wrapper (mpif90, "
+      "mpicc, mpicxx) of the MPI that Kedge was built with, {}",
+      open_mpi, mpich, ours);
 }
 
 }  // namespace kedge

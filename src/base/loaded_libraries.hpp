@@ -1,8 +1,11 @@
-// The shared libraries that this process has loaded.
+// The shared libraries that this process has loaded, and whether two MPI libraries are among them: calls may go to
+// either.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kedge {
@@ -18,5 +21,9 @@ namespace kedge {
 
 /// Local. Whether this address is in the program itself, and not in a shared library.
 [[nodiscard]] bool is_in_program(const void* address);
+
+/// A warning for the user if Open MPI and MPICH (or a library with MPICH's binary interface) are both among these paths
+/// of loaded libraries. `ours` names the one that Kedge was built with.
+[[nodiscard]] std::optional<std::string> two_mpi_warning(const std::vector<std::string>& loaded, std::string_view ours);
 
 }  // namespace kedge

@@ -5,11 +5,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <exception>
-#include <memory>
 #include <utility>
 
 #include "base/file_size_signal.hpp"
-#include "base/printable.hpp"
+#include "base/text.hpp"
 
 namespace kedge {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,10 +12,57 @@
 
 #include "base/options_fields.hpp"
 #include "base/options_values.hpp"
-#include "base/options_words.hpp"
 #include "base/text.hpp"
+#include "kedge/options.hpp"
 
 namespace kedge::options_table {
+
+/// Each enumerator of an option that is a choice, and its configuration word.
+template <class E>
+inline constexpr auto kWords = nullptr;
+template <>
+inline constexpr auto kWords<LogLevel> = std::array{
+    std::pair{LogLevel::debug, "debug"}, std::pair{LogLevel::info, "info"}, std::pair{LogLevel::warning, "warning"},
+    std::pair{LogLevel::error, "error"}, std::pair{LogLevel::off, "off"}};
+template <>
+inline constexpr auto kWords<StartMode> =
+    std::array{std::pair{StartMode::continue_, "continue"}, std::pair{StartMode::fresh, "fresh"},
+               std::pair{StartMode::adopt, "adopt"}, std::pair{StartMode::accept, "accept"},
+               std::pair{StartMode::adopt_and_accept, "adopt_and_accept"}};
+template <>
+inline constexpr auto kWords<OnExit> =
+    std::array{std::pair{OnExit::keep, "keep"}, std::pair{OnExit::remove_if_persistent, "remove_if_persistent"},
+               std::pair{OnExit::remove, "remove"}};
+template <>
+inline constexpr auto kWords<Verify> = std::array{std::pair{Verify::all, "all"}, std::pair{Verify::loaded, "loaded"},
+                                                  std::pair{Verify::headers, "headers"}};
+template <>
+inline constexpr auto kWords<OtherRanks> =
+    std::array{std::pair{OtherRanks::accept, "accept"}, std::pair{OtherRanks::refuse, "refuse"}};
+template <>
+inline constexpr auto kWords<Io> =
+    std::array{std::pair{Io::automatic, "auto"}, std::pair{Io::buffered, "buffered"}, std::pair{Io::direct, "direct"}};
+template <>
+inline constexpr auto kWords<DevicePath> =
+    std::array{std::pair{DevicePath::automatic, "auto"}, std::pair{DevicePath::buffers, "buffers"},
+               std::pair{DevicePath::gds, "gds"}};
+template <>
+inline constexpr auto kWords<PipelineMode> =
+    std::array{std::pair{PipelineMode::automatic, "auto"}, std::pair{PipelineMode::inline_, "inline"},
+               std::pair{PipelineMode::background, "background"}};
+template <>
+inline constexpr auto kWords<WhenFull> =
+    std::array{std::pair{WhenFull::block, "block"}, std::pair{WhenFull::fail, "fail"}};
+template <>
+inline constexpr auto kWords<Messages> = std::array{std::pair{Messages::automatic, "auto"},
+                                                    std::pair{Messages::mpi, "mpi"}, std::pair{Messages::tcp, "tcp"}};
+template <>
+inline constexpr auto kWords<Trust> =
+    std::array{std::pair{Trust::self, "self"}, std::pair{Trust::group, "group"}, std::pair{Trust::any, "any"}};
+template <>
+inline constexpr auto kWords<Scheme> =
+    std::array{std::pair{Scheme::automatic, "auto"}, std::pair{Scheme::single, "single"},
+               std::pair{Scheme::partner, "partner"}, std::pair{Scheme::xor_, "xor"}, std::pair{Scheme::rs, "rs"}};
 
 using Paths = std::vector<std::string>;
 
@@ -23,7 +71,7 @@ std::string print(const T& value) {
   if constexpr (std::is_same_v<T, Paths>) {
     return join_paths(value);
   } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& [word_value, word] : Words<T>::kAll) {
+    for (const auto& [word_value, word] : kWords<T>) {
       if (word_value == value) return word;
     }
     return compose("{}", static_cast<unsigned>(value));
@@ -43,7 +91,7 @@ std::optional<T> parse(std::string_view text, FieldKind kind) {
     if (text == "false" || text == "0") return false;
     return std::nullopt;
   } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& [value, word] : Words<T>::kAll) {
+    for (const auto& [value, word] : kWords<T>) {
       if (text == word) return value;
     }
     return std::nullopt;
@@ -68,7 +116,7 @@ struct Anything {
   template <class T>
   bool operator()(const T& value) const {
     if constexpr (std::is_enum_v<T>) {
-      return std::ranges::any_of(Words<T>::kAll, [&](const auto& word) { return word.first == value; });
+      return std::ranges::any_of(kWords<T>, [&](const auto& word) { return word.first == value; });
     }
     return true;
   }

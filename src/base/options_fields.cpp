@@ -1,8 +1,6 @@
 #include "base/options_fields.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "base/expand_path.hpp"
 #include "base/hash.hpp"
@@ -276,21 +274,14 @@ bool is_path(const Field& field) noexcept { return field.kind == FieldKind::text
 std::optional<Failure> check(const Options& options) {
   for (const Field& field : option_fields()) {
     if (is_path(field) && is_expandable(field.get(options))) {
-      return Failure{
-          ErrorCode::invalid_argument,
-          compose("option {} is \"{}\": ~ and variables are not expanded in fields of kedge::Options; expand "
-                  "them in the program, or set the option in kedge.toml or the environment",
-                  dotted_name(field), field.get(options)),
-          -1,
-          {},
-          0};
+      return Failure{ErrorCode::invalid_argument,
+                     compose("option {} is \"{}\": ~ and variables are not expanded in fields of kedge::Options; "
+                             "expand them in the program, or set the option in kedge.toml or the environment",
+                             dotted_name(field), field.get(options))};
     }
     if (field.valid(options)) continue;
     return Failure{ErrorCode::invalid_argument,
-                   compose("option {} must be {}, not \"{}\"", dotted_name(field), field.expects, field.get(options)),
-                   -1,
-                   {},
-                   0};
+                   compose("option {} must be {}, not \"{}\"", dotted_name(field), field.expects, field.get(options))};
   }
   return std::nullopt;
 }

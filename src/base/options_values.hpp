@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kedge/options.hpp"
+
 namespace kedge {
 
 /// Pure. Nothing if the text is anything else than one number of this type.
@@ -25,5 +27,15 @@ template <class N>
 /// Pure. Paths in one text, separated by colons; split leaves empty ones out.
 [[nodiscard]] std::vector<std::string> split_paths(std::string_view text);
 [[nodiscard]] std::string join_paths(const std::vector<std::string>& paths);
+
+/// Whether the start may continue from commits in stores that the prefix has no record of.
+[[nodiscard]] constexpr bool adopts(StartMode start) noexcept {
+  return start == StartMode::adopt || start == StartMode::adopt_and_accept;
+}
+
+/// Whether the start may continue although the fingerprint differs.
+[[nodiscard]] constexpr bool accepts(StartMode start) noexcept {
+  return start == StartMode::accept || start == StartMode::adopt_and_accept;
+}
 
 }  // namespace kedge

@@ -1,6 +1,5 @@
 #include "checksum/copy_with_checksum.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <vector>

@@ -3,8 +3,6 @@
 #include <isa-l/erasure_code.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "codec/xor.hpp"
 #include "kedge/error.hpp"

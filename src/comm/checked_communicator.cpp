@@ -1,17 +1,15 @@
 #include "comm/checked_communicator.hpp"
 
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "comm/channels.hpp"
 
 namespace kedge::comm {
 
 Error timeout_error(int rank, std::string_view whom, Deadline deadline) {
   if (const double stopped_s = deadline.stopped_s(); stopped_s > 0) {
-    return {ErrorCode::timeout,
-            compose("rank {} timed out waiting for {}, and did not run itself for {} of that time, so that the others "
-                    "may have given up on it; check what stops this job's processes",
-                    rank, whom, human_seconds(stopped_s))};
+    return {ErrorCode::timeout, compose("rank {} timed out waiting for {}; it was itself stopped for {} of that time, "
+                                        "so the others may have given up on it: check what stops this job's processes",
+                                        rank, whom, human_seconds(stopped_s))};
   }
   return {ErrorCode::timeout, compose("rank {} timed out waiting for {}; check what delays it", rank, whom)};
 }

@@ -1,7 +1,6 @@
 #include "comm/group.hpp"
 
 #include <limits>
-#include <utility>
 
 #include "base/text.hpp"
 
@@ -15,7 +14,7 @@ void Group::reduce(std::span<std::uint64_t> values, Reduction reduction) const {
 Failure Group::leave(const std::exception& error) const {
   std::string why = compose("rank {} failed during a call: {}; start the job again", rank(), to_failure(error).message);
   communicator_->leave(why);
-  return {ErrorCode::rank_failed, std::move(why), -1, {}, 0};  // the words name it, here as on the others
+  return {ErrorCode::rank_failed, std::move(why)};  // the words name it, here as on the others
 }
 
 std::uint64_t Group::max(std::uint64_t mine) const {

@@ -2,7 +2,6 @@
 #include <sys/resource.h>
 
 #include <cerrno>
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>

@@ -1,6 +1,7 @@
 #include "comm/topology.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -11,8 +12,8 @@
 
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
-#include "comm/records.hpp"
-#include "comm/scan.hpp"
+#include "comm/channels.hpp"
+#include "comm/group.hpp"
 #include "comm/tree_collectives.hpp"
 #include "comm/vote.hpp"
 #include "kedge/error.hpp"
@@ -59,10 +60,7 @@ void check_names(Communicator& communicator, std::string_view node, std::string_
   if (node.size() > kNameBytes || domain.size() > kNameBytes) {
     local = Failure{ErrorCode::invalid_argument,
                     compose("the name of a node or failure domain has {} bytes; use at most {}",
-                            std::max(node.size(), domain.size()), kNameBytes),
-                    -1,
-                    {},
-                    0};
+                            std::max(node.size(), domain.size()), kNameBytes)};
   }
   throw_if(vote(communicator, local, deadline));
 }
@@ -217,13 +215,33 @@ std::vector<int> ranks_of_sorted(Communicator& communicator, const Topology& top
     ranks.push_back(home_replies.at(home)[next[home]++]);
     if (ranks.back() != kNoRank || local) continue;
     local = Failure{ErrorCode::invalid_argument,
-                    compose("there is no rank at place {}; places are 0 to {}", place, communicator.size() - 1),
-                    -1,
-                    {},
-                    0};
+                    compose("there is no sorted rank {}; sorted ranks are 0 to {}", place, communicator.size() - 1)};
   }
   throw_if(vote(communicator, local, deadline));
   return ranks;
+}
+
+std::vector<std::uint64_t> exclusive_scan(Communicator& communicator, std::span<const std::uint64_t> values,
+                                          Deadline deadline) {
+  const int rank = communicator.rank();
+  const int ranks = communicator.size();
+  std::vector<std::uint64_t> before(values.size());
+  std::vector<std::uint64_t> through(values.begin(), values.end());  // over the last `distance` ranks, this included
+  for (int distance = 1; distance<ranks; distance = distance> ranks / 2 ? ranks : 2 * distance) {
+    const std::vector<std::uint64_t> sent = through;
+    std::vector<std::uint64_t> received(values.size());
+    std::array<Communicator::Request, 2> requests;
+    if (rank >= distance) {
+      requests[0] = communicator.receive(rank - distance, kScanChannel, std::as_writable_bytes(std::span(received)));
+    }
+    if (rank + distance < ranks) {
+      requests[1] = communicator.send(rank + distance, kScanChannel, std::as_bytes(std::span(sent)));
+    }
+    communicator.wait(requests, deadline);
+    reduce_into(before, received, Reduction::sum);
+    reduce_into(through, received, Reduction::sum);
+  }
+  return before;
 }
 
 }  // namespace kedge::comm

@@ -30,4 +30,9 @@ struct Topology {
 [[nodiscard]] std::vector<int> ranks_of_sorted(Communicator& communicator, const Topology& topology,
                                                std::span<const std::uint64_t> places, Deadline deadline);
 
+/// COLLECTIVE. For each of `values` the sum over all lower ranks, modulo 2^64; all ranks must give equally many. Takes
+/// log2(ranks) rounds of one message each (Hillis and Steele, "Data parallel algorithms", CACM 1986).
+[[nodiscard]] std::vector<std::uint64_t> exclusive_scan(Communicator& communicator,
+                                                        std::span<const std::uint64_t> values, Deadline deadline);
+
 }  // namespace kedge::comm

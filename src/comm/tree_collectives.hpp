@@ -7,8 +7,8 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
-#include "comm/channels.hpp"
 #include "kedge/communicator.hpp"
 
 namespace kedge::comm {
@@ -28,5 +28,14 @@ void tree_broadcast(Communicator& communicator, std::span<std::byte> bytes, int 
 
 /// COLLECTIVE over `group`, as Communicator::barrier.
 void tree_barrier(Communicator& communicator, Deadline deadline, std::span<const int> group = {});
+
+/// COLLECTIVE over all ranks, as Communicator::sparse_exchange. First each message is announced to its receiver, in
+/// log2(ranks) rounds: in each, a rank passes the announcements that have the power of two of this round left of their
+/// way on to the rank so far ahead (the routing of Bruck et al., "Efficient algorithms for all-to-all communications in
+/// multiport message-passing systems", IEEE TPDS 8(11), 1997). Then each rank knows what to receive from whom. All
+/// messages go over one channel, where those of one sender stay in order, so that exchanges may follow each other.
+[[nodiscard]] std::vector<Communicator::Message> routed_sparse_exchange(Communicator& communicator,
+                                                                        std::vector<Communicator::Message> messages,
+                                                                        Deadline deadline);
 
 }  // namespace kedge::comm

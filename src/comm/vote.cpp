@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 
 namespace kedge::comm {
 namespace {
@@ -176,7 +174,7 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
   if (mins[2] != ~mins[3]) {
     const auto ranks = find_differing_ranks(communicator, call.argument_hash, mins[2], ~mins[3], deadline);
     throw Error(ErrorCode::bad_state,
-                compose("ranks {} and {} gave different arguments to {}; all ranks must give the same",
+                compose("ranks {} and {} gave different arguments to {}; pass equal arguments on all ranks",
                         std::min(ranks[0], ranks[1]), std::max(ranks[0], ranks[1]), name(call.code)));
   }
   return ~mins[5];

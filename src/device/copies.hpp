@@ -1,7 +1,6 @@
 // Copies of device memory on its device; their memory is kept and reused.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>

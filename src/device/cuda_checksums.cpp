@@ -1,7 +1,6 @@
 #include "device/cuda_checksums.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "base/invariant.hpp"

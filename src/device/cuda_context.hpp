@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "base/text.hpp"
 #include "device/cuda_driver.hpp"

@@ -5,7 +5,6 @@
 #include <cudaTypedefs.h>
 
 #include <memory>
-#include <string>
 #include <string_view>
 
 namespace kedge::device {

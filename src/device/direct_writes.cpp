@@ -78,7 +78,7 @@ std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& tr
   if (file == nullptr || !checksums_.is_measured(transfer.location)) return std::nullopt;
   Checksums* checksums = checksums_.on_device(transfer.location);
   if (checksums == nullptr) {
-    refuse(Failure{ErrorCode::bad_state, "the checksums of this GPU's memory are computed by the host", -1, {}, 0});
+    refuse(Failure{ErrorCode::bad_state, "the checksums of this GPU's memory are computed by the host"});
     return std::nullopt;
   }
   try {

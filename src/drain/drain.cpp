@@ -4,14 +4,12 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
 #include "base/options_fields.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "comm/hosted/hosted_ranks.hpp"
 #include "drain/flush_newest.hpp"
 #include "drain/placement.hpp"
@@ -91,11 +89,10 @@ class Drain {
       const StoresContent here = wait_until_free(
           *environment_.clock, [&] { return find_stores_content(environment_, options_, known_.name, known_.record); });
       if (!here.used_by.empty()) {
-        throw Error(Failure{
-            ErrorCode::busy,
-            compose("the store on node {} is in use by a job ({}); run kedge drain again after that job has ended",
-                    node_of(environment_), here.used_by),
-            -1, here.stores.front(), 0});
+        refuse(ErrorCode::busy,
+               compose("the store on node {} is in use by a job ({}); run kedge drain again after that job has ended",
+                       node_of(environment_), here.used_by),
+               here.stores.front());
       }
       sees_store = !here.stores.empty();
       newest_start_died = std::ranges::find(here.dead_starts, known_.newest_start) != here.dead_starts.end();

@@ -1,9 +1,8 @@
 #include "drain/flush_newest.hpp"
 
-#include <optional>
 #include <utility>
 
-#include "base/start_mode.hpp"
+#include "base/options_values.hpp"
 #include "base/text.hpp"
 #include "engine/engine_environment.hpp"
 #include "kedge/engine.hpp"

@@ -1,21 +1,18 @@
 #include "drain/recorded_run.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_removal.hpp"
 
 namespace kedge::drain {
 namespace {
 
 [[noreturn]] void not_found(std::string message, const std::string& path) {
-  throw Error(Failure{ErrorCode::not_found, std::move(message), -1, path, 0});
+  refuse(ErrorCode::not_found, std::move(message), path);
 }
 
 /// Returns the canonical path.
@@ -57,11 +54,11 @@ std::string choose(const std::vector<std::string>& runs, const std::string& pref
   const std::string unnamed = persist::default_run_name("");
   if (runs.empty() || std::ranges::find(runs, unnamed) != runs.end()) return unnamed;
   if (runs.size() == 1) return runs.front();
-  throw Error(Failure{ErrorCode::mismatch,
-                      compose("the prefix has checkpoints of the runs {}; name one with --run (for all of them, drain "
-                              "has --all-runs)",
-                              quoted(runs)),
-                      -1, prefix, 0});
+  refuse(ErrorCode::mismatch,
+         compose("the prefix has checkpoints of the runs {}; name one with --run (for all of them, drain "
+                 "has --all-runs)",
+                 quoted(runs)),
+         prefix);
 }
 
 /// Advice if KEDGE_RUN names a job whose components have runs of their own.

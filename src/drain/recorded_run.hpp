@@ -13,7 +13,7 @@
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
 #include "persist/run_record.hpp"
-#include "persist/tag_entry.hpp"
+#include "persist/tags.hpp"
 #include "store/store_record.hpp"
 
 namespace kedge::drain {

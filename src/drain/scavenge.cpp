@@ -11,9 +11,7 @@
 
 #include "base/attempt.hpp"
 #include "base/hash.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "comm/group.hpp"
 #include "comm/hosted/hosted_ranks.hpp"
 #include "drain/flush_newest.hpp"
@@ -72,7 +70,7 @@ class Copy {
     fs::make_directories(files_, scavenge_directory(run_), 0700);
     const auto lock = lock_if_possible(environment_, run_, lock_of(node()));
     if (!lock) {
-      throw Error(Failure{ErrorCode::busy, "another kedge scavenge is copying this store; wait for it", -1, store_, 0});
+      refuse(ErrorCode::busy, "another kedge scavenge is copying this store; wait for it", store_);
     }
     if (is_copied(names)) return bytes_;
     require_space(names);
@@ -143,11 +141,11 @@ class Copy {
     }
     const fs::Space space = files_.space(run_.prefix);
     if (space.free_bytes >= needed) return;
-    throw Error(Failure{ErrorCode::no_space,
-                        compose("copying this node's store needs {}, and {} is free ({}); free some space and run this "
-                                "again",
-                                human_bytes(needed), human_bytes(space.free_bytes), space.limit),
-                        -1, run_.prefix, 0});
+    refuse(ErrorCode::no_space,
+           compose("copying this node's store needs {}, and {} is free ({}); free some space and run this "
+                   "again",
+                   human_bytes(needed), human_bytes(space.free_bytes), space.limit),
+           run_.prefix);
   }
 
   void copy_all(std::vector<std::string> names, const std::string& partial) {
@@ -166,9 +164,7 @@ class Copy {
   void copy_one(const std::string& from, const std::string& to) {
     const auto source = files_.open(from, fs::Access::read);
     const auto copy = files_.create(to, 0600);
-    if (!copy)
-      throw Error(
-          Failure{ErrorCode::io, "the file already exists: another kedge scavenge is copying this store", -1, to, 0});
+    if (!copy) refuse(ErrorCode::io, "the file already exists: another kedge scavenge is copying this store", to);
     const std::uint64_t bytes = source->status().size_bytes;
     fs::copy_unchecked(*source, *copy, bytes);
     copy->sync();
@@ -361,15 +357,14 @@ std::string scavenge_store(const std::string& directory, const Options& options,
   const store::StoreContent content =
       wait_until_free(*environment.clock, [&] { return store::content_of_store(files, directory); });
   if (!content.used_by.empty()) {
-    throw Error(Failure{ErrorCode::busy,
-                        compose("the store on node {} is in use by a job ({}); run kedge scavenge again after that job "
-                                "has ended",
-                                node_of(environment), content.used_by),
-                        -1, directory, 0});
+    refuse(ErrorCode::busy,
+           compose("the store on node {} is in use by a job ({}); run kedge scavenge again after that job "
+                   "has ended",
+                   node_of(environment), content.used_by),
+           directory);
   }
   if (content.record.run_id.is_none()) {
-    throw Error(
-        Failure{ErrorCode::not_found, "not a Kedge store: the file 'run' is missing or invalid", -1, directory, 0});
+    refuse(ErrorCode::not_found, "not a Kedge store: the file 'run' is missing or invalid", directory);
   }
   const RecordedRun run = find_recorded_run_of(files, content.record);
   if (std::ranges::find(content.dead_starts, run.newest_start) != content.dead_starts.end()) {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "base/attempt.hpp"
-#include "base/text.hpp"
 #include "store/inspect.hpp"
 #include "store/location.hpp"
 #include "store/run_directory.hpp"
@@ -90,10 +88,10 @@ class StoreSearch {
     const store::StoreContent content = store::content_of_store(files(), directory);
     if (content.record.run_id != record_.run_id || content.record.prefix_id != record_.prefix_id) return;
     if (is_beyond_reach(directory)) {
-      throw Error(Failure{ErrorCode::invalid_argument,
-                          "this store belongs to a job that named its nodes itself (KEDGE_NODE or "
-                          "KEDGE_TEST_RANKS_PER_NODE); run this with the job's environment",
-                          -1, directory, 0});
+      refuse(ErrorCode::invalid_argument,
+             "this store belongs to a job that named its nodes itself (KEDGE_NODE or "
+             "KEDGE_TEST_RANKS_PER_NODE); run this with the job's environment",
+             directory);
     }
     found_.stores.push_back(directory);
     std::ranges::copy(content.dead_starts, std::back_inserter(found_.dead_starts));

@@ -9,7 +9,7 @@
 namespace kedge::engine {
 namespace {
 
-Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
+Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message)}; }
 
 /// A placement, in words.
 std::string to_words(const Placement& placement) {
@@ -53,8 +53,8 @@ std::optional<Failure> check_load_target(const Tag& tag, const format::StoredReg
   if (wanted.shape != spec.shape) {
     return failure_of(
         ErrorCode::mismatch,
-        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; load it with the shape "
-                "that was saved, or, if another program saved it, give this one a run name of its own (option run)",
+        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; load it with the shape that "
+                "was saved, or, if another program saved it, give this one a run name of its own (option run)",
                 spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
   }
   if (has_other_placement(spec.placement, placement)) {

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "commits/commit_names.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/tag_directory.hpp"
@@ -70,8 +67,8 @@ class StoreCloser {
     if (its_.ledger.known().lost) {
       if (its_.group.is_root()) {
         its_.log.warning(
-            "store.on_exit = remove was not carried out: the files of commits that could not be recovered are kept, "
-            "in case the nodes that held the rest return");
+            "store.on_exit = remove was not carried out: files of commits that could not be recovered are kept, in "
+            "case the nodes with the other files come back");
       }
       return;
     }
@@ -102,8 +99,8 @@ class StoreCloser {
     if (!its_.group.any(!outputs.empty())) return false;
     if (its_.group.is_root()) {
       its_.log.warning(
-          compose("{} was not carried out: {} of the outputs could not be flushed and {} in the "
-                  "node-local stores only ({}). {}",
+          compose("{} was not carried out: {} of the outputs could not be flushed and {} only in the node-local stores "
+                  "({}). {}",
                   option, outputs.size(), outputs.size() == 1 ? "is" : "are", commits::listed(outputs), flush_words()));
     }
     return true;
@@ -143,7 +140,7 @@ class StoreCloser {
     const bool is_meant = its_.persistent.every != 0 && its_.on_exit != OnExit::remove;
     if (!is_meant || !newest || newest->persistent || its_.ledger.known().lost) return;
     its_.log.warning(
-        compose("the newest checkpoint, {}, is in the node-local stores only. {}", newest->commit.tag, flush_words()));
+        compose("the newest checkpoint, {}, is only in the node-local stores. {}", newest->commit.tag, flush_words()));
   }
 
   /// Bytes of the newest commit's containers that this rank has.
@@ -188,7 +185,7 @@ class StoreCloser {
 void warn_of_unflushed_outputs(const commits::Ledger& ledger, const std::string& how_to_flush, const Log& log) {
   const std::vector<CommitHead> outputs = ledger.known().unflushed_outputs();
   if (outputs.empty()) return;
-  log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
+  log.warning(compose("{} of the outputs {} only in the node-local stores ({}). {}", outputs.size(),
                       outputs.size() == 1 ? "is" : "are", commits::listed(outputs), how_to_flush));
 }
 

@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "base/units.hpp"
 
 namespace kedge::engine {
 

@@ -3,12 +3,10 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/keep_forever.hpp"
-#include "base/text.hpp"
 #include "engine/engine_impl.hpp"
 #include "engine/state_io.hpp"
 #include "kedge/state.hpp"
@@ -113,8 +111,8 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
     }
     if (!tag && damage) {
       impl_->call([&] {
-        throw Error(engine::failure_after_partial_load(
-            {ErrorCode::unrecoverable, "no other checkpoint can be loaded", -1, {}, 0}, *damage));
+        throw Error(engine::failure_after_partial_load({ErrorCode::unrecoverable, "no other checkpoint can be loaded"},
+                                                       *damage));
       });
     }
     if (!tag) return std::nullopt;

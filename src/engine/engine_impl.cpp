@@ -1,16 +1,10 @@
 #include "engine/engine_impl.hpp"
 
-#include <chrono>
-#include <string>
-#include <utility>
-
 #include "base/attempt.hpp"
 #include "base/hash.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 #include "commits/selection.hpp"
-#include "engine/store_loss.hpp"
 #include "persist/prefix_retention.hpp"
 #include "start/continuation.hpp"
 
@@ -79,7 +73,7 @@ bool EngineImpl::end() {
   mark_orderly_end();
   const pipeline::Stopped stopped = stop_worker();
   if (stopped == pipeline::Stopped::interrupted) {
-    lifecycle_.die("it was destroyed while a commit was under way");
+    lifecycle_.die("it was destroyed while a commit was pending");
   }
   return stopped != pipeline::Stopped::not_ended;
 }

@@ -51,7 +51,7 @@ class EngineImpl {
   auto call(Body&& body) {
     if (pipeline_.completions().is_in_callback()) {
       throw Error(ErrorCode::bad_state,
-                  "a callback of on_complete must not make collective calls: it runs on each rank for itself");
+                  "a callback of on_complete must not make collective calls: it runs on each rank independently");
     }
     try {
       if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {

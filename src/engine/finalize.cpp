@@ -6,7 +6,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "engine/close_store.hpp"
 #include "engine/engine_impl.hpp"
 #include "start/continuation.hpp"
@@ -109,15 +108,14 @@ std::string EngineImpl::describe_timeout(std::chrono::duration<double> after) co
   const auto newest = ledger_.known().newest();
   if (const auto snapshot = ledger_.known().snapshot) {
     return compose(
-        "finalize stopped waiting {} before {} was written to the node-local stores: unless the next start finds it "
+        "finalize stopped waiting {}, before {} was written to the node-local stores: unless the next start finds it "
         "complete, {} is the newest checkpoint; give finalize more time, or call wait(tag, local) first",
         when, snapshot->tag, newest ? newest->commit.tag : Tag("none"));
   }
   if (newest && newest->persistent) {
     return compose(
-        "finalize stopped waiting {} with work left that can wait: {} is persistent. The node-local files are kept; "
-        "the "
-        "next start does the rest",
+        "finalize stopped waiting {}: {} is persistent, and only deferred work is left. The node-local files are kept; "
+        "the next start does the rest",
         when, newest->commit.tag);
   }
   if (!newest && !ledger_.known().commits_exist) {

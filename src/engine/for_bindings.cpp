@@ -10,7 +10,7 @@ Status ForBindings::refuse(Engine& engine, std::string_view name, std::string_vi
   engine::EngineImpl& impl = *engine.impl_;
   Status refused;
   auto failure = attempt([&] {
-    const Failure given{ErrorCode::invalid_argument, compose("{}: {}", name, reason), -1, {}, 0};
+    const Failure given{ErrorCode::invalid_argument, compose("{}: {}", name, reason)};
     refused =
         impl.lifecycle().phase() == engine::Phase::reading ? impl.reader().refuse(given) : impl.writer().refuse(given);
   });

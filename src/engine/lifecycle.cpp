@@ -18,7 +18,7 @@ std::string_view phase_name(Phase phase) {
   return "unknown";
 }
 
-Failure bad_state(std::string message) { return Failure{ErrorCode::bad_state, std::move(message), -1, {}, 0}; }
+Failure bad_state(std::string message) { return Failure{ErrorCode::bad_state, std::move(message)}; }
 
 }  // namespace
 
@@ -32,8 +32,7 @@ void Lifecycle::move_to(Phase next) {
 std::optional<Failure> Lifecycle::ended() const {
   if (!is_own_process()) {
     return bad_state(
-        "this engine belongs to the process that this one was forked from; leave it to that process, or make an engine "
-        "here, with a run of its own");
+        "this engine belongs to the parent process; do not use it here, or make another engine with a run of its own");
   }
   if (is_dead() && phase_ == Phase::finished) {
     return bad_state(compose("this engine was finalized ({}); end the job", *dead_because_));

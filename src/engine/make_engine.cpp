@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "engine/engine_impl.hpp"
 #include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_runs.hpp"
@@ -17,8 +16,8 @@ constexpr double kPausedShare = 0.25;
 
 std::string paused_too_long(pipeline::Pause::Seconds limit) {
   return compose(
-      "background work resumed by itself after {} of pause(), the limit for each commit, as other ranks wait for it; "
-      "call resume() sooner, or raise comm.timeout_s",
+      "background work resumed by itself after {} of pause(), the limit for each commit, because other ranks wait for "
+      "it; call resume() sooner, or raise comm.timeout_s",
       human_seconds(limit.count()));
 }
 
@@ -64,8 +63,8 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
   if (options_.device.snapshot && !pipeline_.waits().is_in_background() && group_.is_root()) {
     log_.warning(options_.pipeline.mode == PipelineMode::inline_
                      ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
-                     : "device.snapshot has no effect, as nothing is done in the background here (at log level "
-                       "info another message says why)");
+                     : "device.snapshot has no effect without background work (another message at log level info says "
+                       "why there is none)");
   }
   log_experiments();
   metrics_.started(group_.size(), environment_.clock->seconds() - begun_s_);

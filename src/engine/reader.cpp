@@ -6,7 +6,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "comm/calls.hpp"
 #include "commits/selection.hpp"
 #include "engine/check_load_target.hpp"
@@ -219,7 +218,7 @@ const format::StoredRegion& Reader::region(std::string_view name) const {
   const format::StoredRegion* placed = container().find(name);
   if (placed == nullptr) {
     throw Error(ErrorCode::not_found,
-                compose("{} has no region '{}' on rank {}; regions() and kedge show list what it has", info_->tag, name,
+                compose("{} has no region '{}' on rank {}; regions() and kedge show list its regions", info_->tag, name,
                         uses_.group.rank()));
   }
   return *placed;
@@ -378,7 +377,7 @@ void Reader::close() {
 
 void Reader::log_restored(double took_s) const {
   if (!uses_.group.is_root()) return;
-  uses_.log.info(compose("restored {} ({}): every byte that was loaded is checked, {}; took {} in all", info_->tag,
+  uses_.log.info(compose("restored {} ({}): every loaded byte is verified, {}; took {} in all", info_->tag,
                          human_bytes(info_->total_bytes), checked_, human_seconds(took_s)));
 }
 

@@ -60,8 +60,8 @@ void Reader::extract(const format::StoredRegion& placed, const Route& route) con
   const auto file = file_system.create(path);
   if (!file)
     throw Error(Failure{ErrorCode::io,
-                        "file already exists where the routed file is to be extracted; do not write to the directory "
-                        "of routed files before route_in",
+                        "cannot extract the routed file: a file of that name exists; do not write to the directory of "
+                        "routed files before route_in",
                         -1, path, 0});
   file->reserve(placed.size_bytes);
   container().read(placed, *file);

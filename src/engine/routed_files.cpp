@@ -1,14 +1,11 @@
 #include "engine/routed_files.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <span>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
-#include "base/units.hpp"
 #include "fs/tree.hpp"
 
 namespace kedge::engine {
@@ -40,8 +37,8 @@ void check_name(std::string_view name, std::uint64_t max_bytes) {
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
     if (part.size() <= kFileNameBytesMax) continue;
     throw Error(ErrorCode::invalid_argument,
-                compose("the name '{}' cannot be routed: no part of it may have more than {} bytes, as file names",
-                        name, kFileNameBytesMax));
+                compose("the name '{}' cannot be routed: each part is a file name of at most {} bytes", name,
+                        kFileNameBytesMax));
   }
 }
 
@@ -89,7 +86,7 @@ Route RoutedFiles::add(std::string_view name, std::uint64_t max_bytes) {
   Route route{std::string(name), fs::join(current_, name), max_bytes};
   if (route.path.size() > kPathBytesMax) {
     refuse(ErrorCode::invalid_argument,
-           compose("the routed path would have more than {} bytes; take a shorter name", kPathBytesMax), route.path);
+           compose("the routed path would have more than {} bytes; use a shorter name", kPathBytesMax), route.path);
   }
   fs::make_parents(file_system_, current_, name, kDirectoryMode);
   return routes_.emplace_back(std::move(route));
@@ -126,11 +123,11 @@ void RoutedFiles::require_own_directories(const Route& route) const {
     const std::string path = base + std::string(name.substr(0, slash));
     const auto status = file_system_.status(path);
     if (!status || status->kind == Kind::directory) continue;
-    refuse(ErrorCode::invalid_argument,
-           compose("the path for '{}' leads through something that is not a directory; write into the directories that "
-                   "route_out made",
-                   route.name),
-           path);
+    refuse(
+        ErrorCode::invalid_argument,
+        compose("a component of the path for '{}' is not a directory; write into the directories that route_out made",
+                route.name),
+        path);
   }
 }
 

@@ -67,8 +67,7 @@ void load(Reader& reader, const State& state) {
 Failure failure_after_partial_load(Failure why, const Failure& damage) {
   why.message += compose(
       "; the variables still hold data loaded from a damaged checkpoint ({}): restart the program instead of "
-      "continuing "
-      "with them",
+      "continuing with them",
       to_string(damage));
   return why;
 }

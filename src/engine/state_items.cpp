@@ -56,11 +56,11 @@ bool has_elements_of(const State::View& view, const Shape& saved) {
 }
 
 State::View view_of(const State::Item& item) {
-  return in_application(item, "gives the memory of", [&] { return item.view(); });
+  return in_application(item, "the memory of", [&] { return item.view(); });
 }
 
 Block block_of(const State::Item& item) {
-  return in_application(item, "gives the block of", [&] { return item.block(); });
+  return in_application(item, "the block of", [&] { return item.block(); });
 }
 
 void make_room(const State::Item& item, State::View& view, const format::RegionSpec& saved) {
@@ -71,7 +71,7 @@ void make_room(const State::Item& item, State::View& view, const format::RegionS
 }
 
 void resize(const State::Item& item, State::View& view, std::uint64_t count) {
-  in_application(item, "resizes", [&] { item.resize(count); });
+  in_application(item, "resizing", [&] { item.resize(count); });
   view = view_of(item);
   if (count_of(view) == count) return;
   throw Error(ErrorCode::invalid_argument,

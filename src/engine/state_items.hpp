@@ -36,7 +36,7 @@ void resize(const State::Item& item, State::View& view, std::uint64_t count);
 /// Makes room for what was saved, if it was saved of such elements; if not, load says so.
 void make_room(const State::Item& item, State::View& view, const format::RegionSpec& saved);
 
-/// Calls a function of the application, which may throw what it likes. `what` completes "the function that".
+/// Calls a function of the application, which may throw what it likes. `what` completes "the function for".
 template <class Function>
 auto in_application(const State::Item& item, std::string_view what, Function&& function) {
   try {
@@ -45,10 +45,10 @@ auto in_application(const State::Item& item, std::string_view what, Function&& f
     throw;
   } catch (const std::exception& error) {
     throw Error(ErrorCode::invalid_argument,
-                compose("the function that {} '{}' threw: {}", what, item.name, error.what()));
+                compose("the function for {} '{}' threw: {}", what, item.name, error.what()));
   } catch (...) {
     throw Error(ErrorCode::invalid_argument,
-                compose("the function that {} '{}' threw something that is not a std::exception", what, item.name));
+                compose("the function for {} '{}' threw something that is not a std::exception", what, item.name));
   }
 }
 

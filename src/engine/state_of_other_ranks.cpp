@@ -114,7 +114,7 @@ void load_per_rank(Reader& reader, const State& state) {
   for (const State::Item& item : state.items()) {
     if (!item.per_rank) continue;
     reader.load_each(item.name, [&](LogicalRank saved_by, std::span<const std::byte> bytes) {
-      in_application(item, "restores", [&] { item.per_rank(saved_by, bytes); });
+      in_application(item, "restoring", [&] { item.per_rank(saved_by, bytes); });
     });
   }
 }

@@ -7,7 +7,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "fs/durable_path.hpp"
 #include "store/location.hpp"
 
 namespace kedge::engine {
@@ -36,8 +35,8 @@ std::string_view part(Lost lost) {
 
 std::string warning_of(const std::string& what, std::uint64_t ranks) {
   return compose(
-      "another process removed {} while the job was running{}: what is gone counts as lost, as if the node had failed, "
-      "and new checkpoints are written there again. If logind removes the files of users who log out, ask an "
+      "another process removed {} while the job was running{}: the removed files count as lost, as if the node had "
+      "failed; new checkpoints are written there again. If logind removes the files of users who log out, ask an "
       "administrator to set RemoveIPC=no or to enable lingering (loginctl enable-linger); if a cleaner did it, set "
       "store.path to a directory that it leaves alone",
       what, ranks > 1 ? compose(" (seen by {} ranks)", ranks) : "");

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -11,15 +11,27 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "comm/calls.hpp"
+#include "commits/ledger.hpp"
 #include "commits/selection.hpp"
-#include "engine/describe_kept_commits.hpp"
 #include "engine/device_memory.hpp"
-#include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
 #include "store/pin.hpp"
 
 namespace kedge::engine {
 namespace {
+
+/// Pure. Which older commit or outputs stay and why, to be appended to a message; empty if none stay longer than usual.
+std::string describe_kept_commits(const commits::Ledger& ledger, std::uint32_t keep, bool has_work_left) {
+  if (const auto outputs = ledger.known().unflushed_outputs(); !outputs.empty()) {
+    return compose("; {} of the outputs, from {} on, {} in the store until flushed to the prefix", outputs.size(),
+                   outputs.front().tag, outputs.size() == 1 ? "stays" : "stay");
+  }
+  const std::vector<commits::Entry> kept = ledger.known().entries;
+  std::string_view why;
+  if (kept.size() > keep && has_work_left) why = "until the background work on them is done";
+  if (ledger.known().ids_to_keep(keep).size() > keep) why = "because none of them is protected yet";
+  return why.empty() ? std::string() : compose("; {} stays beside newer commits {}", kept.back().commit.tag, why);
+}
 
 constexpr std::size_t kAttributesRoomMin = 512;
 

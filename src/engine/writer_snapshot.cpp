@@ -5,7 +5,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "engine/writer.hpp"
 
 namespace kedge::engine {
@@ -43,7 +42,7 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
   /// Between two regions: an engine that ends is not kept waiting for those that are left.
   void check_not_ending() const {
     uses_.pause.pass();
-    if (uses_.pause.is_ended()) throw Error(ErrorCode::bad_state, "the engine ends before the snapshot is sealed");
+    if (uses_.pause.is_ended()) throw Error(ErrorCode::bad_state, "the engine ended before the snapshot was sealed");
   }
 
   Uses uses_;
@@ -73,7 +72,7 @@ bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& f
   } else if (!std::exchange(said_no_memory_, true)) {
     uses_.log.warning(
         compose("rank {}: not enough GPU memory for a snapshot of region '{}' ({}); it is written to the store in save "
-                "instead, which takes longer (said once): free GPU memory, or set device.snapshot = false",
+                "instead, which takes longer (logged once): free GPU memory, or set device.snapshot = false",
                 uses_.group.rank(), spec.name, human_bytes(from.size_bytes)));
   }
   return true;

@@ -6,7 +6,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "format/fields.hpp"
-#include "format/utf8.hpp"
+#include "format/region_spec.hpp"
 
 namespace kedge::format {
 namespace {
@@ -87,7 +87,7 @@ AttributeValue value_of(const Json& value, std::string_view path, std::string_vi
 std::optional<Failure> check(const Attributes& attributes) {
   auto problem = problem_of(attributes);
   if (!problem) return std::nullopt;
-  return Failure{ErrorCode::invalid_argument, *std::move(problem), -1, {}, 0};
+  return Failure{ErrorCode::invalid_argument, *std::move(problem)};
 }
 
 std::string encode(const Attributes& attributes) {

@@ -6,7 +6,7 @@
 #include "checksum/crc32c.hpp"
 #include "format/fields.hpp"
 #include "format/region_copy.hpp"
-#include "fs/pieces.hpp"
+#include "fs/transfer.hpp"
 
 namespace kedge::format {
 namespace {

@@ -1,7 +1,6 @@
 #include "format/container_writer.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 
 #include "base/invariant.hpp"

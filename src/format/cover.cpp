@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/text.hpp"
-#include "format/utf8.hpp"
+#include "format/region_spec.hpp"
 
 // Finding the first wrong element: a box is divided at every plane that cuts no block, which reduces grids, even or
 // not, to boxes of one block each. A box without such a plane (its blocks overlap or interlock) is cut at a block's
@@ -185,7 +185,7 @@ Failure describe(std::string_view array, const Shape& global_shape, const std::v
     message = kedge::compose("{}: {} is saved by ranks {} and {}; save each element on one rank", what, which, ranks[0],
                              ranks[1]);
   }
-  return {ErrorCode::mismatch, std::move(message), -1, {}, 0};
+  return {ErrorCode::mismatch, std::move(message)};
 }
 
 }  // namespace

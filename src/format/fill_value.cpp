@@ -1,7 +1,6 @@
 #include "format/fill_value.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <span>
 
 #include "base/invariant.hpp"

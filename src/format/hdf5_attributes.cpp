@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
-#include <functional>
 #include <type_traits>
 #include <variant>
 

@@ -7,7 +7,6 @@
 #include "format/hdf5_structure.hpp"
 #include "format/members.hpp"
 #include "kedge/error.hpp"
-#include "kedge/types.hpp"
 
 namespace kedge::format {
 namespace {

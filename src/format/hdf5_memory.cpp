@@ -8,8 +8,6 @@
 #include <cstring>
 #include <new>
 
-#include "format/hdf5_handle.hpp"
-
 namespace kedge::format {
 namespace {
 

@@ -3,7 +3,7 @@
 #include <new>
 
 #include "format/hdf5_handle.hpp"
-#include "format/hdf5_scratch_impl.hpp"
+#include "format/hdf5_memory.hpp"
 #include "format/on_disk.hpp"
 #include "kedge/error.hpp"
 

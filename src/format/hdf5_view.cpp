@@ -2,9 +2,9 @@
 #include <array>
 #include <optional>
 
-#include "format/hdf5_scratch_impl.hpp"
+#include "format/hdf5_memory.hpp"
 #include "format/on_disk.hpp"
-#include "format/utf8.hpp"
+#include "format/region_spec.hpp"
 
 namespace kedge::format {
 namespace {

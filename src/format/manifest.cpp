@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "checksum/crc32c.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
@@ -116,10 +116,9 @@ ManifestReader::ManifestReader(fs::ByteAccess& bytes, std::uint64_t file_size, s
 
 ShardRow ManifestReader::row(LogicalRank logical_rank) const {
   if (logical_rank.value >= head_.commit.world_size) {
-    throw Error(Failure{
-        ErrorCode::not_found,
-        kedge::compose("the commit has {} ranks, there is no rank {}", head_.commit.world_size, logical_rank.value), -1,
-        path_, 0});
+    refuse(ErrorCode::not_found,
+           kedge::compose("the commit has {} ranks, there is no rank {}", head_.commit.world_size, logical_rank.value),
+           path_);
   }
   std::array<std::byte, kShardRowBytes> stored{};
   bytes_.read(head_.table_offset + logical_rank.value * std::uint64_t{kShardRowBytes}, stored);

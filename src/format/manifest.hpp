@@ -8,12 +8,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "format/container_reader.hpp"
 #include "format/cover.hpp"
-#include "format/on_disk.hpp"
 #include "format/superblock.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/attributes.hpp"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"

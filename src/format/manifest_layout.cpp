@@ -7,8 +7,8 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "checksum/crc32c.hpp"
 #include "format/attributes.hpp"
 #include "format/cover.hpp"
@@ -17,7 +17,6 @@
 #include "format/manifest.hpp"
 #include "format/manifest_rows.hpp"
 #include "format/region_spec.hpp"
-#include "format/utf8.hpp"
 
 namespace kedge::format {
 namespace {

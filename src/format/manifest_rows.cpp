@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
 #include "format/fields.hpp"
-#include "format/utf8.hpp"
+#include "format/region_spec.hpp"
 
 namespace kedge::format {
 

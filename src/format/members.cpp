@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <set>
 
+#include "base/options_values.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
 
@@ -30,11 +30,8 @@ std::optional<DataType> dtype_of(std::string_view name) {
 
 /// Parses the whole text, which must be in canonical form.
 std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  if (!whole || (text.size() > 1 && text.front() == '0')) return std::nullopt;
-  return number;
+  if (text.size() > 1 && text.front() == '0') return std::nullopt;
+  return parse_number<std::uint64_t>(text);
 }
 
 /// Parses extents such as "3,4".

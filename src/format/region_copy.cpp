@@ -8,7 +8,7 @@
 #include "base/invariant.hpp"
 #include "base/run_on_threads.hpp"
 #include "checksum/crc32c.hpp"
-#include "fs/pieces.hpp"
+#include "fs/transfer.hpp"
 
 namespace kedge::format {
 namespace {

@@ -1,12 +1,12 @@
 #include "format/region_spec.hpp"
 
+#include <cstddef>
 #include <limits>
 #include <utility>
 
 #include "base/text.hpp"
 #include "format/members.hpp"
 #include "format/on_disk.hpp"
-#include "format/utf8.hpp"
 
 namespace kedge::format {
 namespace {
@@ -83,9 +83,7 @@ bool is_attributes(const RegionSpec& spec) {
 }
 
 std::optional<Failure> check(const RegionSpec& spec) {
-  const auto refused = [](std::string message) {
-    return Failure{ErrorCode::invalid_argument, std::move(message), -1, {}, 0};
-  };
+  const auto refused = [](std::string message) { return Failure{ErrorCode::invalid_argument, std::move(message)}; };
   if (const std::string problem = is_attributes(spec) ? "" : name_problem(spec.name); !problem.empty()) {
     return refused(kedge::compose("invalid region name '{}': {}", shown(spec.name), problem));
   }
@@ -107,6 +105,12 @@ std::optional<Failure> check(const RegionSpec& spec) {
     return refused(kedge::compose("members of region '{}' cannot be used: {}", spec.name, problem));
   }
   return std::nullopt;
+}
+
+std::string shown(std::string_view name) {
+  constexpr std::size_t kShownBytes = 128;
+  std::string text = printable(name);
+  return text.size() <= kShownBytes ? text : std::string(utf8_truncated(text, kShownBytes)) + "...";
 }
 
 }  // namespace kedge::format

@@ -37,4 +37,7 @@ struct RegionSpec {
 /// Whether it is the region of the checkpoint's attributes, the only one of Kedge's own that check() accepts.
 [[nodiscard]] bool is_attributes(const RegionSpec& spec);
 
+/// A name for use in messages: printable, and short enough to reach the other ranks whole.
+[[nodiscard]] std::string shown(std::string_view name);
+
 }  // namespace kedge::format

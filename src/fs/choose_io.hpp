@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "fs/direct_writer.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
 
@@ -16,5 +17,8 @@ struct ChosenIo {
 /// Local. For files that are synced after writing. Measures with FileSystem::probe_writes, unless `io` says buffered.
 /// Failing to measure is not an error.
 [[nodiscard]] ChosenIo choose_io(FileSystem& file_system, Io io, const ProbeTarget& place);
+
+/// FileSystem::probe_writes, with `writer` for File::enable_direct_writes.
+[[nodiscard]] WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const DirectWriter& writer);
 
 }  // namespace kedge::fs

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fs/file_system.hpp"
-#include "fs/pieces.hpp"
+#include "fs/transfer.hpp"
 
 namespace kedge::fs {
 

@@ -1,9 +1,10 @@
 #include "fs/file_system.hpp"
 
-#include <vector>
+#include <cerrno>
 
 #include "checksum/copy_with_checksum.hpp"
-#include "fs/pieces.hpp"
+#include "fs/transfer.hpp"
+#include "kedge/error.hpp"
 
 namespace kedge::fs {
 
@@ -26,6 +27,19 @@ void FileSystem::append(const std::string& path, std::span<const std::byte> byte
   std::unique_ptr<File> file = create(path, mode);
   if (!file) file = open(path, Access::read_write);
   file->write_with_crc(file->status().size_bytes, bytes, 0);
+}
+
+void sync_path(FileSystem& file_system, const std::string& path) {
+  const std::string absolute = file_system.canonical(path);
+  for (std::size_t slash = 0; slash != std::string::npos; slash = absolute.find('/', slash + 1)) {
+    try {
+      file_system.sync_directory(slash == 0 ? "/" : absolute.substr(0, slash));
+    } catch (const Error& error) {
+      const int reason = error.failure().system_errno;
+      // EINVAL, EROFS: a filesystem without stable names (proc, a read-only root) has no name made by Kedge.
+      if (reason != EACCES && reason != EPERM && reason != EINVAL && reason != EROFS) throw;
+    }
+  }
 }
 
 }  // namespace kedge::fs

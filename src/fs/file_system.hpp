@@ -1,6 +1,7 @@
 // Interface for all access to storage: POSIX in production, a model with injected faults in tests.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -203,5 +204,24 @@ class FileSystem {
 
 /// The real file system.
 [[nodiscard]] std::shared_ptr<FileSystem> posix_file_system();
+
+/// Local. The file's content, but not more than its first `bytes_max`. Throws Error{not_found | io}.
+[[nodiscard]] inline std::string read_text(FileSystem& file_system, const std::string& path, std::uint64_t bytes_max) {
+  const auto file = file_system.open(path, Access::read);
+  std::string text(std::min(file->status().size_bytes, bytes_max), '\0');
+  file->read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+inline constexpr std::uint32_t kGroupWrites = 0020;
+inline constexpr std::uint32_t kOthersWrite = 0002;
+inline constexpr std::uint32_t kGroupOrOthersWrite = kGroupWrites | kOthersWrite;
+inline constexpr std::uint32_t kGroupOrOthersAnything = 077;
+inline constexpr std::uint32_t kSticky = 01000;  ///< only the owner may remove a file in such a directory
+
+/// Local. Syncs every directory on the way to `path`, from the root to its parent. An earlier start may have made one
+/// and died before it synced it. Directories for which this user has no permission are skipped: this user did not make
+/// them. Throws Error{io}.
+void sync_path(FileSystem& file_system, const std::string& path);
 
 }  // namespace kedge::fs

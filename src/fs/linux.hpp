@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace kedge::fs {

@@ -13,8 +13,6 @@
 #include "checksum/crc32c.hpp"
 #include "fs/huge_pages.hpp"
 #include "fs/linux.hpp"
-#include "fs/pieces.hpp"
-#include "fs/posix_mapping.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,5 +39,9 @@ class Descriptor {
 /// Takes over the descriptor of a regular file. enable_direct_writes() uses `direct_writer`.
 [[nodiscard]] std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access,
                                                     std::shared_ptr<DirectWriter> direct_writer);
+
+/// Takes over a mapping of the file's first `size_bytes`; `data` may be null if there are none.
+[[nodiscard]] std::unique_ptr<Mapping> make_posix_mapping(std::byte* data, std::size_t size_bytes, Access access,
+                                                          std::string path);
 
 }  // namespace kedge::fs

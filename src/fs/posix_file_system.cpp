@@ -10,13 +10,13 @@
 
 #include "base/file_size_signal.hpp"
 #include "base/text.hpp"
+#include "fs/choose_io.hpp"
 #include "fs/file_system.hpp"
 #include "fs/posix_file.hpp"
 #include "fs/posix_lock.hpp"
 #include "fs/posix_space.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
-#include "fs/write_probe.hpp"
 
 namespace kedge::fs {
 namespace {

@@ -7,7 +7,6 @@
 #include <array>
 #include <map>
 #include <mutex>
-#include <string>
 #include <tuple>
 
 #include "base/file_size_signal.hpp"

@@ -1,4 +1,4 @@
-#include "fs/posix_mapping.hpp"
+#include "fs/posix_file.hpp"
 
 #include <sys/mman.h>
 
@@ -16,8 +16,8 @@
 #include "checksum/crc32c.hpp"
 #include "fs/guarded_range.hpp"
 #include "fs/linux.hpp"
-#include "fs/pieces.hpp"
 #include "fs/system_error.hpp"
+#include "fs/transfer.hpp"
 
 namespace kedge::fs {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "fs/linux.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"

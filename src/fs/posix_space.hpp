@@ -1,7 +1,6 @@
 // How much space a path has: limits of the filesystem, memory cgroups and the machine.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

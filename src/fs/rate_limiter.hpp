@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 #include "fs/file_system.hpp"
-#include "fs/pieces.hpp"
+#include "fs/transfer.hpp"
 
 namespace kedge::fs {
 

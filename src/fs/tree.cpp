@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "base/attempt.hpp"
-#include "fs/file_mode.hpp"
 
 namespace kedge::fs {
 namespace {
@@ -96,7 +95,7 @@ void make_parents(FileSystem& file_system, const std::string& base, std::string_
     file_system.make_directory(path, mode);
     const auto status = file_system.status(path);
     if (status && status->kind == Kind::directory) continue;
-    throw Error(Failure{ErrorCode::io, "not a directory, and a directory is needed here; remove it", -1, path, 0});
+    refuse(ErrorCode::io, "not a directory, and a directory is needed here; remove it", path);
   }
 }
 

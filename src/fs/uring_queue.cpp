@@ -1,7 +1,6 @@
 #include <liburing.h>
 
 #include <cerrno>
-#include <new>
 
 #include "fs/io_queue.hpp"
 

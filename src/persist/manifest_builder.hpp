@@ -14,7 +14,7 @@
 #include "format/container_reader.hpp"
 #include "format/manifest.hpp"
 #include "kedge/attributes.hpp"
-#include "persist/tag_entry.hpp"
+#include "persist/tags.hpp"
 
 namespace kedge::persist {
 

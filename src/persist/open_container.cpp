@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "persist/tag_directory.hpp"
 
 namespace kedge::persist {

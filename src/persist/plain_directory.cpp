@@ -1,6 +1,5 @@
 #include "persist/plain_directory.hpp"
 
-#include "fs/tree.hpp"
 #include "persist/new_file.hpp"
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"

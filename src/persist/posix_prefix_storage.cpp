@@ -5,13 +5,10 @@
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "fs/copy.hpp"
-#include "fs/durable_path.hpp"
 #include "persist/new_file.hpp"
 #include "persist/prefix_markers.hpp"
 #include "persist/prefix_retention.hpp"
-#include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
@@ -79,7 +76,7 @@ OpenedContainer PosixPrefixStorage::open(const std::string& name, const CommitHe
 
 /// Names come into being and go through rank 0 alone, and only as long as no later start has begun.
 const RunStart& PosixPrefixStorage::start() const {
-  invariant(start_ != nullptr, "who changes the prefix has the run's records");
+  invariant(start_ != nullptr, "only a process with the run's records changes the prefix");
   return *start_;
 }
 
@@ -130,11 +127,11 @@ void PosixPrefixStorage::require_space(const TagEntry& entry, std::uint64_t mani
   const std::uint64_t files = entry.commit.world_size + plain_files.files;
   const fs::Space space = file_system_->space(prefix_);
   if (space.free_bytes >= total_bytes && space.free_inodes >= files) return;
-  throw Error(Failure{ErrorCode::no_space,
-                      compose("the prefix has {} and {} files free, {} and {} files are needed; free some, for "
-                              "example with persistent.keep",
-                              human_bytes(space.free_bytes), space.free_inodes, human_bytes(total_bytes), files),
-                      -1, prefix_, 0});
+  refuse(ErrorCode::no_space,
+         compose("the prefix has {} and {} files free, but {} and {} files are needed; free some space, "
+                 "for example with persistent.keep",
+                 human_bytes(space.free_bytes), space.free_inodes, human_bytes(total_bytes), files),
+         prefix_);
 }
 
 void PosixPrefixStorage::make_directory(const std::string& path) const {
@@ -222,10 +219,16 @@ void PosixPrefixStorage::write_latest(const std::string& directory) {
   file_system_->remove(unnamed);
   const auto file = file_system_->create(unnamed, mode_bits(options_.mode) & kFileBits);
   if (!file) throw_name_taken(unnamed);
-  const std::string text = directory + "\n";
-  (void)fs::copy(std::as_bytes(std::span(text)), *file);
-  file->sync();
-  file_system_->rename(unnamed, fs::join(prefix_, kLatestFile));
+  const auto failure = attempt([&] {
+    const std::string text = directory + "\n";
+    (void)fs::copy(std::as_bytes(std::span(text)), *file);
+    file->sync();
+    file_system_->rename(unnamed, fs::join(prefix_, kLatestFile));
+  });
+  if (failure) {
+    (void)attempt([&] { file_system_->remove(unnamed); });
+    throw Error(*failure);
+  }
   file_system_->sync_directory(prefix_);
 }
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"

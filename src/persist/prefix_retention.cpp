@@ -1,7 +1,6 @@
 #include "persist/prefix_retention.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
@@ -137,9 +136,9 @@ void set_pinned(PrefixStorage& prefix_storage, const PrefixMarkers& markers, con
     if (entry.commit.tag == tag && !markers.is_discarded(entry.commit.id))
       return prefix_storage.set_pinned(entry, pinned);
   }
-  throw Error(Failure{ErrorCode::not_found,
-                      compose("no commit '{}' of this run is on the prefix; wait(tag, Level::persistent) first", tag),
-                      -1, prefix_storage.where(), 0});
+  refuse(ErrorCode::not_found,
+         compose("no commit '{}' of this run is on the prefix; wait(tag, Level::persistent) first", tag),
+         prefix_storage.where());
 }
 
 }  // namespace kedge::persist

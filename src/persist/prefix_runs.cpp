@@ -5,11 +5,12 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
+#include "persist/posix_prefix_storage.hpp"
 #include "persist/prefix_markers.hpp"
-#include "persist/tags.hpp"
+#include "persist/run_record.hpp"
+#include "persist/run_start.hpp"
 
 namespace kedge::persist {
 namespace {
@@ -37,6 +38,8 @@ bool is_own_directory(fs::FileSystem& file_system, const std::string& path) {
 bool is_given(std::string_view communicator_name) {
   return !communicator_name.empty() && !communicator_name.starts_with("MPI_COMM_");
 }
+
+constexpr int kTriesMax = 5;
 
 }  // namespace
 
@@ -126,12 +129,48 @@ std::string choose_run(std::string_view communicator_name, std::span<const std::
   for (const std::string& run : runs) list += compose("{}'{}'", list.empty() ? "" : ", ", run);
   throw Error(
       ErrorCode::mismatch,
-      compose("the prefix has checkpoints of the run{} {}, and this job would run as '{}', which has none; to continue "
+      compose("the prefix has checkpoints of the run{} {}, but this job would run as '{}', which has none; to continue "
               "{}, {}",
               runs.size() == 1 ? "" : "s", list, own, runs.size() == 1 ? "it" : "one of them",
               is_given(communicator_name)
                   ? compose("give the communicator its name; to begin another, set run (KEDGE_RUN) to '{}'", own)
                   : "set run (KEDGE_RUN) to its name; to start another, set run to a new one"));
+}
+
+RunOnPrefix find_on_prefix(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
+  RunOnPrefix found;
+  const TagList list = list_tags(file_system, prefix);
+  for (const TagEntry& entry : list.entries) {
+    const auto status = file_system.status(fs::join(prefix, entry.directory));
+    if (entry.run == run && status && status->owner == file_system.user()) found.entries.push_back(entry);
+  }
+  for (const UnusableTag& one : list.unusable) {
+    if (one.committed) found.unreadable.push_back(one.directory);
+  }
+  return found;
+}
+
+RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const std::string& prefix,
+                       const std::string& run) {
+  RunStart start({file_system, prefix, run});
+  (void)start.take();
+  start.begin(read_run_record(*file_system, start.directory().path()).record.value_or(RunRecord{}));
+  RunOnPrefix removed;
+  PosixPrefixStorage prefix_storage(file_system, prefix, {}, &start);
+  // Again until there is none: a job may have been about to publish when it was overtaken.
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    const RunOnPrefix found = find_on_prefix(*file_system, prefix, run);
+    for (const TagEntry& entry : found.entries) prefix_storage.remove(entry);
+    removed.entries.insert(removed.entries.end(), found.entries.begin(), found.entries.end());
+    removed.unreadable = found.unreadable;
+    if (tries > 0 && found.entries.empty()) break;
+    if (const std::vector<std::string> problems = prefix_storage.sweep({}); !problems.empty()) {
+      throw Error(Failure{ErrorCode::io, compose("not all of it could be removed; try again: {}", problems.front()), -1,
+                          prefix, 0});
+    }
+  }
+  start.remove_records();
+  return removed;
 }
 
 }  // namespace kedge::persist

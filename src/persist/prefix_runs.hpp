@@ -1,12 +1,14 @@
-// Which runs have checkpoints on a prefix, and which of them a job goes on with that names none.
+// Which runs have checkpoints on a prefix, which of them a job goes on with that names none, and how one is removed.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fs/file_system.hpp"
+#include "persist/tags.hpp"
 
 namespace kedge::persist {
 
@@ -49,5 +51,22 @@ fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& 
 /// does not start from zero beside checkpoints that may be its own.
 [[nodiscard]] std::string choose_run(std::string_view communicator_name, std::span<const std::string> runs,
                                      bool knows_default);
+
+/// Commits of a run on a prefix.
+struct RunOnPrefix {
+  std::vector<TagEntry> entries;        ///< commits of this user, newest first; pinned ones, too
+  std::vector<std::string> unreadable;  ///< tag directories whose manifest does not say which run they belong to
+};
+
+/// Local, reads only. Throws Error{io}.
+[[nodiscard]] RunOnPrefix find_on_prefix(fs::FileSystem& file_system, const std::string& prefix,
+                                         const std::string& run);
+
+/// Local. Begins as a later start would, so that a job of this run that is still there publishes nothing any more, and
+/// removes all commits of the run that are there then; records and notes last: half a removal is not taken for a run
+/// that never had a commit. Returns what it removed, and what it could not read and left. Throws Error{io}: not all of
+/// it could be removed, which can be tried again.
+RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const std::string& prefix,
+                       const std::string& run);
 
 }  // namespace kedge::persist

@@ -14,7 +14,7 @@
 #include "fs/tree.hpp"
 #include "kedge/types.hpp"
 #include "persist/open_container.hpp"
-#include "persist/tag_entry.hpp"
+#include "persist/tags.hpp"
 
 namespace kedge::persist {
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_forward.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
@@ -53,5 +54,17 @@ struct FoundRecord {
 void write_run_record(const RunStart& start, const RunRecord& record);
 /// Local. Puts rank 0's store into the record. Throws Error{busy} if a later start has begun; io, no_space.
 void record_store(const RunStart& start, const std::string& store);
+
+/// Nothing if there is no text of this name.
+[[nodiscard]] std::optional<std::string> text_in(const Json& content, const char* key);
+
+/// JSON is UTF-8, and a path need not be: then it is an object with its bytes in hexadecimal.
+[[nodiscard]] Json bytes_json(const std::string& bytes);
+
+/// Nothing if it is neither.
+[[nodiscard]] std::optional<std::string> bytes_of(const Json& value);
+
+/// Empty if there are none.
+[[nodiscard]] std::string bytes_in(const Json& content, const char* key);
 
 }  // namespace kedge::persist

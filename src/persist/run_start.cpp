@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "base/text.hpp"
-#include "base/throw_error.hpp"
+#include "base/attempt.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
 #include "persist/new_file.hpp"
@@ -45,7 +44,7 @@ std::uint64_t RunStart::take(LaunchInfo launch_info) {
     return number;
   }
   refuse(ErrorCode::io,
-         "no incarnation number could be taken: another program keeps creating files here; end it and start again",
+         "cannot take an incarnation number: another program keeps creating files here; end it and start again",
          directory_.path());
 }
 
@@ -59,11 +58,10 @@ void RunStart::begin(const RunRecord& record) {
 
 void RunStart::require_newest() const {
   if (is_newest()) return;
-  throw Error(
-      Failure{ErrorCode::busy,
-              "another start of this run has taken over, or the run was removed from the prefix; end this job, or "
-              "the other",
-              -1, directory_.path(), 0});
+  refuse(ErrorCode::busy,
+         "another start of this run has taken over, or the run was removed from the prefix; end this job, or "
+         "the other",
+         directory_.path());
 }
 
 /// Who removes a run leaves the directory of all runs' records. Without that, this is not the prefix as it was:
@@ -71,11 +69,10 @@ void RunStart::require_newest() const {
 void RunStart::require_reachable() const {
   const std::string& prefix = directory_.prefix();
   if (begun_.empty() || directory_.file_system().status(records_directory(prefix))) return;
-  throw Error(
-      Failure{ErrorCode::io,
-              "the prefix is not there: it was unmounted, moved or removed while the job was running; once it is back, "
-              "checkpoints are flushed to it again",
-              -1, prefix, 0});
+  refuse(ErrorCode::io,
+         "the prefix is missing: it was unmounted, moved or removed while the job was running; once it is "
+         "back, checkpoints are flushed to it again",
+         prefix);
 }
 
 /// The prefix may go and come back between two looks: what ends a job is seen twice.

@@ -1,16 +1,15 @@
 #include "persist/start_markers.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
+#include "base/options_values.hpp"
 #include "base/text.hpp"
 #include "commits/head_check.hpp"
-#include "fs/small_file.hpp"
 #include "persist/record_directory.hpp"
-#include "persist/record_json.hpp"
+#include "persist/run_record.hpp"
 
 namespace kedge::persist {
 namespace {
@@ -52,11 +51,8 @@ std::vector<std::uint64_t> numbers_among(const std::vector<std::string>& names, 
   std::vector<std::uint64_t> numbers;
   for (const std::string& name : names) {
     if (!name.starts_with(kind)) continue;
-    std::uint64_t number = 0;
-    const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
-    const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
-    if (is_number && number <= kNumberMax) numbers.push_back(number);
+    const auto number = parse_number<std::uint64_t>(std::string_view(name).substr(kind.size()));
+    if (number && *number <= kNumberMax) numbers.push_back(*number);
   }
   return numbers;
 }

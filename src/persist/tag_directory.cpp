@@ -1,8 +1,8 @@
 #include "persist/tag_directory.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/options_values.hpp"
 #include "base/text.hpp"
 #include "commits/head_check.hpp"
 
@@ -16,13 +16,9 @@ bool is_hex(std::string_view text) {
 }
 
 // As compose() writes it: no sign, no zeros in front.
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  const bool padded = text.size() > 1 && text.front() == '0';
-  if (parsed.ec != std::errc{} || parsed.ptr != end || padded) return std::nullopt;
-  return number;
+std::optional<std::uint64_t> parse_plain_number(std::string_view text) {
+  if (text.size() > 1 && text.front() == '0') return std::nullopt;
+  return parse_number<std::uint64_t>(text);
 }
 
 }  // namespace
@@ -39,7 +35,7 @@ std::optional<TagDirectory> parse_directory_name(std::string_view name) {
   const std::size_t dot = name.substr(0, dash).rfind('.');
   if (dot == std::string_view::npos || digits.size() != kIdDigits || !is_hex(digits)) return std::nullopt;
   const std::string_view tag = name.substr(0, dot);
-  const auto generation = parse_number(name.substr(dot + 1, dash - dot - 1));
+  const auto generation = parse_plain_number(name.substr(dot + 1, dash - dot - 1));
   if (!generation || !commits::is_tag(tag)) return std::nullopt;
   return TagDirectory{std::string(tag), *generation, std::string(digits)};
 }
@@ -55,7 +51,7 @@ std::string plain_directory(LogicalRank logical_rank) {
 std::optional<LogicalRank> rank_of_plain(std::string_view directory_name) {
   constexpr std::string_view kBegin = "rank-";
   if (!directory_name.starts_with(kBegin)) return std::nullopt;
-  const auto number = parse_number(directory_name.substr(kBegin.size()));
+  const auto number = parse_plain_number(directory_name.substr(kBegin.size()));
   if (!number || *number >= commits::kWorldSizeMax) return std::nullopt;
   return LogicalRank{static_cast<std::uint32_t>(*number)};
 }

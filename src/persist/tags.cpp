@@ -5,9 +5,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
-#include "format/manifest.hpp"
-#include "fs/file_mode.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
@@ -67,7 +64,7 @@ void require_directory(fs::FileSystem& file_system, const std::string& path) {
 fs::FileStatus require_manifest(fs::FileSystem& file_system, const std::string& directory) {
   const auto status = file_system.status(fs::join(directory, kManifestFile));
   if (!status) {
-    refuse(ErrorCode::not_found, compose("no {}: a flush or removal is under way or was cut short", kManifestFile),
+    refuse(ErrorCode::not_found, compose("no {}: a flush or removal is in progress or was interrupted", kManifestFile),
            directory);
   }
   if (status->kind == Kind::link) {
@@ -94,7 +91,7 @@ TagEntry read_manifest(fs::FileSystem& file_system, const std::string& prefix, c
   // A copy may be called anything that does not look like another tag's directory.
   if (parse_directory_name(directory) && directory != directory_name(entry.commit)) {
     refuse(ErrorCode::corrupt,
-           compose("this is the manifest of {}; it was put here by mistake, or the directory was renamed",
+           compose("this is the manifest of {}, which was copied here by mistake, or the directory was renamed",
                    directory_name(entry.commit)),
            path);
   }

@@ -6,7 +6,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "pipeline/timeout_factor.hpp"
 
 namespace kedge::pipeline {

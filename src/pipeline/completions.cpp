@@ -1,7 +1,6 @@
 #include "pipeline/completions.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
@@ -65,12 +64,8 @@ std::optional<std::optional<Failure>> Completions::outcome(const Expected& expec
   const auto failure = failures_.find({expected.commit.id, expected.level});
   if (failure != failures_.end()) return failure->second;
   if (entry || was_in_progress) return std::nullopt;
-  return Failure{ErrorCode::not_found,
-                 compose("a newer commit replaced {} in the stores before it was {}", expected.commit.tag,
-                         to_string(expected.level)),
-                 -1,
-                 {},
-                 0};
+  return Failure{ErrorCode::not_found, compose("a newer commit replaced {} in the stores before it was {}",
+                                               expected.commit.tag, to_string(expected.level))};
 }
 
 void Completions::deliver() {
@@ -90,10 +85,7 @@ void Completions::deliver_all() {
   closed_ = true;
   for (const Expected& one : std::exchange(expected_, {})) {
     call(one, Failure{ErrorCode::not_found,
-                      compose("the engine was finalized before {} was {}", one.commit.tag, to_string(one.level)),
-                      -1,
-                      {},
-                      0});
+                      compose("the engine was finalized before {} was {}", one.commit.tag, to_string(one.level))});
   }
 }
 

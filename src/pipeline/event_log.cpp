@@ -1,13 +1,12 @@
 #include "pipeline/event_log.hpp"
 
-#include <chrono>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/timestamp.hpp"
 #include "fs/tree.hpp"
 
 namespace kedge::pipeline {
@@ -40,14 +39,8 @@ bool is_directory(const std::string& path) { return path.find(kNode) == std::str
 }  // namespace
 
 std::string rfc3339(std::int64_t time_ns) {
-  using namespace std::chrono;
-  const auto time = floor<milliseconds>(sys_time<nanoseconds>(nanoseconds(time_ns)));
-  const auto day = floor<days>(time);
-  const year_month_day date(day);
-  const hh_mm_ss clock(time - day);
-  return compose("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
-                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
-                 clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
+  constexpr std::int64_t kSecond_ns = 1'000'000'000;
+  return compose("{}.{:03}Z", format_utc(time_ns / kSecond_ns), time_ns % kSecond_ns / 1'000'000);
 }
 
 std::string event_file(const std::string& path, const EventOrigin& origin) {

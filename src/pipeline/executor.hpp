@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,10 +12,29 @@
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 #include "pipeline/execution.hpp"
-#include "pipeline/job.hpp"
+#include "pipeline/progress.hpp"
+#include "pipeline/stage.hpp"
 #include "pipeline/stage_costs.hpp"
 
 namespace kedge::pipeline {
+
+/// A commit whose containers must still be sealed.
+class PendingSeal {
+ public:
+  PendingSeal() = default;
+  PendingSeal(const PendingSeal&) = delete;
+  PendingSeal& operator=(const PendingSeal&) = delete;
+  virtual ~PendingSeal() = default;
+  /// COLLECTIVE, once. Makes the commit local; or returns the failure, alike on all ranks, and nothing remains of it.
+  /// Throws only what ends communication.
+  [[nodiscard]] virtual std::optional<Failure> seal(const comm::Group& group) = 0;
+};
+
+struct Job {
+  CommitProgress progress;
+  CommitFiles files;
+  std::unique_ptr<PendingSeal> unsealed = {};  ///< to be sealed before the stages
+};
 
 /// The pipeline's work for an executor. All calls are COLLECTIVE on the execution's group; an exception ends the
 /// executor.

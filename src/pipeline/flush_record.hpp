@@ -1,7 +1,6 @@
 // Keeps the record of a failed flush up to date.
 #pragma once
 
-#include <cstdint>
 #include <mutex>
 #include <optional>
 

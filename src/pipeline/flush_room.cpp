@@ -1,16 +1,67 @@
 // Flushing to a prefix without enough space: removes what persistent.keep permits before the flush instead of after it.
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "comm/group.hpp"
+#include "commits/commit_record.hpp"
+#include "kedge/types.hpp"
+#include "persist/prefix_storage.hpp"
+#include "persist/tags.hpp"
 #include "pipeline/flush_stage.hpp"
-#include "pipeline/whole_commit.hpp"
 
 namespace kedge::pipeline {
 namespace {
+
+struct NewestWhole {
+  std::optional<Id128> commit_id;  ///< none if no commit is complete
+  std::set<Id128> broken;          ///< newer, incomplete ones
+};
+
+/// Local. Checks the containers in this process's share.
+bool sees_own_containers(const comm::Group& group, persist::PrefixStorage& prefix_storage, const std::string& directory,
+                         const CommitHead& commit) {
+  const auto failure = attempt([&] {
+    if (group.is_root()) (void)prefix_storage.read(directory);
+    const auto step = static_cast<std::uint64_t>(group.size());
+    for (auto rank = static_cast<std::uint64_t>(group.rank()); rank < commit.world_size; rank += step) {
+      (void)prefix_storage.open(directory, commit, LogicalRank{static_cast<std::uint32_t>(rank)});
+    }
+  });
+  return !failure;
+}
+
+/// COLLECTIVE. Checks rank 0's `entries` in order until one is complete: all its containers exist and match manifest,
+/// superblock and index. Equal on every rank.
+NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& prefix_storage,
+                              const std::vector<persist::TagEntry>& entries) {
+  NewestWhole found;
+  std::uint64_t count = entries.size();
+  group.broadcast(count);
+  for (std::uint64_t at = 0; at < count; ++at) {
+    std::string directory;
+    commits::CommitRecord record;
+    if (group.is_root()) {
+      directory = entries[at].directory;
+      record = commits::to_record(entries[at].commit);
+    }
+    group.broadcast(directory);
+    group.broadcast(record);
+    const CommitHead commit = commits::to_head(record);
+    if (group.all(sees_own_containers(group, prefix_storage, directory, commit))) {
+      found.commit_id = commit.id;
+      break;
+    }
+    found.broken.insert(commit.id);
+  }
+  return found;
+}
 
 constexpr double kRoomBudget_s = 60;
 constexpr double kRoomStep_s = 0.5;  // between votes

@@ -1,16 +1,13 @@
 #include "pipeline/flush_stage.hpp"
 
 #include <memory>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "comm/channels.hpp"
-#include "pipeline/flush_failures.hpp"
+#include "pipeline/commit_log.hpp"
 #include "pipeline/timeout_factor.hpp"
 #include "store/seal_transaction.hpp"
 
@@ -243,10 +240,9 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   file.require_present();  // the container was read in place: if it is gone, the prefix is not to blame
   comm::throw_if(failure);
   if (crc != upload.crc) {
-    throw Error(
-        Failure{ErrorCode::corrupt,
-                "the container changed after it was committed, so it is not flushed; check this node's memory or disk",
-                -1, file.path(), 0});
+    refuse(ErrorCode::corrupt,
+           "the container changed after it was committed, so it is not flushed; check this node's memory or disk",
+           file.path());
   }
   if (!settings_.persistent.plain_routed) return;
   for (const format::StoredRegion& region : upload.container.regions()) {

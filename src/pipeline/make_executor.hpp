@@ -8,11 +8,27 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "comm/group.hpp"
+#include "kedge/communicator.hpp"
+#include "kedge/options.hpp"
 #include "pipeline/executor.hpp"
-#include "pipeline/open_channel.hpp"
 #include "pipeline/pause.hpp"
 
 namespace kedge::pipeline {
+
+/// The options pipeline.mode, pipeline.messages and pipeline.interface.
+struct ChannelSettings {
+  PipelineMode mode = PipelineMode::inline_;
+  Messages messages = Messages::automatic;
+  std::string interface = {};
+};
+
+struct OpenChannel {
+  std::unique_ptr<Communicator> messages;  ///< null if no worker is possible
+  bool is_own = false;                     ///< over Kedge's own connections
+};
+
+/// COLLECTIVE, on `group`. If there is no channel, the log says why and what to do. Throws what ends communication.
+[[nodiscard]] OpenChannel open_channel(const comm::Group& group, const ChannelSettings& settings, const Log& log);
 
 struct ExecutorSettings {
   ChannelSettings channel;

@@ -20,10 +20,7 @@ std::string no_commit_message(std::string_view tag) {
 Failure no_protection() {
   return {ErrorCode::invalid_argument,
           "this run's redundancy scheme is single, so no commit can be protected; run on two nodes or more, with "
-          "redundancy.scheme auto, partner, xor or rs",
-          -1,
-          {},
-          0};
+          "redundancy.scheme auto, partner, xor or rs"};
 }
 
 std::vector<CommitObserver*> with(std::vector<CommitObserver*> observers, std::vector<CommitObserver*> own) {
@@ -192,12 +189,11 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
     observers_.completions.record_failure(commit->id, level, lost->failure);
   }
   if (!commit) {
-    throw Error(ErrorCode::not_found,
-                ledger_.known().is_surveyed()
-                    ? no_commit_message(tag)
-                    : compose("this start has not surveyed the stores yet, so it knows no commit '{}'; call "
-                              "open, create or wait first",
-                              tag));
+    throw Error(ErrorCode::not_found, ledger_.known().is_surveyed()
+                                          ? no_commit_message(tag)
+                                          : compose("this start has not surveyed the stores yet, so it knows no commit "
+                                                    "'{}'; call open, create or wait first",
+                                                    tag));
   }
   // Persistent commits count as protected.
   const bool can_come = stages_.is_scheduled(Level::persistent) || level != Level::protected_ ||

@@ -25,7 +25,6 @@
 #include "pipeline/stage_costs.hpp"
 #include "pipeline/stage_list.hpp"
 #include "pipeline/stage_runner.hpp"
-#include "pipeline/unflushed_outputs.hpp"
 #include "pipeline/waits.hpp"
 #include "store/node_store.hpp"
 

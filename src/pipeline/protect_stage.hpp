@@ -8,7 +8,7 @@
 #include "format/set_descriptor.hpp"
 #include "pipeline/stage.hpp"
 #include "redundancy/assignment.hpp"
-#include "redundancy/plan_pieces.hpp"
+#include "redundancy/plan_stripes.hpp"
 #include "store/node_store.hpp"
 
 namespace kedge::pipeline {

@@ -9,7 +9,7 @@
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
 #include "pipeline/execution.hpp"
-#include "pipeline/job.hpp"
+#include "pipeline/executor.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/progress.hpp"
 #include "pipeline/stage_costs.hpp"

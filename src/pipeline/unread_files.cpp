@@ -1,7 +1,6 @@
 #include "pipeline/unread_files.hpp"
 
 #include "base/attempt.hpp"
-#include "base/text.hpp"
 #include "store/pin.hpp"
 #include "store/verify_file.hpp"
 
@@ -24,7 +23,7 @@ void require_intact(store::StoreFile& file, const store::PinnableFile& offered, 
                                         [&](std::uint64_t /*bytes*/) {
                                           if (should_yield()) throw Preempted();
                                         });
-  if (!found.is_intact()) throw Error(Failure{ErrorCode::corrupt, found.message, -1, file.path(), 0});
+  if (!found.is_intact()) refuse(ErrorCode::corrupt, found.message, file.path());
 }
 
 }  // namespace

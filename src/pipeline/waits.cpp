@@ -30,10 +30,7 @@ std::optional<Failure> Waits::wait_for_room() {
   return Failure{ErrorCode::no_space,
                  compose("as many commits as pipeline.max_pending permits ({}) are pending; make checkpoints less "
                          "often, or set pipeline.when_full to block",
-                         pending()),
-                 -1,
-                 {},
-                 0};
+                         pending())};
 }
 
 std::optional<Failure> Waits::wait_until_sealed() {

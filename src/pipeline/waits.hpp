@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 
-#include "base/log.hpp"
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
 #include "kedge/options.hpp"

@@ -1,14 +1,12 @@
 // A background thread that executes jobs one after the other.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "fs/rate_limiter.hpp"
 #include "pipeline/executor.hpp"

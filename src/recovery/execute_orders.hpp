@@ -9,7 +9,7 @@
 #include "kedge/selection.hpp"
 #include "persist/prefix_storage.hpp"
 #include "recovery/orders.hpp"
-#include "redundancy/plan_pieces.hpp"
+#include "redundancy/plan_stripes.hpp"
 #include "store/node_store.hpp"
 #include "store/seal_transaction.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "base/attempt.hpp"
 #include "fs/copy.hpp"
-#include "fs/pieces.hpp"
+#include "fs/transfer.hpp"
 #include "store/verify_file.hpp"
 
 namespace kedge::recovery {

@@ -19,7 +19,7 @@
 #include "recovery/orders.hpp"
 #include "recovery/selection.hpp"
 #include "recovery/survey.hpp"
-#include "redundancy/plan_pieces.hpp"
+#include "redundancy/plan_stripes.hpp"
 
 namespace kedge::recovery {
 

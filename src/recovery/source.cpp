@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "commits/selection.hpp"
 #include "persist/tag_directory.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "commits/commit_names.hpp"
 

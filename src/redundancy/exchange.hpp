@@ -13,7 +13,6 @@
 #include "comm/group.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
-#include "redundancy/plan_pieces.hpp"
 #include "redundancy/plan_stripes.hpp"
 
 namespace kedge::redundancy {

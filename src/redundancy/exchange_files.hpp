@@ -2,15 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "base/page_buffer.hpp"
 #include "codec/reed_solomon.hpp"
 #include "redundancy/exchange.hpp"
-#include "redundancy/plan_pieces.hpp"
 #include "redundancy/plan_stripes.hpp"
 
 namespace kedge::redundancy {

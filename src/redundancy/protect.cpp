@@ -6,13 +6,11 @@
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
-#include "checksum/crc32c.hpp"
 #include "format/container_reader.hpp"
 #include "format/set_descriptor.hpp"
 #include "store/seal_transaction.hpp"
@@ -118,10 +116,10 @@ class Protector {
                           stripes, checksums, container())) {
       const auto damages = reader_->verify();
       const std::string what = damages.empty() ? "the container" : damages.front().what;
-      throw Error(Failure{
+      refuse(
           ErrorCode::corrupt,
           compose("{} changed after it was committed, so it is not protected; check this node's memory or disk", what),
-          -1, file_->path(), 0});
+          file_->path());
     }
     format::SetDescriptor set;
     set.run_id = subject_.commit.run_id;

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <vector>
 
+#include "base/attempt.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "persist/prefix_runs.hpp"
 #include "start/launch.hpp"
 
@@ -59,12 +59,11 @@ class ContinuationCheck {
 
  private:
   [[noreturn]] void throw_mismatch(const std::string& words) const {
-    refuse(
-        ErrorCode::mismatch,
-        compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over "
-                "in its place, once it has ended, set KEDGE_START=fresh for one start",
-                words),
-        named_.directory);
+    refuse(ErrorCode::mismatch,
+           compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start "
+                   "over once it has ended, set KEDGE_START=fresh for one start",
+                   words),
+           named_.directory);
   }
 
   [[noreturn]] void refuse_part(std::string_view launch) const {
@@ -77,9 +76,9 @@ class ContinuationCheck {
 
   [[noreturn]] void refuse_result() const {
     throw_mismatch(
-        compose("run '{}' has already finished in this process, or was left without finalize, and another engine would "
-                "restart from its final state. Give this computation its own run (option run, KEDGE_RUN) or its own "
-                "prefix",
+        compose("run '{}' has already finished in this process, or its engine was destroyed without finalize, so "
+                "another engine would restart from its final state. Give this computation its own run (option run, "
+                "KEDGE_RUN) or its own prefix",
                 named_.run));
   }
 
@@ -87,7 +86,7 @@ class ContinuationCheck {
     throw_mismatch(compose(
         "run '{}' belongs to task {} of a job array; this is task {}, which would restart from that task's state. "
         "Give each task its own run (in a Slurm script: export KEDGE_RUN=task-$SLURM_ARRAY_TASK_ID) or its own "
-        "directory; tasks of which each continues from the one before (--array=1-10%1) have open.chained",
+        "directory; for tasks that each continue from the one before (--array=1-10%1), set open.chained",
         named_.run, then_.array_task, now_.array_task));
   }
 

@@ -106,8 +106,8 @@ std::function<int()> watch_process_signals(const std::vector<std::string>& names
   auto signals = std::make_shared<const ExitSignals>(names);
   for (const std::string& name : signals->not_watched()) {
     log.warning(
-        compose("no handler could be installed for {} (exit.signals): it does what it did before; install the "
-                "program's own handlers before the engine is made",
+        compose("no handler could be installed for {} (exit.signals), so the engine does not see that signal; install "
+                "the program's own handlers before the engine is made",
                 name));
   }
   return [signals = std::move(signals)] { return signals->arrived(); };

@@ -14,7 +14,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
 #include "persist/manifest_builder.hpp"
-#include "redundancy/plan_pieces.hpp"
+#include "redundancy/plan_stripes.hpp"
 #include "start/launch.hpp"
 
 namespace kedge::start {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "base/start_mode.hpp"
+#include "base/options_values.hpp"
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
 #include "kedge/error.hpp"
@@ -26,7 +26,7 @@ std::string fingerprint_of(fs::FileSystem& file_system, const Options& options) 
                       size, file->checksum(0, size, 0));
     } catch (const Error& error) {
       Failure failure = error.failure();
-      failure.message = "a file of fingerprint_files cannot be read: " + failure.message;
+      failure.message = "cannot read a file of fingerprint_files: " + failure.message;
       if (failure.path.empty()) failure.path = path;
       throw Error(std::move(failure));
     }
@@ -41,10 +41,8 @@ void require_same_fingerprint(const std::optional<std::string>& recorded, const 
   if (!recorded || mine.empty() || *recorded == mine || start == StartMode::fresh || accepts(start)) return;
   throw Error(ErrorCode::mismatch,
               compose("the checkpoints of the run '{}' were made with different input: recorded \"{}\", given \"{}\". "
-                      "Give this job a run of "
-                      "its own (KEDGE_RUN) or start it in another directory; or, for one start, set KEDGE_START=fresh "
-                      "to start over "
-                      "here, or KEDGE_START={} to continue them with this input",
+                      "Give this job a run of its own (KEDGE_RUN) or start it in another directory; or, for one start, "
+                      "set KEDGE_START=fresh to start over here, or KEDGE_START={} to continue them with this input",
                       run, *recorded, mine, start == StartMode::adopt ? "adopt_and_accept" : "accept"));
 }
 

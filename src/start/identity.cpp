@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/options_values.hpp"
 #include "base/random.hpp"
-#include "base/start_mode.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "comm/wire.hpp"
-#include "fs/system_error.hpp"
 #include "persist/prefix_markers.hpp"
 #include "persist/prefix_runs.hpp"
 #include "start/continuation.hpp"
 #include "start/full_prefix_advice.hpp"
 #include "start/local_stores.hpp"
-#include "start/original.hpp"
 #include "store/store_records.hpp"
 
 namespace kedge::start {
@@ -60,10 +56,11 @@ std::string name_of_part(fs::FileSystem& file_system, const std::string& prefix,
   if (communicator_name.empty() && of_part != runs.end()) {
     throw Error(
         ErrorCode::mismatch,
-        compose("the prefix has checkpoints of run '{}', of a communicator with a name, and this job would run as "
-                "'{}', as its communicator has none; to continue them, give the communicator that name; to begin "
-                "another run, set run (KEDGE_RUN) to another name",
-                *of_part, run));
+        compose(
+            "the prefix has checkpoints of run '{}', which was named after its communicator, but this job would run as "
+            "'{}', because its communicator has no name; to continue them, give the communicator that name; to begin "
+            "another run, set run (KEDGE_RUN) to another name",
+            *of_part, run));
   }
   if (own == run || std::ranges::find(runs, run) == runs.end()) return own;
   throw Error(ErrorCode::mismatch,
@@ -112,9 +109,9 @@ void follow(const RecordAccess& with, const persist::RunRecord& record, KnownRun
   known.is_copy = original == OriginalPrefix::there || (original == OriginalPrefix::denied && !adopts(with.mode));
   if (original == OriginalPrefix::denied && known.is_copy && with.mode != StartMode::fresh) {
     with.log.warning(
-        compose("the prefix was {} at the last start, where permission is denied: it counts as copied from there, and "
-                "gets new stores. If it was moved, checkpoints that were not flushed stay in the old stores{}; to take "
-                "these along, the first start after a move needs KEDGE_START=adopt",
+        compose("the prefix was {} at the last start, where permission is denied: it counts as a copy and gets new "
+                "stores. If it was moved, unflushed checkpoints stay in the old stores{}; to continue from them, set "
+                "KEDGE_START=adopt for the first start after the move",
                 record.prefix, record.store.empty() ? "" : compose(" (rank 0's is {})", record.store)));
   }
   if (!is_same) known.moved_from = record.prefix;
@@ -167,7 +164,7 @@ void read_known(const RecordAccess& with, KnownRun& known) {
       persist::write_run_record(with.start, record_of(known, {known.run.id, known.prefix_id}));
     }
     if (!found.record) {
-      with.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
+      with.log.warning(compose("the run's record {} is {}; rebuilding it from the records of earlier starts",
                                persist::run_record_path(records.path()), found.damaged ? "damaged" : "missing"));
     }
   }
@@ -294,11 +291,10 @@ void require_no_other_run(const comm::Group& group, const std::string& given, co
         stores, [&](const store::NamedStore& one) { return one.has_commits && one.record.prefix == known.prefix; });
     if (here == stores.end()) return;
     refuse(ErrorCode::mismatch,
-           compose(
-               "this store has commits of run '{}' for the prefix {}, which has no record of them, and this job, which "
-               "has no name, would go on with run '{}'. Set run (KEDGE_RUN) to the one that is meant, or free the "
-               "store with kedge drop",
-               own, known.prefix, known.run.name),
+           compose("this store has commits of run '{}' for the prefix {}, which has no record of them, and this job "
+                   "has no run name and would continue run '{}'. Set run (KEDGE_RUN) to the intended one, or free the "
+                   "store with kedge drop",
+                   own, known.prefix, known.run.name),
            here->directory);
   });
 }
@@ -364,11 +360,10 @@ void write_identity(persist::RunStart& start, const KnownRun& known, const RunId
   const persist::FoundRecord now = persist::read_run_record(records.file_system(), records.path());
   const Id128& expected = given.fresh ? known.run.id : ids.run_id;
   if (now.record && now.record->run_id != expected) {
-    refuse(
-        ErrorCode::busy,
-        "another start of this run began at the same time and took another identity; end one of the two jobs, or give "
-        "each its own run (KEDGE_RUN)",
-        records.path());
+    refuse(ErrorCode::busy,
+           "another start of this run began at the same time and recorded another identity; end one of the two jobs, "
+           "or give each its own run (KEDGE_RUN)",
+           records.path());
   }
   persist::RunRecord record = record_of(known, ids);
   record.store = given.store;

@@ -1,11 +1,9 @@
 #include "start/launch.hpp"
 
 #include <array>
-#include <charconv>
 #include <string_view>
-#include <system_error>
 
-#include "base/job_name.hpp"
+#include "base/options_values.hpp"
 #include "base/text.hpp"
 
 namespace kedge::start {
@@ -36,11 +34,8 @@ std::string text_of(const Variable& variable, std::string_view name) {
 }
 
 int number_of(const Variable& variable, std::string_view name) {
-  const std::string text = text_of(variable, name);
-  int number = -1;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  return parsed.ec == std::errc{} && parsed.ptr == end && number >= 0 ? number : -1;
+  const auto number = parse_number<int>(text_of(variable, name));
+  return number && *number >= 0 ? *number : -1;
 }
 
 /// A number, other than the 0 by which LSF says that a job is no array's.

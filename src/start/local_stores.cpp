@@ -1,14 +1,15 @@
 #include "start/local_stores.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include "base/attempt.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
+#include "fs/system_error.hpp"
+#include "kedge/error.hpp"
 #include "persist/prefix_runs.hpp"
-#include "start/original.hpp"
+#include "persist/run_record.hpp"
 #include "store/sealed_commits.hpp"
 
 namespace kedge::start {
@@ -107,31 +108,30 @@ bool LocalStores::belongs_to_other_run(const store::NamedStore& one) const {
 
 std::string LocalStores::explain_refusal(const store::NamedStore& one, const RunIds& ids) const {
   if (!is_of_this_prefix(one)) {
-    const std::string then = one.record.prefix == known_.given ? std::string("a directory then")
-                                                               : compose("to which {} led then", known_.given);
+    const std::string then = one.record.prefix == known_.given ? std::string("which was a directory then")
+                                                               : compose("which {} pointed to then", known_.given);
     const std::string adopt =
         belongs_to_other_run(one)
             ? std::string()
             : compose(", or, if {} has taken its place, set KEDGE_START=adopt for one start", known_.prefix);
     return compose(
-        "this store has commits of run '{}' for the prefix {}, {}; now {} leads to {}, which has no record of them. To "
-        "continue from them, make it lead there again{}; to keep them but start over here, set "
-        "KEDGE_START=fresh; to free the store, run kedge drop on it",
+        "this store has commits of run '{}' for the prefix {}, {}; now {} points to {}, which has no record of them. "
+        "To continue from them, point it there again{}; to keep them but start over here, set KEDGE_START=fresh; to "
+        "free the store, run kedge drop on it",
         known_.run.name, one.record.prefix, then, known_.given, known_.prefix, adopt);
   }
   if (ids.run_id.is_none()) {
     return compose(
         "the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed, replaced or "
-        "moved?). To continue from the store, set KEDGE_START=adopt for one start; to keep it but start "
-        "over, KEDGE_START=fresh; to free it, run kedge drop on it",
+        "moved?). To continue from the store, set KEDGE_START=adopt for one start; to keep it but start over, "
+        "KEDGE_START=fresh; to free it, run kedge drop on it",
         known_.prefix, known_.run.name);
   }
   return compose(
-      "this store has commits of run '{}' for the prefix {} that the prefix has no record of: it has another run of "
-      "that name (did it lose its records, or was it replaced?). To continue from the store, set "
-      "KEDGE_START=adopt for one start; to continue from what is on the prefix, free the store with kedge drop; to "
-      "keep "
-      "both but start over, set KEDGE_START=fresh",
+      "this store has commits of run '{}' for the prefix {}, which has no record of them but another run of that name "
+      "(did it lose its records, or was it replaced?). To continue from the store, set KEDGE_START=adopt for one "
+      "start; to continue from what is on the prefix, free the store with kedge drop; to keep both but start over, set "
+      "KEDGE_START=fresh",
       known_.run.name, known_.prefix);
 }
 
@@ -169,16 +169,15 @@ std::string LocalStores::describe_left_behind() const {
     const std::string newest = commits.empty() ? ""
                                                : compose(" (the newest is {}, generation {})", commits.front().tag,
                                                          commits.front().generation);
-    const std::string adopt =
-        belongs_to_other_run(*left)
-            ? std::string()
-            : compose(
-                  "; to continue from it instead, end this job before its first checkpoint, remove {} and start "
-                  "with KEDGE_START=adopt",
-                  shell_word(persist::records_directory(known_.prefix, known_.run.name)));
+    const std::string adopt = belongs_to_other_run(*left)
+                                  ? std::string()
+                                  : compose(
+                                        "; to continue from it instead, end this job before its first checkpoint, "
+                                        "remove {} and start with KEDGE_START=adopt",
+                                        shell_word(persist::records_directory(known_.prefix, known_.run.name)));
     mine = compose(
-        "a node-local store has commits of an earlier run '{}'{} that the prefix has no record of; it stays "
-        "and is not used. To free it, on each node: kedge drop {}{}",
+        "a node-local store has commits of an earlier run '{}'{} that the prefix has no record of; it stays and is not "
+        "used. To free it, on each node: kedge drop {}{}",
         known_.run.name, newest, shell_word(left->directory), adopt);
   }
   return group_.text_of_lowest_rank(mine);
@@ -200,6 +199,20 @@ std::vector<std::string> LocalStores::former_prefixes(const RunIds& ids) const {
     if (ids_of(one).is_same_as(ids) && !is_of_this_prefix(one)) mine.push_back(one.record.prefix);
   }
   return all_of(group_, std::move(mine));
+}
+
+OriginalPrefix find_original_prefix(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
+  auto original = OriginalPrefix::gone;
+  const auto failure = attempt([&] {
+    const auto found = persist::read_run_record(file_system, directory);
+    auto record = found.record;
+    if (!record && file_system.status(directory)) record = persist::read_record_of_newest_start(file_system, directory);
+    if (!record && found.unreadable) throw Error(*found.unreadable);
+    if (record ? record->run_id == run_id : found.damaged) original = OriginalPrefix::there;
+  });
+  if (!failure) return original;
+  if (!fs::is_access_error(failure->system_errno)) throw Error(*failure);
+  return failure->system_errno == ENOTDIR ? OriginalPrefix::gone : OriginalPrefix::denied;
 }
 
 }  // namespace kedge::start

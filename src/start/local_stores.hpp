@@ -6,6 +6,7 @@
 
 #include "comm/group.hpp"
 #include "fs/file_system.hpp"
+#include "kedge/types.hpp"
 #include "start/identity.hpp"
 #include "store/store_records.hpp"
 
@@ -60,5 +61,13 @@ class LocalStores {
   fs::FileSystem& file_system_;
   std::vector<store::NamedStore> stores_;
 };
+
+/// State of the directory where a run's records lay at its last start.
+enum class OriginalPrefix { gone, there, denied };
+
+/// Local. If the run's records still lie in `directory`, the prefix that is used now is a copy of that one. Damaged
+/// ones count as the original's. Throws Error{io} if that cannot be read.
+[[nodiscard]] OriginalPrefix find_original_prefix(fs::FileSystem& file_system, const std::string& directory,
+                                                  const Id128& run_id);
 
 }  // namespace kedge::start

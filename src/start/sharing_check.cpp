@@ -4,7 +4,6 @@
 #include <charconv>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,7 +12,6 @@
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_start.hpp"
 #include "start/full_prefix_advice.hpp"
 #include "store/file_name.hpp"
 
@@ -35,18 +33,18 @@ std::optional<Id128> read_nonce(fs::FileSystem& file_system, const std::string& 
 void read_back(const CheckedStorage& prefix, int rank, const Id128& nonce) {
   const std::string path =
       fs::join(persist::records_directory(prefix.path, prefix.run.name), persist::nonce_name(prefix.run.incarnation));
-  std::string_view seen = "sees a different record from the one";
+  std::string_view seen = "sees another record than the one";
   try {
     if (read_nonce(prefix.file_system, path) == nonce) return;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::not_found) throw;
     seen = "does not see the record";
   }
-  throw Error(Failure{ErrorCode::invalid_argument,
-                      compose("the prefix is not the same filesystem on rank {}, which {} that rank 0 wrote; set "
-                              "persistent.path to a directory that all nodes share",
-                              rank, seen),
-                      -1, path, 0});
+  refuse(ErrorCode::invalid_argument,
+         compose("the prefix is not the same filesystem on rank {}, which {} that rank 0 wrote; set "
+                 "persistent.path to a directory that all nodes share",
+                 rank, seen),
+         path);
 }
 
 /// A nonce in a store: an empty file nonce-<incarnation>-<rank>-<nonce>, which needs no space.
@@ -82,9 +80,8 @@ class StoreSharingCheck {
 
   void write() const {
     if (store_.file_system.create(own_)) return;
-    throw Error(Failure{ErrorCode::io,
-                        "file already exists: another program writes to this directory; end it or remove the file", -1,
-                        own_, 0});
+    refuse(ErrorCode::io, "file already exists: another program writes to this directory; end it or remove the file",
+           own_);
   }
 
   void probe() {
@@ -93,7 +90,7 @@ class StoreSharingCheck {
       if (found && found->incarnation <= store_.run.incarnation) found_.push_back(*found);
     }
     for (const StoreNonce& found : found_) {
-      if (found.incarnation == store_.run.incarnation && is_foreign(found)) refuse(found.rank);
+      if (found.incarnation == store_.run.incarnation && is_foreign(found)) throw_shared(found.rank);
     }
   }
 
@@ -110,13 +107,12 @@ class StoreSharingCheck {
     return found.nonce == nonce_;
   }
 
-  [[noreturn]] void refuse(int other) const {
-    throw Error(
-        Failure{ErrorCode::invalid_argument,
-                compose("ranks {} and {} are in different failure domains and share a node-local store, so "
-                        "losing it would lose both; put {{node}} into store.path, so that each node has its own",
-                        std::min(rank_, other), std::max(rank_, other)),
-                -1, store_.path, 0});
+  [[noreturn]] void throw_shared(int other) const {
+    refuse(ErrorCode::invalid_argument,
+           compose("ranks {} and {} are in different failure domains and share a node-local store, so losing it "
+                   "would lose both; put {{node}} into store.path, so that each node has its own",
+                   std::min(rank_, other), std::max(rank_, other)),
+           store_.path);
   }
 
   const CheckedStorage& store_;
@@ -141,10 +137,9 @@ bool proves(const comm::Group& group, const std::string& what, const std::vector
 void refuse_if_replaced(const comm::Group& group, persist::RunStart* start) {
   group.run_on_all_ranks([&] {
     if (start == nullptr || start->is_newest()) return;
-    throw Error(Failure{
-        ErrorCode::busy,
-        "another start of this run has taken over; end one of the two jobs, or give each its own run (KEDGE_RUN)", -1,
-        start->directory().prefix(), 0});
+    refuse(ErrorCode::busy,
+           "another start of this run has taken over; end one of the two jobs, or give each its own run (KEDGE_RUN)",
+           start->directory().prefix());
   });
 }
 

@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
 #include "base/options_fields.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "comm/calls.hpp"
 #include "comm/reductions_check.hpp"
 #include "format/hdf5_loaded.hpp"
-#include "fs/durable_path.hpp"
+#include "fs/file_system.hpp"
 #include "persist/posix_prefix_storage.hpp"
-#include "persist/prefix_runs.hpp"
 #include "start/continuation.hpp"
 #include "start/fingerprint.hpp"
 #include "start/full_prefix_advice.hpp"
@@ -106,11 +103,10 @@ class Start {
   void refuse_split_node() const {
     for (const int other : started_.topology.node) {
       if (std::ranges::binary_search(started_.topology.domain, other)) continue;
-      throw Error(
-          ErrorCode::invalid_argument,
-          compose("ranks {} and {} are on one node and in two failure domains ({}); give all ranks of a node "
-                  "the same failure domain",
-                  std::min(group_.rank(), other), std::max(group_.rank(), other), options_.topology.failure_domain));
+      throw Error(ErrorCode::invalid_argument, compose("ranks {} and {} are on one node and in two failure domains "
+                                                       "({}); give all ranks of a node the same failure domain",
+                                                       std::min(group_.rank(), other), std::max(group_.rank(), other),
+                                                       options_.topology.failure_domain));
     }
   }
 
@@ -196,8 +192,7 @@ class Start {
     });
     if (!group_.is_root() || known_.fingerprint || fingerprint_.empty()) return;
     log_.warning(
-        compose("no fingerprint is recorded for the checkpoints of run '{}'; from now on they count as made with the "
-                "input given now",
+        compose("no fingerprint is recorded for the checkpoints of run '{}'; from now on the current input's is",
                 started_.run.name));
   }
 
@@ -266,10 +261,10 @@ class Start {
   [[nodiscard]] store::Location locate_store() const {
     store::Location location = store::locate(file_system_, root_, surroundings_, owner_of(ids_));
     if (options_.store.durable && location.memory_backed) {
-      throw Error(Failure{ErrorCode::invalid_argument,
-                          "store.durable is set and the store lies in memory, which survives no power loss; set "
-                          "store.path to block storage or store.durable to false",
-                          -1, location.directory, 0});
+      refuse(ErrorCode::invalid_argument,
+             "store.durable is set and the store lies in memory, which survives no power loss; set "
+             "store.path to block storage or store.durable to false",
+             location.directory);
     }
     return location;
   }

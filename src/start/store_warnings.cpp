@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "persist/prefix_runs.hpp"
 

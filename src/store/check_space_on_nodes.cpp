@@ -8,7 +8,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "comm/wire.hpp"
 
 namespace kedge::store {

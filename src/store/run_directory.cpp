@@ -7,7 +7,6 @@
 #include "base/attempt.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 
 namespace kedge::store {
 RunDirectory::RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,

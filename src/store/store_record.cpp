@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "base/text.hpp"
-#include "fs/small_file.hpp"
 #include "store/file_name.hpp"
 
 namespace kedge::store {

@@ -8,7 +8,6 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "commits/head_check.hpp"
 #include "fs/tree.hpp"
 #include "store/file_name.hpp"

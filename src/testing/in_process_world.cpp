@@ -8,7 +8,6 @@
 #include "base/text.hpp"
 #include "comm/channels.hpp"
 #include "comm/checked_communicator.hpp"
-#include "comm/sparse_exchange.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/testing/simulated_death.hpp"
 #include "testing/mailboxes.hpp"

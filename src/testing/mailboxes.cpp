@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "comm/tree_collectives.hpp"
 #include "kedge/testing/simulated_death.hpp"
 
 namespace kedge::testing {

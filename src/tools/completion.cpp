@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "tools/outcome.hpp"
 

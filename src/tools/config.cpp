@@ -6,10 +6,8 @@
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
 #include "base/options_values.hpp"
-#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "tools/outcome.hpp"
-#include "tools/table.hpp"
 #include "tools/text_format.hpp"
 
 namespace kedge::tools {

@@ -4,10 +4,8 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
-#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
-#include "tools/table.hpp"
 #include "tools/text_format.hpp"
 
 namespace kedge::tools {
@@ -48,6 +46,20 @@ Json region_json(const format::StoredRegion& region) {
   return json;
 }
 
+std::uint64_t whole_bytes(const format::SetDescriptor& set) { return format::kSuperblockBytes + set.parity_bytes; }
+
+std::string crc_text(std::uint32_t crc) { return compose("{:08x}", crc); }
+
+std::string_view kind_name(format::SetFileKind kind) {
+  return kind == format::SetFileKind::parity ? "parity" : "set descriptor";
+}
+
+/// A scheme's name such as "xor" or "rs 2".
+std::string name_of(const format::SetDescriptor& set) {
+  if (set.scheme == Scheme::rs) return compose("rs {}", set.parities);
+  return std::string(to_string(set.scheme));
+}
+
 }  // namespace
 
 Content read_content(const OpenedFile& opened, const std::string& path) {
@@ -64,23 +76,14 @@ Content read_content(const OpenedFile& opened, const std::string& path) {
 
 Json content_json(const Content& content) {
   const format::Superblock& superblock = content.superblock;
-  Json json = {{"path", content.path},
-               {"kind", "container"},
-               {"format", format::kFormatVersion},
-               {"tag", superblock.commit.tag},
-               {"generation", superblock.commit.generation},
-               {"commit_id", to_string(superblock.commit.id)},
-               {"parent_commit_id", nullptr},
-               {"run_id", to_string(superblock.commit.run_id)},
-               {"incarnation", superblock.commit.incarnation},
-               {"logical_rank", superblock.logical_rank.value},
-               {"world_size", superblock.commit.world_size},
-               {"time", utc(superblock.commit.time_ns)},
-               {"time_ns", superblock.commit.time_ns},
-               {"file_bytes", superblock.file_size},
-               {"region_bytes", total_bytes(content.regions)},
-               {"regions", Json::array()}};
-  if (!superblock.commit.parent_id.is_none()) json["parent_commit_id"] = to_string(superblock.commit.parent_id);
+  Json json = commit_json(superblock.commit);
+  json["path"] = content.path;
+  json["kind"] = "container";
+  json["format"] = format::kFormatVersion;
+  json["logical_rank"] = superblock.logical_rank.value;
+  json["file_bytes"] = superblock.file_size;
+  json["region_bytes"] = total_bytes(content.regions);
+  json["regions"] = Json::array();
   for (const auto& region : content.regions) json["regions"].push_back(region_json(region));
   if (content.damage) {
     json["damage"] = content.damage->message;
@@ -108,13 +111,68 @@ std::string content_text(const Content& content) {
   if (content.regions.empty()) return head.text();
 
   Table regions("lllrrl");
-  regions.add({"region", "dtype", "shape", "bytes", "offset", "place"});
+  regions.add({"region", "dtype", "shape", "bytes", "offset", "placement"});
   for (const auto& region : content.regions) {
     regions.add({printable(region.spec.name), dtype_text(region.spec.dtype, region.spec.members),
                  to_string(region.spec.shape), compose("{}", region.size_bytes),
                  region.size_bytes == 0 ? "-" : compose("{}", region.offset), place_text(region.spec)});
   }
   return head.text() + "\n" + regions.text();
+}
+
+std::string set_line(const format::SetDescriptor& set) {
+  return compose("{} of set {} ({}), generation {}, rank {}", kind_name(set.kind), set.set_number, name_of(set),
+                 set.generation, holder(set).logical_rank.value);
+}
+
+std::string set_text(const format::SetDescriptor& set, const std::string& path) {
+  Table head("ll");
+  head.add({std::string(kind_name(set.kind)), printable(path)});
+  head.add({"scheme", name_of(set)});
+  head.add({"set", compose("{}", set.set_number)});
+  head.add({"position", compose("{} of {}", set.position, set.members.size())});
+  head.add({"logical rank", compose("{} of {}", holder(set).logical_rank.value, set.world_size)});
+  head.add({"generation", compose("{}", set.generation)});
+  head.add({"commit id", to_string(set.commit_id)});
+  head.add({"protection id", to_string(set.protection_id)});
+  head.add({"run", to_string(set.run_id)});
+  if (set.kind == format::SetFileKind::parity) {
+    head.add({"parity", compose("{} ({} bytes), crc32c {}", human_bytes(set.parity_bytes), set.parity_bytes,
+                                crc_text(set.parity_crc))});
+  }
+  Table members("rrrl");
+  members.add({"position", "rank", "container bytes", "crc32c"});
+  for (std::size_t i = 0; i < set.members.size(); ++i) {
+    const format::SetMember& member = set.members[i];
+    members.add({compose("{}", i), compose("{}", member.logical_rank.value), compose("{}", member.size_bytes),
+                 crc_text(member.crc)});
+  }
+  return head.text() + "\n" + members.text();
+}
+
+Json set_json(const format::SetDescriptor& set, const std::string& path) {
+  Json json = {{"path", path},
+               {"kind", set.kind == format::SetFileKind::parity ? "parity" : "descriptor"},
+               {"format", format::kSetVersion},
+               {"scheme", to_string(set.scheme)},
+               {"parities", set.parities},
+               {"set", set.set_number},
+               {"position", set.position},
+               {"generation", set.generation},
+               {"commit_id", to_string(set.commit_id)},
+               {"protection_id", to_string(set.protection_id)},
+               {"run_id", to_string(set.run_id)},
+               {"logical_rank", holder(set).logical_rank.value},
+               {"world_size", set.world_size},
+               {"file_bytes", whole_bytes(set)},
+               {"parity_bytes", set.parity_bytes},
+               {"parity_crc", set.parity_crc},
+               {"members", Json::array()}};
+  for (const format::SetMember& member : set.members) {
+    json["members"].push_back(
+        {{"logical_rank", member.logical_rank.value}, {"bytes", member.size_bytes}, {"crc", member.crc}});
+  }
+  return json;
 }
 
 }  // namespace kedge::tools

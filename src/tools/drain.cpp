@@ -1,6 +1,11 @@
 // kedge drain [PREFIX]: starts processes on the job's nodes that flush the content of their stores.
+// kedge scavenge [STORE...]: copies a job's checkpoints from this node's stores to the prefix.
+#include <unistd.h>
 #include <CLI/CLI.hpp>
+
 #include <array>
+#include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -11,16 +16,36 @@
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
 #include "base/options_values.hpp"
-#include "base/printable.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "fs/file_system.hpp"
+#include "fs/system_error.hpp"
+#include "kedge/error.hpp"
 #include "tools/outcome.hpp"
-#include "tools/start_program.hpp"
+#include "tools/scavenge_arguments.hpp"
 #include "tools/tag_location.hpp"
 
 namespace kedge::tools {
 namespace {
+
+/// The path of a program installed beside this one. Throws Error{not_found}, in which `why` says what needs it.
+std::string path_of_program(const std::string& name, const std::string& why) {
+  std::array<char, PATH_MAX> path{};
+  const auto length = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0) fs::throw_system_error("find this program", "/proc/self/exe", errno);
+  const std::string own(path.data(), static_cast<std::size_t>(length));
+  std::string program = own.substr(0, own.rfind('/') + 1) + name;
+  if (::access(program.c_str(), X_OK) == 0) return program;
+  throw Error(Failure{ErrorCode::not_found, compose("program not found: {}", why), -1, program, 0});
+}
+
+/// Replaces this process by the program of the first word. Throws Error{io | not_found} with `advice`.
+[[noreturn]] void exec_program(std::vector<std::string> words, const std::string& advice) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execvp(pointers.front(), pointers.data());
+  fs::throw_system_error(advice, words.front(), errno);
+}
 
 struct DrainArguments {
   std::string prefix;
@@ -167,6 +192,23 @@ Command add_drain(CLI::App& program) {
       "Exit status: 0 if the newest checkpoint is on the prefix, 1 if none can be recovered, 75 if another attempt "
       "may succeed (a store is in use, the prefix is full), else 2.");
   return {parser, [arguments] { return drain(*arguments); }};
+}
+
+Command add_scavenge(CLI::App& program) {
+  auto arguments = std::make_shared<ScavengeArguments>();
+  CLI::App* parser = program.add_subcommand("scavenge", "Copy what a job left in this node's stores to its prefix");
+  arguments->add_to(*parser);
+  parser->footer(
+      "For a prolog or epilog that runs on each node after a job has ended; needs no launcher. Copies commits that are "
+      "newer than the prefix's to PREFIX/.kedge. The call that copies the last container flushes the checkpoint; if a "
+      "node is lost, --finish flushes it and rebuilds that node's containers. The stores are not changed.\nExit "
+      "status: 0, 1 if nothing can be recovered, 75 if another attempt may succeed (a store is in use, the prefix is "
+      "full), else 2.");
+  return {parser, [arguments]() -> Outcome {
+            std::vector<std::string> words = {path_of_program("kedge-scavenge", "install Kedge again")};
+            for (std::string& word : arguments->words()) words.push_back(std::move(word));
+            exec_program(std::move(words), "start it; install Kedge again");
+          }};
 }
 
 }  // namespace kedge::tools

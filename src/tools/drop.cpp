@@ -9,21 +9,13 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/job_name.hpp"
-#include "base/options_load.hpp"
-#include "base/printable.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
-#include "base/units.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_removal.hpp"
 #include "persist/tag_directory.hpp"
 #include "store/location.hpp"
 #include "store/store_removal.hpp"
 #include "tools/node_stores.hpp"
 #include "tools/outcome.hpp"
-#include "tools/table.hpp"
 #include "tools/tag_location.hpp"
 #include "tools/text_format.hpp"
 

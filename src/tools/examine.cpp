@@ -63,7 +63,7 @@ void add_failure(store::VerifiedFile&& found, const OpenedFile& opened, const st
     case store::FileFault::none:
     case store::FileFault::content: add_failure(std::move(found.damages), finding); break;
     case store::FileFault::unsealed: throw refusal(FileKind::unsealed, finding.path);
-    default: throw Error(Failure{ErrorCode::corrupt, message, -1, finding.path, 0});
+    default: refuse(ErrorCode::corrupt, message, finding.path);
   }
 }
 

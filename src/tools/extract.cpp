@@ -10,18 +10,12 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
-#include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
-#include "base/units.hpp"
 #include "fs/tree.hpp"
-#include "persist/tag_directory.hpp"
-#include "store/location.hpp"
 #include "tools/examine.hpp"
 #include "tools/extract_plan.hpp"
 #include "tools/outcome.hpp"
-#include "tools/table.hpp"
 #include "tools/tag_location.hpp"
 #include "tools/tag_reader.hpp"
 #include "tools/text_format.hpp"
@@ -297,11 +291,7 @@ Command add_extract(CLI::App& program) {
       ->type_name("DIRECTORY");
   parser->add_option("--rank", arguments->wanted.rank, "Only the files of this rank")->type_name("RANK");
   parser->add_flag("--force", arguments->force, "Replace files that exist");
-  parser
-      ->add_option("--prefix", arguments->prefix,
-                   "Prefix on which to look for the tag; default: the configured persistent.path")
-      ->type_name("PREFIX");
-  add_run_option(*parser, arguments->run);
+  add_tag_options(*parser, arguments->prefix, arguments->run);
   parser->add_flag("--json", arguments->json, "JSON output for programs");
   parser->footer(
       "A file that only one rank saved is written under its own name; one that several ranks saved, as rank-<r>/NAME "

@@ -1,12 +1,10 @@
 // kedge-mpi: the program that `kedge drain` launches on a job's nodes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <vector>
 
-#include "base/option_by_name.hpp"
-#include "base/printable.hpp"
+#include "base/options_load.hpp"
 #include "base/text.hpp"
 #include "comm/group.hpp"
 #include "comm/mpi/mpi_link.hpp"

@@ -4,9 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/job_name.hpp"
 #include "base/options_load.hpp"
-#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "drain/scavenge.hpp"
 #include "start/environment.hpp"

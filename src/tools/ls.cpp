@@ -2,12 +2,15 @@
 #include "tools/ls.hpp"
 
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
 #include <memory>
 #include <set>
 
-#include "base/printable.hpp"
+#include "base/attempt.hpp"
+#include "base/clock.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "persist/tags.hpp"
 #include "tools/tag_location.hpp"
 #include "tools/text_format.hpp"
@@ -88,6 +91,18 @@ Command add_ls(CLI::App& program) {
       "Newest first. Does not read the data: kedge verify does.\n"
       "Exit status: 0, 1 if a checkpoint is damaged, 2 if something could not be checked.");
   return {parser, [arguments] { return ls(*arguments); }};
+}
+
+std::string failed_flush_text(const store::FailedFlush& failed) {
+  const double age_s = static_cast<double>(system_clock()->wall_ns() - failed.time_ns) * 1e-9;
+  return compose("{}: flush failed {} ago{}: {}\n", printable(failed.tag), human_seconds(std::max(age_s, 0.0)),
+                 failed.tries > 1 ? compose(" (tried {} times)", failed.tries) : "", printable(failed.reason));
+}
+
+Json failed_flush_json(const store::FailedFlush& failed) {
+  return {{"tag", failed.tag},           {"generation", failed.generation}, {"commit_id", to_string(failed.commit_id)},
+          {"time", utc(failed.time_ns)}, {"time_ns", failed.time_ns},       {"tries", failed.tries},
+          {"reason", failed.reason}};
 }
 
 }  // namespace kedge::tools

@@ -6,17 +6,11 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
-#include "base/printable.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "persist/tags.hpp"
 #include "store/failed_flush.hpp"
-#include "tools/failed_flush.hpp"
 #include "tools/ls.hpp"
 #include "tools/node_stores.hpp"
-#include "tools/run_states.hpp"
-#include "tools/table.hpp"
 #include "tools/text_format.hpp"
 #include "tools/unflushed_commits.hpp"
 
@@ -128,23 +122,15 @@ std::string text_of(const persist::TagList& list, const std::string& shown, cons
 }
 
 Json entry_json(const TagEntry& entry, const Tags& tags, const RunStates& states) {
-  Json json = {{"tag", entry.commit.tag},
-               {"directory", entry.directory},
-               {"generation", entry.commit.generation},
-               {"commit_id", to_string(entry.commit.id)},
-               {"parent_commit_id", id_json(entry.commit.parent_id)},
-               {"parent", nullptr},
-               {"run", entry.run},
-               {"run_id", to_string(entry.commit.run_id)},
-               {"run_state", to_string(states.of(entry.commit.run_id))},
-               {"incarnation", entry.commit.incarnation},
-               {"time", utc(entry.commit.time_ns)},
-               {"time_ns", entry.commit.time_ns},
-               {"world_size", entry.commit.world_size},
-               {"bytes", entry.total_bytes},
-               {"level", "persistent"},
-               {"output", entry.commit.is_output},
-               {"pinned", entry.pinned}};
+  Json json = commit_json(entry.commit);
+  json["directory"] = entry.directory;
+  json["parent"] = nullptr;
+  json["run"] = entry.run;
+  json["run_state"] = to_string(states.of(entry.commit.run_id));
+  json["bytes"] = entry.total_bytes;
+  json["level"] = "persistent";
+  json["output"] = entry.commit.is_output;
+  json["pinned"] = entry.pinned;
   if (const std::string* tag = tags.find(entry.commit.parent_id)) json["parent"] = *tag;
   return json;
 }

@@ -6,16 +6,12 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
-#include "base/printable.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "fs/tree.hpp"
 #include "store/failed_flush.hpp"
 #include "store/file_name.hpp"
 #include "tools/examine.hpp"
-#include "tools/failed_flush.hpp"
 #include "tools/ls.hpp"
-#include "tools/table.hpp"
 #include "tools/text_format.hpp"
 
 namespace kedge::tools {

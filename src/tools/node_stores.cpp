@@ -5,7 +5,6 @@
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
 #include "base/text.hpp"
-#include "base/throw_error.hpp"
 #include "store/file_name.hpp"
 #include "store/location.hpp"
 #include "tools/tag_location.hpp"

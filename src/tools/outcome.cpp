@@ -3,10 +3,9 @@
 #include <cstdio>
 #include <system_error>
 
-#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "kedge/exit_status.hpp"
-#include "tools/table.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 

@@ -34,7 +34,6 @@ struct Command {
 [[nodiscard]] Command add_drain(CLI::App& program);
 [[nodiscard]] Command add_drop(CLI::App& program);
 [[nodiscard]] Command add_extract(CLI::App& program);
-[[nodiscard]] Command add_help(CLI::App& program);
 [[nodiscard]] Command add_ls(CLI::App& program);
 [[nodiscard]] Command add_scavenge(CLI::App& program);
 [[nodiscard]] Command add_show(CLI::App& program);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "base/units.hpp"
 
 namespace kedge::tools {
 namespace {

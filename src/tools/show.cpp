@@ -9,8 +9,6 @@
 #include "tools/container_view.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
-#include "tools/set_file.hpp"
-#include "tools/table.hpp"
 #include "tools/tag_location.hpp"
 #include "tools/tag_view.hpp"
 #include "tools/text_format.hpp"
@@ -105,11 +103,7 @@ Command add_show(CLI::App& program) {
                    "A tag on the prefix (latest: the newest), a tag directory, or a file of a store's directory: "
                    "rank-<r>.<n>.h5, parity-<r>.<n>.kedge or set-<r>.<n>.kedge")
       ->required();
-  parser
-      ->add_option("--prefix", arguments->prefix,
-                   "Prefix on which to look for the tag; default: the configured persistent.path")
-      ->type_name("PREFIX");
-  add_run_option(*parser, arguments->run);
+  add_tag_options(*parser, arguments->prefix, arguments->run);
   parser->add_option("--rank", arguments->view.rank, "Of a checkpoint: only this rank's container")->type_name("RANK");
   parser->add_flag("--containers", arguments->view.containers, "Of a checkpoint: list every container");
   parser->add_flag("--json", arguments->view.json, "JSON output for programs");

@@ -6,15 +6,14 @@
 
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
-#include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "commits/selection.hpp"
-#include "fs/small_file.hpp"
 #include "persist/tag_directory.hpp"
+#include "persist/tags.hpp"
 #include "store/file_name.hpp"
 #include "tools/outcome.hpp"
-#include "tools/table.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -152,11 +151,11 @@ std::optional<TagLocation> tag_directory_at(fs::FileSystem& file_system, const s
 TagLocation find_tag(fs::FileSystem& file_system, const TagQuery& meant) {
   const auto& [word, prefix, run] = meant;
   if (!status_of(file_system, prefix)) {
-    throw Error(Failure{ErrorCode::not_found,
-                        compose("there is no file {}, and the prefix to look for a checkpoint does not exist; use "
-                                "--prefix, or set persistent.path",
-                                printable(word)),
-                        -1, prefix, 0});
+    refuse(ErrorCode::not_found,
+           compose("there is no file {}, and the prefix to look for a checkpoint does not exist; use "
+                   "--prefix, or set persistent.path",
+                   printable(word)),
+           prefix);
   }
   const std::string real_prefix = file_system.canonical(prefix);
   persist::TagList list = persist::list_tags(file_system, real_prefix);
@@ -195,7 +194,9 @@ std::optional<TagLocation> resolve_tag(fs::FileSystem& file_system, const TagQue
   return place;
 }
 
-void add_run_option(CLI::App& parser, std::string& run) {
+void add_tag_options(CLI::App& parser, std::string& prefix, std::string& run) {
+  parser.add_option("--prefix", prefix, "Prefix on which to look for tags; default: the configured persistent.path")
+      ->type_name("PREFIX");
   parser.add_option("--run", run, "Of several runs on a prefix, the one whose checkpoints are meant")
       ->type_name("NAME")
       ->check(CLI::Validator([](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); }, ""));

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "fs/file_system.hpp"
-#include "persist/tags.hpp"
 
 namespace CLI {
 class App;
@@ -52,8 +51,8 @@ struct TagQuery {
 /// user. Throws as find_tag.
 [[nodiscard]] std::optional<TagLocation> resolve_tag(fs::FileSystem& file_system, const TagQuery& meant);
 
-/// Adds the option --run of commands that take tags.
-void add_run_option(CLI::App& parser, std::string& run);
+/// Adds the options --prefix and --run of commands that take tags.
+void add_tag_options(CLI::App& parser, std::string& prefix, std::string& run);
 
 /// Kind of a directory, judging by the names in it.
 enum class DirectoryKind : std::uint8_t { store, prefix, tag, empty, foreign };

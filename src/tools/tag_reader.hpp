@@ -1,14 +1,15 @@
-// Opens the manifest of a committed tag, and its containers.
+// Opens the manifest of a committed tag, and its containers; verifies every byte of them.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
-#include <string>
 
-#include "format/container_reader.hpp"
 #include "format/manifest.hpp"
 #include "fs/file_system.hpp"
 #include "persist/open_container.hpp"
 #include "persist/tags.hpp"
+#include "tools/examine.hpp"
 #include "tools/tag_location.hpp"
 
 namespace kedge::tools {
@@ -28,5 +29,14 @@ struct OpenedManifest {
 [[nodiscard]] persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagLocation& place,
                                                       const format::ManifestHead& head, const format::ShardRow& row,
                                                       LogicalRank rank);
+
+/// Calls `report` with a finding for the manifest and for each rank; only with the first if the manifest is unreadable.
+/// Never throws Error. A checkpoint that is removed meanwhile or has no manifest is uncommitted, not damaged.
+void check_tag(fs::FileSystem& file_system, const TagLocation& place,
+               const std::function<void(std::uint64_t)>& on_progress,
+               const std::function<void(const Finding&)>& report);
+
+/// The number of bytes check_tag will read; 0 if unknown.
+[[nodiscard]] std::uint64_t bytes_of_tag(fs::FileSystem& file_system, const TagLocation& place);
 
 }  // namespace kedge::tools

@@ -2,19 +2,15 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 #include <vector>
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
-#include "base/printable.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "format/on_disk.hpp"
 #include "persist/tag_directory.hpp"
 #include "tools/container_view.hpp"
-#include "tools/table.hpp"
 #include "tools/tag_reader.hpp"
 #include "tools/text_format.hpp"
 
@@ -189,7 +185,7 @@ std::string arrays_text(const TagContent& content) {
 std::string regions_text(const TagContent& content) {
   if (content.regions.empty()) return {};
   Table table("lllrrl");
-  table.add({"region", "dtype", "shape", "ranks", "bytes", "place"});
+  table.add({"region", "dtype", "shape", "ranks", "bytes", "placement"});
   for (const auto& [key, region] : content.regions) {
     const auto& [name, dtype, kind] = key;
     table.add({printable(name), dtype_text(dtype, region.members),
@@ -212,25 +208,17 @@ std::string containers_text(const TagContent& content) {
 
 Json head_json(const TagContent& content) {
   const persist::TagEntry& entry = content.entry;
-  Json json = {{"path", content.place.shown},
-               {"kind", "checkpoint"},
-               {"tag", entry.commit.tag},
-               {"directory", entry.directory},
-               {"generation", entry.commit.generation},
-               {"commit_id", to_string(entry.commit.id)},
-               {"parent_commit_id", id_json(entry.commit.parent_id)},
-               {"run", entry.run},
-               {"run_id", to_string(entry.commit.run_id)},
-               {"incarnation", entry.commit.incarnation},
-               {"time", utc(entry.commit.time_ns)},
-               {"time_ns", entry.commit.time_ns},
-               {"world_size", entry.commit.world_size},
-               {"bytes", entry.total_bytes},
-               {"manifest_bytes", content.manifest_bytes},
-               {"has_view", content.has_view},
-               {"output", entry.commit.is_output},
-               {"pinned", entry.pinned},
-               {"attributes", Json::object()}};
+  Json json = commit_json(entry.commit);
+  json["path"] = content.place.shown;
+  json["kind"] = "checkpoint";
+  json["directory"] = entry.directory;
+  json["run"] = entry.run;
+  json["bytes"] = entry.total_bytes;
+  json["manifest_bytes"] = content.manifest_bytes;
+  json["has_view"] = content.has_view;
+  json["output"] = entry.commit.is_output;
+  json["pinned"] = entry.pinned;
+  json["attributes"] = Json::object();
   for (const auto& [key, value] : content.attributes) json["attributes"][key] = attribute_json(value);
   return json;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "fs/file_system.hpp"
 #include "tools/outcome.hpp"

@@ -5,12 +5,12 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
-#include "base/printable.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "commits/commit_names.hpp"
+#include "persist/prefix_runs.hpp"
+#include "persist/run_record.hpp"
 #include "store/sealed_commits.hpp"
-#include "tools/table.hpp"
+#include "tools/text_format.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -88,6 +88,42 @@ Json to_json(const std::vector<UnflushedCommits>& news) {
     all.push_back({{"directory", one.directory}, {"run_id", to_string(one.run_id)}, {"newer", newer}});
   }
   return all;
+}
+
+RunStates::RunStates(fs::FileSystem& file_system, const std::string& prefix) {
+  const std::string records = persist::records_directory(prefix);
+  (void)attempt([&] {
+    if (!file_system.status(records)) return;
+    for (const std::string& name : file_system.list(records)) {
+      (void)attempt([&] {
+        const auto record = persist::read_run_record(file_system, fs::join(records, name)).record;
+        if (!record) return;
+        for (const Id128& run_id : record->given_up) states_.emplace(run_id, RunState::given_up);
+        states_[record->run_id] = RunState::present;
+      });
+    }
+  });
+}
+
+RunState RunStates::of(const Id128& run_id) const {
+  const auto found = states_.find(run_id);
+  return found == states_.end() ? RunState::unknown : found->second;
+}
+
+std::string_view state_text(RunState state) {
+  switch (state) {
+    case RunState::present: return "the prefix's current run";
+    case RunState::given_up: return "an older run, given up by start = fresh or adopt";
+    default: return {};
+  }
+}
+
+std::string_view to_string(RunState state) {
+  switch (state) {
+    case RunState::present: return "present";
+    case RunState::given_up: return "given_up";
+    default: return "unknown";
+  }
 }
 
 }  // namespace kedge::tools

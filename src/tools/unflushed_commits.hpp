@@ -1,7 +1,9 @@
 // Commits in this node's stores that the prefix lacks.
 #pragma once
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_forward.hpp"
@@ -9,9 +11,27 @@
 #include "kedge/types.hpp"
 #include "persist/tags.hpp"
 #include "tools/node_stores.hpp"
-#include "tools/run_states.hpp"
 
 namespace kedge::tools {
+
+enum class RunState { unknown, present, given_up };
+
+/// As far as the records on the prefix tell.
+class RunStates {
+ public:
+  /// Reads the records; ignores unreadable ones.
+  RunStates(fs::FileSystem& file_system, const std::string& prefix);
+
+  [[nodiscard]] RunState of(const Id128& run_id) const;
+
+ private:
+  std::map<Id128, RunState> states_;
+};
+
+/// For the heading of a run's table; empty if unknown.
+[[nodiscard]] std::string_view state_text(RunState state);
+/// For programs: "present", "given_up" or "unknown".
+[[nodiscard]] std::string_view to_string(RunState state);
 
 struct UnflushedCommits {
   std::string directory;

@@ -9,18 +9,15 @@
 #include "base/attempt.hpp"
 #include "base/clock.hpp"
 #include "base/json.hpp"
-#include "base/printable.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
+#include "tools/container_view.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
 #include "tools/progress.hpp"
-#include "tools/set_file.hpp"
-#include "tools/table.hpp"
 #include "tools/tag_location.hpp"
-#include "tools/tag_verify.hpp"
+#include "tools/tag_reader.hpp"
 #include "tools/text_format.hpp"
 
 namespace kedge::tools {
@@ -87,8 +84,7 @@ std::vector<Task> tags_of(const std::vector<std::string>& names, const std::stri
   std::vector<Task> tasks;
   tasks.reserve(tags.size());
   for (const auto& [generation, name] : tags) tasks.push_back(checkpoint({directory, name, fs::join(shown, name)}));
-  if (tasks.empty())
-    throw Error(Failure{ErrorCode::not_found, "there are no checkpoints on this prefix yet", -1, shown, 0});
+  if (tasks.empty()) refuse(ErrorCode::not_found, "there are no checkpoints on this prefix yet", shown);
   return tasks;
 }
 
@@ -117,12 +113,11 @@ std::vector<Task> tasks_of(fs::FileSystem& file_system, const TagQuery& meant) {
   if (kind == DirectoryKind::store) return files_of(names, real_path, word);
   if (kind == DirectoryKind::prefix)
     return tags_of(names, real_path, word, of_other_runs(file_system, real_path, meant.run));
-  throw Error(Failure{
-      ErrorCode::not_found,
-      compose("there is no container or checkpoint in this directory; name a prefix, a tag directory, or a run's "
-              "directory on the node-local store{}",
-              run_directory_hint(names)),
-      -1, word, 0});
+  refuse(ErrorCode::not_found,
+         compose("there is no container or checkpoint in this directory; name a prefix, a tag directory, or a run's "
+                 "directory on the node-local store{}",
+                 run_directory_hint(names)),
+         word);
 }
 
 std::uint64_t bytes_of(fs::FileSystem& file_system, const std::vector<Task>& tasks) {
@@ -355,8 +350,8 @@ class Verification {
     if (!arguments_.quiet) print(tally_.text(took_s));
     if (tally_.damaged > 0) {
       print_error(
-          "the next start skips damaged files and opens the newest intact commit; "
-          "if this happens repeatedly, have the node's memory or disk checked");
+          "the next start skips damaged files and opens the newest intact commit; if this happens repeatedly, have the "
+          "node's memory or disk checked");
     } else if (tally_.not_checked == 0 && tally_.ok == 0) {
       print_error("nothing is sealed yet, so nothing was checked; try again after the next commit");
     }
@@ -382,17 +377,13 @@ Command add_verify(CLI::App& program) {
           "Tags on the prefix (latest: the newest), tag directories, whole prefixes, run directories on the node-local "
           "store, and single files in any of these")
       ->required();
-  parser
-      ->add_option("--prefix", arguments->prefix,
-                   "Prefix on which to look for tags; default: the configured persistent.path")
-      ->type_name("PREFIX");
-  add_run_option(*parser, arguments->run);
+  add_tag_options(*parser, arguments->prefix, arguments->run);
   parser->add_flag("--json", arguments->json, "JSON output for programs: every finding and the place of all damage");
   parser->add_flag("--quiet,-q", arguments->quiet, "Report only problems");
   parser->footer(
-      "Exit status: 0 ok, 1 something is damaged or missing, 2 something could not be checked or nothing is "
-      "sealed yet.\nUnsealed files are being written or free, directories without checkpoint.h5 are not committed: "
-      "neither is damage.");
+      "Exit status: 0 ok, 1 something is damaged or missing, 2 something could not be checked or nothing is sealed "
+      "yet.\nUnsealed files are being written or free, directories without checkpoint.h5 are not committed: neither is "
+      "damage.");
   return {parser, [arguments] { return Verification(*arguments).run(); }};
 }
 

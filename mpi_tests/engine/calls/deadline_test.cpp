@@ -67,8 +67,8 @@ TEST(JobDeadline, WhatTheOthersWereToldOfADeadlineDoesNotMatter) {
     EXPECT_TRUE(engine.should_exit());  // 80 s are assumed for a flush
   }));
   EXPECT_TRUE(
-      job.logged("SLURM_JOB_END_TIME 2023-11-14T22:15:00Z (the job ends in 1 min 40 s); the last checkpoint is to be "
-                 "done "));
+      job.logged("SLURM_JOB_END_TIME 2023-11-14T22:15:00Z (the job ends in 1 min 40 s); the last checkpoint will be "
+                 "finished "));
   std::swap(job.variables, job.others_variables);
   job.variables["SLURM_JOB_END_TIME"] = JobWithDeadline::moment(100'000);
   expect_all_returned(job.start([&](RankScope& scope) {

@@ -261,7 +261,7 @@ TEST_F(SnapshotIsCut, ByFinalizeThatHasNoTimeAndALineSaysSo) {
     EXPECT_TRUE(ForBindings::committed(engine, "field").empty()) << "nobody seals it any more";
   }));
   EXPECT_TRUE(job.logged(
-      "finalize stopped waiting at once before 2 was written to the node-local stores: unless the next start "
+      "finalize stopped waiting at once, before 2 was written to the node-local stores: unless the next start "
       "finds it complete, 1 is the newest checkpoint; give finalize more time, or call wait(tag, local) first"));
   expect_found(1);
 }

@@ -175,7 +175,7 @@ TEST_F(LostSnapshot, NothingIsRemovedAtTheEnd) {
       lose(scope, engine, application, 2);
     });
     EXPECT_TRUE(failure);
-    EXPECT_EQ(own.logged("the newest checkpoint, 1, is in the node-local stores only. To flush it"),
+    EXPECT_EQ(own.logged("the newest checkpoint, 1, is only in the node-local stores. To flush it"),
               on_exit == OnExit::remove);
     EXPECT_TRUE(own.logged(" kept for the next start"));
     expect_found(own, 1);

@@ -191,7 +191,7 @@ TEST_F(DeviceSnapshot, WithoutMemoryForItOneRankOrAllGoTheOrdinaryWay) {
     EXPECT_EQ(own.logged("rank 0: not enough GPU memory for a snapshot of region 'field' (5.0 MiB)"), on_all);
     EXPECT_TRUE(
         own.logged("rank 1: not enough GPU memory for a snapshot of region 'field' (5.0 MiB); it is written to the "
-                   "store in save instead, which takes longer (said once): free GPU memory, or set device.snapshot = "
+                   "store in save instead, which takes longer (logged once): free GPU memory, or set device.snapshot = "
                    "false"));
   }
 }
@@ -214,8 +214,8 @@ TEST_F(DeviceSnapshot, WithoutAWorkerItHasNoEffectAndOneLineSaysSo) {
     }));
     EXPECT_EQ(own.logged("device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"),
               is_chosen);
-    EXPECT_EQ(own.logged("device.snapshot has no effect, as nothing is done in the background here (at log level info "
-                         "another message says why)"),
+    EXPECT_EQ(own.logged("device.snapshot has no effect without background work (another message at log level info "
+                         "says why there is none)"),
               !is_chosen);
   }
 }

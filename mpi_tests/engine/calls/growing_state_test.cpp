@@ -347,7 +347,7 @@ TEST_P(GrowingState, WhatFailsInTheUsersCodeOnOneRankFailsOnAll) {
   EXPECT_THAT(met[2].same()->message, testing::HasSubstr("resize(10) left 'own' with 0 elements"));
   EXPECT_FALSE(met[3].same());
   EXPECT_EQ(met[4].same()->code, ErrorCode::invalid_argument);
-  EXPECT_THAT(met[4].same()->message, testing::HasSubstr("gives the memory of 'own' threw: nothing"));
+  EXPECT_THAT(met[4].same()->message, testing::HasSubstr("the memory of 'own' threw: nothing"));
 }
 
 TEST_P(GrowingState, RanksThatDisagreeAboutASharedVariableAreTold) {

@@ -29,7 +29,7 @@ TEST(JobEnd, ASignalToOneRankEndsTheLoopOfAllAfterALastCheckpoint) {
   EXPECT_EQ(loop.level_of_last, Level::persistent) << "though it was not its turn";
   EXPECT_TRUE(
       job.logged("rank 2 received SIGTERM: taking the last checkpoint now, up to level persistent (estimated 1 min 20 "
-                 "s, in part"));
+                 "s, partly"));
   EXPECT_EQ(reopen(job).step, 3);
 }
 

@@ -1,6 +1,6 @@
 // When the last checkpoint of a job must begin, a snapshot ahead of it included, and to which level it can be taken:
 // arithmetic alone.
-#include "engine/last_save.hpp"
+#include "engine/job_end.hpp"
 
 #include <gtest/gtest.h>
 
@@ -149,7 +149,7 @@ TEST(LastSave, SaysWhatItChoseAndWhy) {
             "take 38.00 s); this may not "
             "finish in time");
   EXPECT_EQ(kLocal.describe(kLocal.choose({}, {}), LastSave::When::now),
-            "taking the last checkpoint now, up to level local (estimated 10.00 s, in part assumed as "
+            "taking the last checkpoint now, up to level local (estimated 10.00 s, partly assumed, since "
             "this run has not measured it yet)");
 }
 

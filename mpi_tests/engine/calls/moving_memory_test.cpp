@@ -142,8 +142,7 @@ TEST(MovingMemory, WhatTheFunctionThrowsOrGivesTooLittleFailsOnAllRanks) {
     ASSERT_TRUE(failure) << call;
     EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
     EXPECT_EQ(failure->rank, 1);
-    EXPECT_THAT(failure->message,
-                testing::HasSubstr("the function that gives the memory of 'field' threw: it is gone"));
+    EXPECT_THAT(failure->message, testing::HasSubstr("the function for the memory of 'field' threw: it is gone"));
   }
   const auto failure = met[2].same();
   ASSERT_TRUE(failure);
@@ -169,7 +168,7 @@ TEST(MovingMemory, WhatItThrowsOnlyOnceFailsTheCheckpoint) {
   const auto failure = met.same();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 1);
-  EXPECT_THAT(failure->message, testing::HasSubstr("the function that gives the memory of 'field' threw: not yet"));
+  EXPECT_THAT(failure->message, testing::HasSubstr("the function for the memory of 'field' threw: not yet"));
 }
 
 TEST(MovingMemory, ANullPointerIsNamedWhateverSizeItIsSaidToHave) {

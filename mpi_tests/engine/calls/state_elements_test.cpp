@@ -104,7 +104,7 @@ TEST(StateElements, WhateverTheApplicationsFunctionsThrowFailsOnAllRanks) {
   ASSERT_TRUE(met.same());
   EXPECT_EQ(met.same()->code, ErrorCode::invalid_argument);
   EXPECT_EQ(met.same()->rank, 1);
-  EXPECT_THAT(met.same()->message, testing::HasSubstr("the function that gives the block of 'values' threw"));
+  EXPECT_THAT(met.same()->message, testing::HasSubstr("the function for the block of 'values' threw"));
 }
 
 /// A region that describes memory may have a block that changes, too; it is the memory that is saved.

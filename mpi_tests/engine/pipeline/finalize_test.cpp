@@ -166,7 +166,7 @@ TEST_F(Finalize, SaysThatTheNewestCouldNotBeFlushed) {
       EXPECT_FALSE(engine.finalize_for(kLong));
       EXPECT_EQ(code_of([&] { engine.create("after"); }), ErrorCode::bad_state);
     }));
-    EXPECT_TRUE(has_said("the newest checkpoint, a, is in the node-local stores only. To flush it")) << log;
+    EXPECT_TRUE(has_said("the newest checkpoint, a, is only in the node-local stores. To flush it")) << log;
     job.disk.set_volume("/prefix", {});
     log.clear();
   }
@@ -201,7 +201,7 @@ TEST_F(Finalize, WithoutTimeItNamesTheOutputsThatAreNotOnThePrefix) {
       write_output(engine, scope.rank, "p2", 8);
       EXPECT_FALSE(engine.finalize_for(std::chrono::seconds(0)));
     }));
-    EXPECT_TRUE(has_said("2 of the outputs are in the node-local stores only (p1, p2). To flush")) << log;
+    EXPECT_TRUE(has_said("2 of the outputs are only in the node-local stores (p1, p2). To flush")) << log;
     EXPECT_EQ(has_said("the newest checkpoint"), false) << log;
     opener.join();
     lose_stores(job, {0, 1, 2, 3});

@@ -60,7 +60,7 @@ TEST_F(UnflushedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce
                 start + 1);
     }
     EXPECT_TRUE(job.logged("kedge drain /prefix --run test"));
-    EXPECT_TRUE(job.logged("1 of the outputs is in the node-local stores only (p1)"));
+    EXPECT_TRUE(job.logged("1 of the outputs is only in the node-local stores (p1)"));
     job.ranks = 4;
     job.ranks_per_node = 2;
     expect_all_returned(job.start([&](RankScope& scope) {
@@ -83,8 +83,8 @@ TEST_F(UnflushedOutputs, OneOfAnotherSizeOutlivesTheRemovalOfTheStores) {
   job.options.store.on_exit = OnExit::remove;
   make(job, {{"a", 1}}, true);
   EXPECT_TRUE(
-      job.logged("store.on_exit = remove was not carried out: 1 of the outputs could not be flushed and is in "
-                 "the node-local stores only (p1)"));
+      job.logged("store.on_exit = remove was not carried out: 1 of the outputs could not be flushed and is only "
+                 "in the node-local stores (p1)"));
   job.options.store.on_exit = OnExit::keep;
   make(job, {{"b", 2}}, true);
   job.ranks = 4;
@@ -221,7 +221,7 @@ TEST_F(UnflushedOutputs, APrefixThatIsOutOfOrderIsSaidOnce) {
     EXPECT_TRUE(job.logged("b is not on the parallel filesystem: no_space"));
     EXPECT_EQ(times_logged(job, "flushes to the prefix succeed again"), 1);
     EXPECT_EQ(times_logged(job, "the prefix could not record that a commit exists"), 2) << "no_space, then io";
-    EXPECT_TRUE(job.logged("the newest checkpoint, b, is in the node-local stores only."));
+    EXPECT_TRUE(job.logged("the newest checkpoint, b, is only in the node-local stores."));
   }
 }
 

@@ -210,7 +210,7 @@ TEST_P(PrefixUnmounted, AtTheEndItCostsTheLastFlush) {
     EXPECT_EQ(failure ? failure->code : ErrorCode::busy, ErrorCode::io) << text_of_failure(failure);
     engine.finalize();
   }));
-  EXPECT_TRUE(job.logged("the newest checkpoint, b, is in the node-local stores only"));
+  EXPECT_TRUE(job.logged("the newest checkpoint, b, is only in the node-local stores"));
   for (int rank = 0; rank < 2; ++rank) job.disk.mount(rank, "/prefix", "/prefix");
   EXPECT_EQ(reopen(job).step, 2);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/units.hpp"
+#include "base/text.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 

@@ -104,6 +104,7 @@ TEST_P(RemovedStore, BetweenCheckpointsTheNextIsMadeAndFoundAfterAKill) {
     commit_step(engine, scope.rank, "c", 3);
   }));
   EXPECT_EQ(warnings(), 1U);
+  for (const stdfs::path& one : stores({0, 1})) EXPECT_TRUE(stdfs::exists(one / store::kCommitRecord)) << one;
   const Opened next = reopen(job);
   EXPECT_EQ(next.tag, "c") << text_of(next.failure);
   EXPECT_EQ(next.step, 3);

@@ -222,7 +222,7 @@ TEST_F(Fingerprints, AFileThatCannotBeReadIsIoInWordsOnAllRanks) {
         job.disk.restore(before);
         put(path);
         const auto failure = expect_refused(ErrorCode::io);
-        EXPECT_TRUE(says(failure.message, {"a file of fingerprint_files cannot be read", words})) << failure.message;
+        EXPECT_TRUE(says(failure.message, {"cannot read a file of fingerprint_files", words})) << failure.message;
         EXPECT_EQ(failure.path, path);
         EXPECT_EQ(failure.rank, 0);
         job.disk.restore(before, "/inputs");

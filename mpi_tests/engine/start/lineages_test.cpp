@@ -145,7 +145,7 @@ TEST_F(Lineages, ALinkInPlaceOfThePrefixDoesNotBeginFromZero) {
   job.disk.make_directories("/elsewhere", 0755);
   job.disk.plant_link("/case/checkpoints", "/elsewhere");
   const Failure failure = expect_told();
-  EXPECT_TRUE(says(failure.message, {"/case/checkpoints leads to /elsewhere"})) << failure.message;
+  EXPECT_TRUE(says(failure.message, {"/case/checkpoints points to /elsewhere"})) << failure.message;
   expect_adopted(1);
 }
 
@@ -157,7 +157,7 @@ TEST_F(Lineages, ALinkThatLeadsElsewhereDoesNotBeginFromZero) {
     if (target_is_gone) job.disk.remove_all("/onetrue");
     link_to(compose("/two{}", target_is_gone));
     const Failure failure = expect_refused(ErrorCode::mismatch);
-    EXPECT_TRUE(says(failure.message, {"make it lead there again", "KEDGE_START=fresh", "kedge drop"}));
+    EXPECT_TRUE(says(failure.message, {"point it there again", "KEDGE_START=fresh", "kedge drop"}));
     // What still has its own prefix is not for another one to take.
     EXPECT_EQ(says(failure.message, {"KEDGE_START=adopt"}), target_is_gone) << failure.message;
     job.options.start = StartMode::adopt;

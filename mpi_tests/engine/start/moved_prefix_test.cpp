@@ -139,7 +139,7 @@ TEST_F(MovedPrefix, AnOldPlaceOutOfReachIsTakenForTheOriginal) {
   deny("/case/", EACCES);
   expect_at("/copy", 1);
   EXPECT_TRUE(job.logged("a copy of /case/checkpoints"));
-  EXPECT_TRUE(job.logged("needs KEDGE_START=adopt"));
+  EXPECT_TRUE(job.logged("set KEDGE_START=adopt"));
 }
 
 /// A guess would cost the checkpoints in the stores, or take the original's.

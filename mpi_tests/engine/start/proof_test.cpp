@@ -82,7 +82,7 @@ TEST(Proof, AnotherRecordOnThePrefixIsNotTakenForTheSame) {
     const std::string record = "/elsewhere/.kedge/test/nonce-1";
     write_text(job.disk, record, text);
     const auto failure = expect_all_failed(start_only(job), ErrorCode::invalid_argument);
-    EXPECT_TRUE(says(failure.message, {"on rank 2", "a different record", "persistent.path"})) << failure.message;
+    EXPECT_TRUE(says(failure.message, {"on rank 2", "another record", "persistent.path"})) << failure.message;
     EXPECT_EQ(nonces(job.disk), std::vector<std::string>{record});  // not this start's to remove
   }
 }

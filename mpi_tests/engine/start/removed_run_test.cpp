@@ -1,5 +1,4 @@
 // A run that is removed from its prefix while a job of it is alive, as kedge drop --run does it.
-#include "persist/run_removal.hpp"
 
 #include <gtest/gtest.h>
 

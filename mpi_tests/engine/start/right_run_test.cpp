@@ -263,7 +263,7 @@ TEST_F(RightRun, ADamagedRecordIsMadeAgainFromWhateverKnowsIt) {
     const Opened opened = reopen(job);
     EXPECT_FALSE(opened.failure) << to_string(opened.failure.value_or(Failure{}));
     EXPECT_EQ(opened.step, 1) << lost.size();
-    EXPECT_TRUE(job.logged("rebuilt from")) << lost.size();
+    EXPECT_TRUE(job.logged("rebuilding it from")) << lost.size();
     EXPECT_EQ(reopen(job).step, 1);
   }
   harm({begun, tag_directory, "/nodes"});

@@ -12,7 +12,7 @@
 
 #include "base/network.hpp"
 #include "base/random.hpp"
-#include "base/units.hpp"
+#include "base/text.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
 

@@ -11,7 +11,6 @@
 #include <set>
 
 #include "base/attempt.hpp"
-#include "base/option_by_name.hpp"
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
 #include "base/options_values.hpp"

@@ -1,5 +1,5 @@
 // Words for a shell, as the log prints them to be pasted.
-#include "base/shell_word.hpp"
+#include "base/text.hpp"
 
 #include <gtest/gtest.h>
 

@@ -157,8 +157,8 @@ TEST(SocketsHostile, AFrameThatCannotBeEndsTheConnectionAndNamesTheRank) {
       {{.kind = FrameKind::offer, .id = 2}, "offers out of order"},
       {{.kind = FrameKind::accept, .id = 1}, "an answer to nothing"},
       {{.kind = FrameKind::refuse, .id = 1}, "an answer to nothing"},
-      {{.kind = FrameKind::data, .size = 1, .id = 1}, "data that nobody asked for"},
-      {{.kind = FrameKind::credit, .size = 1}, "credit for what was not sent"},
+      {{.kind = FrameKind::data, .size = 1, .id = 1}, "unexpected data"},
+      {{.kind = FrameKind::credit, .size = 1}, "credit for data that was not sent"},
       {{.kind = FrameKind::credit, .size = ~std::uint64_t{0}}, "bad credit"},
       {{.kind = FrameKind::lost, .id = 2}, "a rank that does not exist"},
       {{.kind = FrameKind::lost, .size = kReasonBytesMax + 1, .id = 1}, "reason too long"},
@@ -194,7 +194,7 @@ TEST(SocketsHostile, MoreThanWasAllowedIsNotKept) {
     rank.say(FrameHead{.kind = FrameKind::data, .size = 99, .id = 1});
   });
   ASSERT_TRUE(another_size);
-  EXPECT_THAT(another_size->message, HasSubstr("data that nobody asked for"));
+  EXPECT_THAT(another_size->message, HasSubstr("unexpected data"));
 }
 
 TEST(SocketsHostile, AFrameThatIsCutOffIsADeath) {

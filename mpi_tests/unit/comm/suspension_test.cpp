@@ -197,7 +197,7 @@ TEST(Suspension, WhoWasStoppedDoesNotBlameTheOthersAlone) {
   EXPECT_EQ(failure->code, ErrorCode::timeout);
   EXPECT_THAT(failure->message,
               ::testing::AllOf(::testing::HasSubstr("rank 0 timed out waiting for rank 1"),
-                               ::testing::ContainsRegex("did not run itself for (1|9[0-9][0-9][.])")));
+                               ::testing::ContainsRegex("it was itself stopped for (1|9[0-9][0-9][.])")));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <random>
 #include <string>
 
-#include "comm/scan.hpp"
 #include "harness/testing_world.hpp"
 #include "harness/topology_checks.hpp"
 #include "kedge/error.hpp"
@@ -119,7 +118,8 @@ TEST(Topology, AnUnknownPlaceIsRefusedOnAllRanks) {
       if (communicator.rank() == 2) places = {1, place};
       (void)ranks_of_sorted(communicator, topology, places, soon());
     });
-    EXPECT_NE(text.find("place " + std::to_string(place) + "; places are 0 to 2"), std::string::npos) << text;
+    EXPECT_NE(text.find("sorted rank " + std::to_string(place) + "; sorted ranks are 0 to 2"), std::string::npos)
+        << text;
   }
 }
 

@@ -14,9 +14,9 @@
 
 #include "base/attempt.hpp"
 #include "checksum/crc32c.hpp"
+#include "fs/choose_io.hpp"
 #include "fs/file_system.hpp"
 #include "fs/posix_file.hpp"
-#include "fs/write_probe.hpp"
 
 namespace kedge::fs::direct_writer_test {
 namespace {

@@ -101,6 +101,7 @@ TEST_F(OwnPrefix, WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
       const auto mine = start();
       bring(*mine->prefix_storage, commit);
       EXPECT_EQ(mine->prefix_storage->publish(commit.entry, commit.manifest).empty(), latest);
+      EXPECT_FALSE(exists("/prefix/.latest.heat.new")) << "seed " << seed;
       disk.restart(Crash::power, seed);
       EXPECT_TRUE(is_whole(commit)) << "seed " << seed;
       if (latest) {

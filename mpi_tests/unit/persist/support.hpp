@@ -10,7 +10,7 @@
 #include "format/container_reader.hpp"
 #include "format/manifest.hpp"
 #include "persist/tag_directory.hpp"
-#include "persist/tag_entry.hpp"
+#include "persist/tags.hpp"
 #include "unit/format/support.hpp"
 
 namespace kedge::persist::testing {

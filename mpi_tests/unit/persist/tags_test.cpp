@@ -85,7 +85,7 @@ TEST_F(Tags, ADirectoryWithoutManifestIsNotCommittedWhateverACatalogSays) {
   ASSERT_THAT(found.unusable, SizeIs(1));
   EXPECT_FALSE(found.unusable[0].committed);
   EXPECT_EQ(found.unusable[0].directory, entry(3).directory);
-  EXPECT_THAT(found.unusable[0].reason, HasSubstr("a flush or removal is under way or was cut short"));
+  EXPECT_THAT(found.unusable[0].reason, HasSubstr("a flush or removal is in progress or was interrupted"));
   EXPECT_THAT(why(entry(3), ErrorCode::not_found), HasSubstr("no checkpoint.h5"));
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "harness/forwarding_communicator.hpp"
-#include "redundancy/plan_pieces.hpp"
+#include "redundancy/plan_stripes.hpp"
 #include "unit/redundancy/exchange_fixture.hpp"
 
 namespace kedge::redundancy::exchange_faults_test {

@@ -6,7 +6,7 @@
 
 #include "harness/redundancy_support.hpp"
 #include "redundancy/exchange.hpp"
-#include "redundancy/plan_pieces.hpp"
+#include "redundancy/plan_stripes.hpp"
 
 namespace kedge::redundancy::stripes_test {
 namespace {

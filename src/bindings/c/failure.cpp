@@ -78,7 +78,7 @@ kedge_error remember(const std::exception& error) noexcept {
 }
 
 kedge_error refuse(std::string message) noexcept {
-  return remember(Failure{ErrorCode::invalid_argument, std::move(message), -1, {}, 0});
+  return remember(Failure{ErrorCode::invalid_argument, std::move(message)});
 }
 
 kedge_error null_engine_error(const char* call) noexcept {

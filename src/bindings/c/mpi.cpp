@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "base/loaded_libraries.hpp"
-#include "base/loaded_mpi.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
 #include "kedge/kedge_mpi.h"
@@ -17,7 +16,7 @@ kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_
   return bindings::run_and_catch([&] {
     Options given = options == nullptr ? Options::load() : options->options;
     if (engine == nullptr && !given.load_failure) {  // passed to the constructor, where the other ranks wait
-      given.load_failure = Failure{ErrorCode::invalid_argument, "kedge_engine_new: engine must not be NULL", -1, {}, 0};
+      given.load_failure = Failure{ErrorCode::invalid_argument, "kedge_engine_new: engine must not be NULL"};
     }
     auto made = std::make_unique<kedge_engine>(Engine(mpi(comm), std::move(given)));
     *engine = made.release();

@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "base/option_by_name.hpp"
+#include "base/options_load.hpp"
 #include "base/text.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "base/attempt.hpp"
-#include "base/option_by_name.hpp"
+#include "base/options_load.hpp"
 #include "base/text.hpp"
 #include "bindings/python/calls.hpp"
 #include "bindings/python/text.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/option_by_name.hpp"
+#include "base/options_load.hpp"
 #include "bindings/python/calls.hpp"
 #include "bindings/python/convert.hpp"
 #include "bindings/python/text.hpp"

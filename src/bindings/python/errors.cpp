@@ -1,7 +1,7 @@
 #include <exception>
 #include <string>
 
-#include "base/printable.hpp"
+#include "base/text.hpp"
 #include "bindings/python/engine.hpp"
 #include "bindings/python/text.hpp"
 #include "kedge/error.hpp"

@@ -113,10 +113,7 @@ void InProcessMessages::complete_receive(Lock& lock, MessageRequest& receive, Un
   if (parcel.bytes.size() > receive.target.size()) {
     receive.failure = Failure{ErrorCode::bad_state,
                               compose("a message of {} bytes from rank {} is larger than the {} that were expected",
-                                      parcel.bytes.size(), parcel.from, receive.target.size()),
-                              -1,
-                              {},
-                              0};
+                                      parcel.bytes.size(), parcel.from, receive.target.size())};
   } else if (!parcel.bytes.empty()) {
     lock.unlock();
     std::memcpy(receive.target.data(), parcel.bytes.data(), parcel.bytes.size());
@@ -201,7 +198,7 @@ void InProcessMessages::announce_end(int process) {
 
 void InProcessMessages::fail(const std::string& why) {
   const Lock lock(mutex_);
-  failure_ = Failure{ErrorCode::rank_failed, why, -1, {}, 0};
+  failure_ = Failure{ErrorCode::rank_failed, why};
   for (auto& [rank, condition] : changed_) condition.notify_all();
 }
 

@@ -26,16 +26,17 @@ std::optional<std::string> launcher_warning(
     const int started = number(variable(name));
     if (started <= 1) return std::nullopt;  // whatever started the launcher itself
     return compose(
-        "the launcher started {} processes ({}), and {} sees only this one: each is a job of its own. Start "
-        "the program with the launcher of the MPI that it was built with",
+        "the launcher started {} processes ({}), but {} sees only this one, so each runs as a separate job with one "
+        "rank; start the program with the launcher of the MPI that it was built with",
         started, name, library);
   }
   // Set by srun for what it starts; SLURM_NTASKS is there in every script too.
   const int tasks = number(variable("SLURM_STEP_NUM_TASKS"));
   if (tasks <= 1) return std::nullopt;
   return compose(
-      "srun started {} tasks (SLURM_STEP_NUM_TASKS), and {} sees only this one: each is a job of its own. Give "
-      "srun the --mpi that this MPI was built for (srun --mpi=list shows them), or use this MPI's own launcher",
+      "srun started {} tasks (SLURM_STEP_NUM_TASKS), but {} sees only this one, so each runs as a separate job with "
+      "one rank; give srun the --mpi that this MPI was built for (srun --mpi=list shows them), or use this MPI's own "
+      "launcher",
       tasks, library);
 }
 

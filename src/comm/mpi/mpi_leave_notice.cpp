@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "comm/mpi/mpi_call.hpp"
 
 namespace kedge::comm {

@@ -23,9 +23,8 @@ std::string closed(const TransferResult& moved, std::string_view where = {}) {
   const std::string how =
       moved.error == 0 ? "closed its connection" : compose("lost its connection ({})", error_text(moved.error));
   return compose(
-      "{}{}: its process has died, or its engine was destroyed while work was under way; start the job "
-      "again",
-      how, where);
+      "{}{}: its process has died, or its engine was destroyed while work was under way; start the job again", how,
+      where);
 }
 
 std::string unreachable(const NetworkAddress& address, const std::string& error) {
@@ -172,7 +171,7 @@ void IncomingConnection::begin_payload(FrameReceiver& receiver) {
   if (!fault && head_.kind == FrameKind::data) {
     const auto target = receiver.target_of(from_, head_);
     if (target) rest_ = *target;
-    else fault = "data that nobody asked for";
+    else fault = "unexpected data";
   }
   if (fault) refuse(*fault);
 }

@@ -130,7 +130,7 @@ JoinResult join_over_sockets(const Group& group, const std::string& interfaces) 
     why += compose("{}{}: rank {}: {}", why.empty() ? "" : "; ", network, failure->rank, failure->message);
   }
   if (why.empty()) why = "rank 0 has no network interface that is up, other than loopback";
-  joined.failure = Failure{ErrorCode::io, std::move(why), -1, {}, 0};
+  joined.failure = Failure{ErrorCode::io, std::move(why)};
   return joined;
 }
 

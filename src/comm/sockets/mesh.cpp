@@ -11,20 +11,15 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 
 namespace kedge::comm {
 namespace {
 
-Failure lost(std::string message) { return {ErrorCode::rank_failed, std::move(message), -1, {}, 0}; }
+Failure lost(std::string message) { return {ErrorCode::rank_failed, std::move(message)}; }
 
 Failure too_large(const Arrival& arrival, std::size_t expected) {
-  return {ErrorCode::bad_state,
-          compose("a message of {} bytes from rank {} is larger than the {} that were expected", arrival.size(),
-                  arrival.from, expected),
-          -1,
-          {},
-          0};
+  return {ErrorCode::bad_state, compose("a message of {} bytes from rank {} is larger than the {} that were expected",
+                                        arrival.size(), arrival.from, expected)};
 }
 
 std::chrono::milliseconds rounded_up(std::chrono::steady_clock::duration time) {
@@ -42,7 +37,7 @@ Mesh::Mesh(MeshPlan plan)
       acceptor_(std::move(plan.listener), rank_, size(), token_, welcome_),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!wake_.is_open()) {
-    throw Error(Failure{ErrorCode::io, "the system gives no file descriptor; raise ulimit -n", -1, {}, errno});
+    throw Error(Failure{ErrorCode::io, "no file descriptor left; raise the limit (ulimit -n)", -1, {}, errno});
   }
 }
 

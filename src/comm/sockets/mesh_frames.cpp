@@ -94,7 +94,7 @@ FrameReceiver::Fault Mesh::handle_data(int from, const FrameHead& head) {
 
 FrameReceiver::Fault Mesh::handle_credit(int from, const FrameHead& head) {
   Peer& peer = peers_[from];
-  if (peer.credit + head.size > kCreditBytes) return "credit for what was not sent";
+  if (peer.credit + head.size > kCreditBytes) return "credit for data that was not sent";
   peer.credit += head.size;
   return std::nullopt;
 }

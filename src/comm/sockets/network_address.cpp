@@ -139,7 +139,7 @@ std::optional<NetworkAddress> from_system(const ::sockaddr& address) {
 std::vector<Interface> interfaces() {
   ::ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) {
-    throw Error(Failure{ErrorCode::io, "the system does not list its network interfaces", -1, {}, errno});
+    throw Error(Failure{ErrorCode::io, "cannot list the network interfaces", -1, {}, errno});
   }
   const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> owner(list, ::freeifaddrs);
   std::vector<Interface> found;

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -6,7 +6,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -95,7 +94,7 @@ NetworkAddress address_of(const Socket& listener) {
   SystemAddress at;
   at.size = sizeof at.storage;
   if (::getsockname(listener.descriptor(), reinterpret_cast<::sockaddr*>(&at.storage), &at.size) != 0) {
-    throw Error(Failure{ErrorCode::io, "the system does not say where a socket listens", -1, {}, errno});
+    throw Error(Failure{ErrorCode::io, "cannot query a socket's address", -1, {}, errno});
   }
   return from_system(*reinterpret_cast<const ::sockaddr*>(&at.storage)).value_or(NetworkAddress{});
 }
