@@ -102,17 +102,15 @@ std::uint64_t bytes_of(const MutableRegion& region) {
   return elements * size_bytes(region.dtype);
 }
 
-Failure refuse(ErrorCode code, std::string message) { return {code, std::move(message), -1, {}, 0}; }
-
 std::optional<Failure> check_memory(const Want& want, device::Devices& devices) {
   if (bytes_of(want.region) == 0) return std::nullopt;
   if (want.region.data == nullptr) {
-    return refuse(ErrorCode::invalid_argument, compose("region '{}': no memory is given to load into", want.name));
+    return Failure{ErrorCode::invalid_argument, compose("region '{}': no memory is given to load into", want.name)};
   }
   if (devices.location_of(want.region.data).kind == device::Location::Kind::host) return std::nullopt;
-  return refuse(ErrorCode::invalid_argument,
-                compose("region '{}': load_all fills host memory; load into a buffer and copy that to the device",
-                        want.name));
+  return Failure{ErrorCode::invalid_argument,
+                 compose("region '{}': load_all fills host memory; load into a buffer and copy that to the device",
+                         want.name)};
 }
 
 /// Bytes would come in any order.
@@ -125,9 +123,9 @@ std::optional<Failure> find_overlap(std::span<const Want> wants) {
   for (std::size_t i = 1; i < by_address.size(); ++i) {
     const auto& [begin, before] = by_address[i - 1];
     if (begin + bytes_of(before->region) <= by_address[i].first) continue;
-    return refuse(ErrorCode::invalid_argument,
-                  compose("regions '{}' and '{}' are to be loaded into the same memory; give each its own",
-                          before->name, by_address[i].second->name));
+    return Failure{ErrorCode::invalid_argument,
+                   compose("regions '{}' and '{}' are to be loaded into the same memory; give each its own",
+                           before->name, by_address[i].second->name)};
   }
   return std::nullopt;
 }
