@@ -55,9 +55,9 @@ class StoreCloser {
   /// Local. Gives back what no commit needs, and measures.
   void trim_store(StoreUse& use) const {
     use.checkpoint_bytes = newest_bytes();
-    use.while_running_bytes = store().used_bytes();
-    store().free_unused_storage();
-    use.kept_bytes = store().used_bytes();
+    use.while_running_bytes = store().slots.used_bytes();
+    store().retirement.free_unused_storage();
+    use.kept_bytes = store().slots.used_bytes();
   }
 
   [[nodiscard]] std::string flush_words() const { return how_to_flush(its_.started.path, its_.started.run); }
@@ -145,7 +145,7 @@ class StoreCloser {
   [[nodiscard]] std::uint64_t newest_bytes() const {
     const std::optional<commits::Entry> newest = its_.ledger.known().newest();
     if (!newest) return 0;
-    return store().size_bytes(store::FileKind::container, its_.group.logical_rank(), {newest->commit.id, {}});
+    return store().files.size_bytes(store::FileKind::container, its_.group.logical_rank(), {newest->commit.id, {}});
   }
 
   [[nodiscard]] bool is_first_of_node() const { return its_.started.topology.node.front() == its_.group.rank(); }
@@ -153,9 +153,10 @@ class StoreCloser {
   void log_kept(const StoreUse& use) const {
     if (use.kept_bytes == 0) return its_.log.info("finalized: nothing kept in the node-local store");
     its_.log.info(compose("finalized: {} {}{} kept for the next start{}; to free it{}: kedge drop {}",
-                          human_bytes(use.kept_bytes), store().memory_backed() ? "of memory" : "of disk space",
+                          human_bytes(use.kept_bytes),
+                          store().directory.memory_backed() ? "of memory" : "of disk space",
                           use.nodes > 1 ? compose(" on {} nodes", use.nodes) : "", in_checkpoints(use),
-                          use.nodes > 1 ? ", run on each node" : "", shell_word(store().directory())));
+                          use.nodes > 1 ? ", run on each node" : "", shell_word(store().directory.path())));
   }
 
   /// Store space in checkpoints: a user plans a node's memory with it.

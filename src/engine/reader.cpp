@@ -83,7 +83,7 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
   open_ = std::make_unique<OpenCheckpoint>(uses_);
   const auto failure = uses_.group.try_on_all_ranks([&] {
     open_->file =
-        store::Pin(uses_.store, store::FileKind::container, uses_.group.logical_rank(), {opened.commit.id, {}});
+        store::Pin(uses_.store.files, store::FileKind::container, uses_.group.logical_rank(), {opened.commit.id, {}});
     store::StoreFile& file = *open_->file;
     open_->container =
         std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path(), uses_.copy_threads);

@@ -71,7 +71,7 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
-    explicit OpenCheckpoint(const Uses& uses) : routed(uses.store, uses.file_system, uses.log) {}
+    explicit OpenCheckpoint(const Uses& uses) : routed(uses.store.routed, uses.file_system, uses.log) {}
 
     store::Pin file;                                 ///< of the store; none for a Source
     std::optional<persist::OpenedContainer> source;  ///< a Source's container, read where it lies

@@ -63,7 +63,7 @@ class FlushStage final : public Stage {
         log_(log),
         removal_(prefix_storage_, clock, log) {
     const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
-    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks_on_node().size(), 1));
+    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks.on_node().size(), 1));
     const double rate = limit > 0 ? limit / sharers : std::numeric_limits<double>::infinity();
     if (limit > 0 || settings_.pauses) pace_.emplace(clock, rate, settings_.between_pieces, settings_.is_ended);
   }

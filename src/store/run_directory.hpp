@@ -31,7 +31,8 @@ class RunDirectory final : public SpaceManager {  // NOLINT(cppcoreguidelines-vi
                      [] { return std::uint64_t{0}; }) {}
 
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
-  [[nodiscard]] const Location& location() const noexcept { return location_; }
+  [[nodiscard]] const std::string& path() const noexcept { return location_.directory; }
+  [[nodiscard]] bool memory_backed() const noexcept { return location_.memory_backed; }
 
   /// Runs a step on the directory. If the directory is gone, throws io with the consequences.
   template <class Step>

@@ -47,7 +47,7 @@ ScannedFile Slot::verify(const RunDirectory& directory, const Id128& run_id) {
 /// The file if it is mapped. Null says nothing about the file, which is then read by calls; errors are reported where
 /// it must be open.
 StoreFile* Slot::mapped(const RunDirectory& directory) {
-  if (!directory.location().memory_backed) return nullptr;
+  if (!directory.memory_backed()) return nullptr;
   close_if_lost();
   const auto failure = attempt([&] { opened(directory).require_present(); });
   return failure || !file->is_mapped() ? nullptr : file.get();

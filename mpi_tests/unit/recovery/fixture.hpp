@@ -221,7 +221,7 @@ class RecoveryTest : public testing::Test {
     const std::string directory = "/store-" + std::to_string(rank);
     disk.make_directories(directory);
     return std::make_unique<store::NodeStore>(disk.view(rank), Options::Store{}, store::Location{directory, true},
-                                              LogicalRank{static_cast<std::uint32_t>(rank)});
+                                              LogicalRank{static_cast<std::uint32_t>(rank)}, std::vector{rank});
   }
   [[nodiscard]] persist::RunStart start() { return persist::RunStart({disk.view(0), "/prefix", run.name}); }
   /// Made elsewhere: a store would take the file of what it does not need.
@@ -230,7 +230,7 @@ class RecoveryTest : public testing::Test {
     disk.remove_all("/made");
     disk.make_directories("/made");
     store::NodeStore store(disk.view(rank), {}, {"/made", true}, logical_rank);
-    store::StoreFile& file = store.begin(store::FileKind::container, 0);
+    store::StoreFile& file = store.new_files.begin({store::FileKind::container, 0});
     format::ContainerWriter writer(file, nullptr);
     const std::vector<std::byte> values(400'000, std::byte{1});
     writer.add({"values", DataType::opaque, Shape{values.size()}, {}, false}, values);
