@@ -110,13 +110,13 @@ class StoreCloser {
   }
 
   void require_container(const CommitHead& commit) const {
-    (void)its_.started.prefix.prefix_storage->open(persist::directory_name(commit), commit, its_.group.logical_rank());
+    (void)its_.started.prefix.storage.reader->open(persist::directory_name(commit), commit, its_.group.logical_rank());
   }
 
   /// Without a limit, the persistent commits grow until the filesystem is full.
   void log_persistent() const {
     std::vector<persist::TagEntry> entries;
-    if (attempt([&] { entries = persist::own_commits(*its_.started.prefix.prefix_storage, its_.started.run.id); }) ||
+    if (attempt([&] { entries = persist::own_commits(*its_.started.prefix.storage.reader, its_.started.run.id); }) ||
         entries.empty()) {
       return;
     }

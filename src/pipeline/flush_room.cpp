@@ -57,7 +57,7 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
     });
   });
   if (not_listed) return false;
-  NewestWhole whole = find_newest_whole(group, prefix_storage_, candidates);
+  NewestWhole whole = find_newest_whole(group, *prefix_.reader, candidates);
   if (!whole.commit_id) return false;
   persist::PrefixRetention retention{
       settings_.run.id, keep, {*whole.commit_id, ledger_.known().parent_id}, std::move(whole.broken)};
@@ -85,8 +85,8 @@ bool FlushStage::is_enough(const comm::Group& group, const Upload& upload, const
   bool is_enough = false;
   const auto failure = group.try_decide_on_root(is_enough, [&] {
     const std::uint64_t missing =
-        prefix_storage_.missing_bytes(upload.manifest.entry, 0, {});  // containers against containers
-    return persist::removable_bytes(prefix_storage_, *markers_, history_, retention) >= missing;
+        prefix_.writer->missing_bytes(upload.manifest.entry, 0, {});  // containers against containers
+    return persist::removable_bytes(*prefix_.reader, *markers_, history_, retention) >= missing;
   });
   return !failure && is_enough;
 }

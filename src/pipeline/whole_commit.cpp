@@ -10,13 +10,13 @@ namespace kedge::pipeline {
 namespace {
 
 /// Local. Checks the containers in this process's share.
-bool sees_own_containers(const comm::Group& group, persist::PrefixStorage& prefix_storage, const std::string& directory,
+bool sees_own_containers(const comm::Group& group, persist::PrefixReader& prefix, const std::string& directory,
                          const CommitHead& commit) {
   const auto failure = attempt([&] {
-    if (group.is_root()) (void)prefix_storage.read(directory);
+    if (group.is_root()) (void)prefix.read(directory);
     const auto step = static_cast<std::uint64_t>(group.size());
     for (auto rank = static_cast<std::uint64_t>(group.rank()); rank < commit.world_size; rank += step) {
-      (void)prefix_storage.open(directory, commit, LogicalRank{static_cast<std::uint32_t>(rank)});
+      (void)prefix.open(directory, commit, LogicalRank{static_cast<std::uint32_t>(rank)});
     }
   });
   return !failure;
@@ -24,7 +24,7 @@ bool sees_own_containers(const comm::Group& group, persist::PrefixStorage& prefi
 
 }  // namespace
 
-NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& prefix_storage,
+NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixReader& prefix,
                               const std::vector<persist::TagEntry>& entries) {
   NewestWhole found;
   std::uint64_t count = entries.size();
@@ -39,7 +39,7 @@ NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& 
     group.broadcast(directory);
     group.broadcast(record);
     const CommitHead commit = commits::to_head(record);
-    if (group.all(sees_own_containers(group, prefix_storage, directory, commit))) {
+    if (group.all(sees_own_containers(group, prefix, directory, commit))) {
       found.commit_id = commit.id;
       break;
     }

@@ -19,7 +19,7 @@ struct NewestWhole {
 
 /// COLLECTIVE. Checks rank 0's `entries` in order until one is complete: all its containers exist and match manifest,
 /// superblock and index. Equal on every rank.
-[[nodiscard]] NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& prefix_storage,
+[[nodiscard]] NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixReader& prefix,
                                             const std::vector<persist::TagEntry>& entries);
 
 }  // namespace kedge::pipeline

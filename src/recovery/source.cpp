@@ -27,7 +27,7 @@ constexpr int kEmptyLists = 3;  // if nothing was ever flushed, waiting would be
 /// Rank 0's survey of a Source.
 class SourceSurvey {
  public:
-  SourceSurvey(persist::PrefixStorage& prefix_storage, const Source& source, const GivenUp& given_up,
+  SourceSurvey(persist::PrefixReader& prefix_storage, const Source& source, const GivenUp& given_up,
                std::uint32_t world_size, const Log& log, std::set<std::string>& logged)
       : prefix_storage_(prefix_storage),
         source_(source),
@@ -104,7 +104,7 @@ class SourceSurvey {
     return other_world_size(commit.world_size, world_size_);
   }
 
-  persist::PrefixStorage& prefix_storage_;
+  persist::PrefixReader& prefix_storage_;
   const Source& source_;
   const GivenUp& given_up_;
   std::uint32_t world_size_;

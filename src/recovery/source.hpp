@@ -29,7 +29,7 @@ struct OpenedSource {
 class SourceRecovery {
  public:
   /// Opens a Source's prefix; throws io, not_found.
-  using OpenPrefixStorage = std::function<std::unique_ptr<persist::PrefixStorage>(const std::string& prefix)>;
+  using OpenPrefixStorage = std::function<std::unique_ptr<persist::PrefixReader>(const std::string& prefix)>;
 
   SourceRecovery(comm::Group group, OpenPrefixStorage open_prefix_storage, Log log)
       : group_(std::move(group)), open_prefix_storage_(std::move(open_prefix_storage)), log_(std::move(log)) {}

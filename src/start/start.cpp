@@ -14,7 +14,7 @@
 #include "comm/reductions_check.hpp"
 #include "format/hdf5_loaded.hpp"
 #include "fs/durable_path.hpp"
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "persist/prefix_runs.hpp"
 #include "start/continuation.hpp"
 #include "start/fingerprint.hpp"
@@ -166,7 +166,7 @@ class Start {
         log_);
     ids_ = decide_ids(
         group_, options_, known_,
-        {file_system_, started_.prefix.start.get(), *started_.prefix.prefix_storage, root_, surroundings_, log_});
+        {file_system_, started_.prefix.start.get(), *started_.prefix.storage.reader, root_, surroundings_, log_});
     started_.run.id = ids_.run_id;
     started_.noted.on_prefix = known_.has_commits && options_.start != StartMode::fresh;
   }
@@ -203,9 +203,9 @@ class Start {
 
   /// Local.
   void open_prefix_storage() {
-    started_.prefix.prefix_storage = std::make_unique<persist::PosixPrefixStorage>(
-        environment_.file_system, file_system_.canonical(options_.persistent.path), options_.persistent,
-        started_.prefix.start.get());
+    started_.prefix.storage =
+        persist::posix_prefix_storage(environment_.file_system, file_system_.canonical(options_.persistent.path),
+                                      options_.persistent, started_.prefix.start.get());
   }
 
   /// Local. Waits for the store's lock.

@@ -230,6 +230,17 @@ TEST_P(Adopting, AFileOfAnAdoptedRankCanBeMade) {
   EXPECT_TRUE(later->files.has(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 2)));
 }
 
+TEST_P(Adopting, AMissingOneIsNoLossOfThisStore) {
+  leave_files_of({5});
+  const auto own = open_store(0, {0});
+  put(*own, FileKind::container, 0, 1);
+  (void)own->files.scan(run_id, Verify::all);
+  disk.remove_all("/store/rank-5.0.h5");
+  EXPECT_FALSE(own->files.has_missing_files());
+  disk.remove_all("/store/rank-0.0.h5");
+  EXPECT_TRUE(own->files.has_missing_files());
+}
+
 TEST_P(Adopting, AFileThatWasMadeIsNeverWrittenAgain) {
   const auto own = open_store(0, {0});
   store::StoreFile& file = own->new_files.begin({FileKind::container, kBytes, LogicalRank{5}});
