@@ -52,7 +52,7 @@ class Start {
       decide_run();
       take_storage();
       announce();
-      choose_store_io(group_, file_system_, options_, started_.node.store->directory, log_);
+      choose_store_io(group_, file_system_, options_, started_.node.store->space, log_);
       require_separate_stores(group_, {file_system_, started_.node.store->directory.path(), started_.run},
                               started_.topology, nonce);
       begin();

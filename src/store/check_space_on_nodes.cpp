@@ -23,8 +23,8 @@ struct Demand {
 };
 
 /// A rank's need and its limits, for the gather.
-std::vector<std::byte> packed(const RunDirectory& directory, std::uint64_t additional_bytes) {
-  const std::vector<fs::SpaceLimit> space_limits = directory.space_limits();
+std::vector<std::byte> packed(const StoreSpace& space, std::uint64_t additional_bytes) {
+  const std::vector<fs::SpaceLimit> space_limits = space.limits();
   comm::Packer packer;
   packer.put(additional_bytes);
   for (const fs::SpaceLimit& room : space_limits) {
@@ -82,7 +82,7 @@ std::optional<Failure> check_space_on_nodes(const comm::Group& group, const Node
   const std::span<const int> on_node = store.ranks.on_node();
   const int lowest = on_node.empty() ? group.rank() : on_node.front();
   std::vector<Communicator::Message> messages;
-  auto local = attempt([&] { messages.push_back({lowest, packed(store.directory, additional_bytes)}); });
+  auto local = attempt([&] { messages.push_back({lowest, packed(store.space, additional_bytes)}); });
   const auto told = group.exchange(std::move(messages));
   if (!local) {
     local = attempt([&] {

@@ -13,12 +13,12 @@ namespace {
 
 constexpr int kTriesMax = 8;  // files that one begin tries
 
-StoreFile& replace(const RunDirectory& directory, Slot& slot) {
+StoreFile& replace(const StoreSpace& space, Slot& slot) {
   slot.file.reset();
-  directory.remove(slot.name);
+  space.directory().remove(slot.name);
   slot.set_state(Slot::State::free);
   slot.key = {};
-  slot.file = directory.create(slot.name);
+  slot.file = space.create(slot.name);
   return *slot.file;
 }
 
@@ -45,7 +45,7 @@ void NewFiles::replace_if_lost(Slot& slot) const {
     directory.remove(slot.name);
   }
   if (slot.file || directory.file_system().status(directory.path_of(slot.name))) return;
-  slot.file = directory.create(slot.name);
+  slot.file = slots_.space().create(slot.name);
 }
 
 /// Replaces a file with holes: opening it would fill them, up to a size that nobody vouches for. Also replaces one that
@@ -53,11 +53,11 @@ void NewFiles::replace_if_lost(Slot& slot) const {
 StoreFile& NewFiles::opened_for_refill(Slot& slot) const {
   const RunDirectory& directory = slots_.directory();
   const bool has_holes = !slot.file && directory.memory_backed() && directory.has_holes(slot.name);
-  if (has_holes) return replace(directory, slot);
-  const auto failure = attempt([&] { (void)slot.opened(directory); });
+  if (has_holes) return replace(slots_.space(), slot);
+  const auto failure = attempt([&] { (void)slot.opened(slots_.space()); });
   if (!failure) return *slot.file;
   if (failure->code != ErrorCode::no_space) throw Error(*failure);
-  return replace(directory, slot);
+  return replace(slots_.space(), slot);
 }
 
 /// Opens and unseals a file. Tries others if that fails: a bad block or wrong permissions must not end all saves.
@@ -70,7 +70,7 @@ Slot& NewFiles::begin_own(FileKind kind) {
     const auto not_opened = attempt([&] {
       replace_if_lost(slot);
       // Writing in place would change a hard-linked backup, too.
-      if (opened_for_refill(slot).is_shared()) (void)replace(directory, slot);
+      if (opened_for_refill(slot).is_shared()) (void)replace(slots_.space(), slot);
     });
     const auto is_last = [&](const Failure& failure) {
       return idle.empty() || failure.code != ErrorCode::io || tries == kTriesMax;
@@ -192,7 +192,7 @@ void NewFiles::preallocate(FileKind kind, std::uint64_t size_bytes, const Preall
   if (empty == nullptr && own.size() >= wanted.all) return;
   Slot& slot = empty != nullptr ? *empty : slots_.add(kind, slots_.ranks().mine());
   const auto failure = attempt([&] {
-    StoreFile& file = slot.opened(directory);
+    StoreFile& file = slot.opened(slots_.space());
     file.reserve(size_bytes);
     file.prefault();
   });

@@ -4,15 +4,13 @@
 
 namespace kedge::store {
 
-NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
+NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, const Options::Store& options, Location location,
                      LogicalRank logical_rank, std::vector<int> ranks_on_node)
     : ranks(logical_rank, std::move(ranks_on_node)),
-      directory(std::move(file_system), std::move(options), std::move(location), logical_rank,
-                [this] { return node_bytes(); }),
+      directory(file_system, std::move(location), options.durable),
+      space(std::move(file_system), directory, ranks, options.quota_bytes, [this] { return node_bytes(); }),
       routed(directory, logical_rank),
-      slots(directory, ranks) {
-  if (!ranks.on_node().empty()) directory.set_process_count(ranks.on_node().size());
-}
+      slots(space, ranks) {}
 
 std::uint64_t NodeStore::node_bytes() const {
   const auto guard = slots.lock();
@@ -29,7 +27,7 @@ std::uint64_t NodeStore::node_bytes() const {
 }
 
 void NodeStore::sweep() {
-  directory.sweep();
+  space.sweep();
   routed.sweep();
 }
 

@@ -13,6 +13,7 @@
 #include "store/routed_directories.hpp"
 #include "store/run_directory.hpp"
 #include "store/slots.hpp"
+#include "store/store_space.hpp"
 #include "store/stored_files.hpp"
 
 namespace kedge::store {
@@ -22,7 +23,7 @@ namespace kedge::store {
 struct NodeStore {
   /// `ranks_on_node` is ascending and contains this rank; if it is empty, no file is adopted. Throws Error{bad_state}
   /// otherwise, io.
-  NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
+  NodeStore(std::shared_ptr<fs::FileSystem> file_system, const Options::Store& options, Location location,
             LogicalRank logical_rank, std::vector<int> ranks_on_node = {});
   NodeStore(const NodeStore&) = delete;
   NodeStore& operator=(const NodeStore&) = delete;
@@ -36,6 +37,7 @@ struct NodeStore {
 
   NodeRanks ranks;
   RunDirectory directory;
+  StoreSpace space;
   RoutedDirectories routed;
   Slots slots;
   StoredFiles files{slots};

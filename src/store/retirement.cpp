@@ -67,7 +67,7 @@ void Retirement::free_unused_storage() {
     const bool is_unused = slots_.is_own(*slot) && slot->state == Slot::State::free && slot->pins == 0;
     if (is_unused && slot->file) slot->file->empty();
   }
-  slots_.directory().sweep();
+  slots_.space().sweep();
 }
 
 void retire_superseded(Retirement& retirement, commits::Ledger& ledger, std::uint32_t keep, RetireScope reach,

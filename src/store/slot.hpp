@@ -6,9 +6,8 @@
 #include <tuple>
 
 #include "store/inspect.hpp"
-#include "store/run_directory.hpp"
 #include "store/scanned_file.hpp"
-#include "store/store_file.hpp"
+#include "store/store_space.hpp"
 
 namespace kedge::store {
 
@@ -54,18 +53,18 @@ struct Slot {
     return std::tuple(is_retired && intact, is_retired, is_retired ? generation : 0);
   }
   /// Throws Error{not_found | io}.
-  [[nodiscard]] StoreFile& opened(const RunDirectory& directory);
+  [[nodiscard]] StoreFile& opened(const StoreSpace& space);
   /// Reads the file again and stores the result in this slot.
   [[nodiscard]] ScannedFile scan(const RunDirectory& directory, const Id128& run_id, Verify verify);
   /// Reads every byte and stores the result in this slot. Mapped files are read in place, which leaves the bytes in the
   /// cache for the next reader.
-  [[nodiscard]] ScannedFile verify(const RunDirectory& directory, const Id128& run_id);
+  [[nodiscard]] ScannedFile verify(const StoreSpace& space, const Id128& run_id);
   /// 0 if the file is gone.
   [[nodiscard]] std::uint64_t size_bytes(const RunDirectory& directory) const;
 
  private:
   void close_if_lost();
-  [[nodiscard]] StoreFile* mapped(const RunDirectory& directory);
+  [[nodiscard]] StoreFile* mapped(const StoreSpace& space);
   [[nodiscard]] ScannedFile apply(Inspection inspection);
 };
 

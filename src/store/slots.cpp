@@ -5,8 +5,8 @@
 
 namespace kedge::store {
 
-Slots::Slots(const RunDirectory& directory, const NodeRanks& ranks) : directory_(directory), ranks_(ranks) {
-  std::vector<FileName> names = directory_.list();
+Slots::Slots(const StoreSpace& space, const NodeRanks& ranks) : space_(space), ranks_(ranks) {
+  std::vector<FileName> names = directory().list();
   std::erase_if(names, [&](const FileName& name) { return name.logical_rank != ranks_.mine(); });
   refresh(names);
 }
@@ -47,7 +47,7 @@ Slot& Slots::add(FileKind kind, LogicalRank whose) {
     if (other->name.kind != kind || other->name.logical_rank != whose) continue;
     slot->name.number = std::max(slot->name.number, other->name.number + 1);
   }
-  slot->file = directory_.create(slot->name);
+  slot->file = space_.create(slot->name);
   slot->is_made_here = true;
   Slot& added = *slot;
   insert(std::move(slot));
@@ -70,7 +70,7 @@ Slot& Slots::slot_of(const StoreFile& file) const {
 std::uint64_t Slots::used_bytes() const {
   const auto guard = lock();
   std::uint64_t used = 0;
-  for (const auto& slot : slots_) used += slot->size_bytes(directory_);
+  for (const auto& slot : slots_) used += slot->size_bytes(directory());
   return used;
 }
 

@@ -18,13 +18,14 @@ namespace kedge::store {
 class Slots {
  public:
   /// Has the own files in the directory, unscanned. Adopts none before the first refresh().
-  Slots(const RunDirectory& directory, const NodeRanks& ranks);
+  Slots(const StoreSpace& space, const NodeRanks& ranks);
 
-  /// Recursive: while a file takes storage, the directory asks for the used bytes.
+  /// Recursive: while a file takes storage, the space asks for the used bytes.
   [[nodiscard]] std::lock_guard<std::recursive_mutex> lock() const {
     return std::lock_guard<std::recursive_mutex>(mutex_);
   }
-  [[nodiscard]] const RunDirectory& directory() const noexcept { return directory_; }
+  [[nodiscard]] const StoreSpace& space() const noexcept { return space_; }
+  [[nodiscard]] const RunDirectory& directory() const noexcept { return space_.directory(); }
   [[nodiscard]] const NodeRanks& ranks() const noexcept { return ranks_; }
 
   /// Own files by kind, then adopted ones.
@@ -45,7 +46,7 @@ class Slots {
         continue;
       }
       (*slot)->file.reset();
-      directory_.remove((*slot)->name);
+      directory().remove((*slot)->name);
       slot = slots_.erase(slot);
     }
   }
@@ -62,7 +63,7 @@ class Slots {
  private:
   void insert(std::unique_ptr<Slot> slot);
 
-  const RunDirectory& directory_;
+  const StoreSpace& space_;
   const NodeRanks& ranks_;
   mutable std::recursive_mutex mutex_;
   std::vector<std::unique_ptr<Slot>> slots_;

@@ -29,7 +29,7 @@ std::vector<ScannedFile> StoredFiles::verify(const Id128& run_id, const Id128& c
   for (const auto& slot : slots_.all()) {
     const bool is_skipped =
         has(skipped_files.all, slot->key) || (slots_.is_own(*slot) && has(skipped_files.own, slot->key));
-    if (slot->has_readable_of(commit_id) && !is_skipped) found.push_back(slot->verify(slots_.directory(), run_id));
+    if (slot->has_readable_of(commit_id) && !is_skipped) found.push_back(slot->verify(slots_.space(), run_id));
   }
   return found;
 }
@@ -88,7 +88,7 @@ StoreFile& StoredFiles::pin(FileKind kind, LogicalRank whose, const FileKey& key
                 slots_.directory().path(), 0});
   }
   invariant(slot->state != Slot::State::writing, "a file that is being written is not pinned");
-  StoreFile& file = slot->opened(slots_.directory());
+  StoreFile& file = slot->opened(slots_.space());
   file.require_present();
   ++slot->pins;
   return file;

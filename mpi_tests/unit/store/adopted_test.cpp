@@ -230,6 +230,20 @@ TEST_P(Adopting, AFileOfAnAdoptedRankCanBeMade) {
   EXPECT_TRUE(later->files.has(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 2)));
 }
 
+TEST_P(Adopting, TheNameOfAFileThatIsMadeOutlivesAPowerLoss) {
+  if (GetParam()) GTEST_SKIP() << "memory is empty after a power loss";
+  options.durable = true;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    {
+      const auto own = open_store(0, {0});
+      (void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{5}});
+    }
+    disk.restart(Crash::power, seed);
+    EXPECT_TRUE(exists("rank-5.0.h5")) << "seed " << seed;
+    disk.remove_all("/store/rank-5.0.h5");
+  }
+}
+
 TEST_P(Adopting, AMissingOneIsNoLossOfThisStore) {
   leave_files_of({5});
   const auto own = open_store(0, {0});
