@@ -5,7 +5,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "persist/prefix_runs.hpp"
 
 namespace kedge::drain {
@@ -131,10 +131,11 @@ std::string describe_damage(const std::shared_ptr<fs::FileSystem>& file_system, 
                             const Options& options) {
   if (!run.newest_entry) return {};
   const persist::TagEntry& entry = *run.newest_entry;
-  persist::PosixPrefixStorage prefix_storage(file_system, run.prefix, options.persistent, nullptr);
+  const persist::PrefixStorage prefix =
+      persist::posix_prefix_storage(file_system, run.prefix, options.persistent, nullptr);
   const auto failure = attempt([&] {
     for (std::uint32_t rank = 0; rank < entry.commit.world_size; ++rank) {
-      (void)prefix_storage.open(entry.directory, entry.commit, LogicalRank{rank});
+      (void)prefix.reader->open(entry.directory, entry.commit, LogicalRank{rank});
     }
   });
   return failure ? to_string(*failure) : std::string();

@@ -96,7 +96,7 @@ class Copy {
   }
 
   [[nodiscard]] std::vector<std::string> newer_files() const {
-    const store::RunDirectory here(environment_.file_system, store_);
+    const store::RunDirectory here(environment_.file_system, {store_});
     // Parity of an output has its generation, but does not say that it is an output.
     std::set<std::uint64_t> outputs;
     for (const StoredContainer& one : containers_in(environment_.file_system, store_, run_.record.run_id)) {
@@ -118,8 +118,8 @@ class Copy {
   [[nodiscard]] bool is_copied(const std::vector<std::string>& names) {
     const std::string copy = fs::join(fs::join(scavenge_directory(run_), node()), store_name(files_, run_));
     if (!files_.status(copy) || !store::is_private(files_, copy)) return false;
-    const store::RunDirectory there(environment_.file_system, copy);
-    const store::RunDirectory here(environment_.file_system, store_);
+    const store::RunDirectory there(environment_.file_system, {copy});
+    const store::RunDirectory here(environment_.file_system, {store_});
     const std::vector<store::FileName> copied = there.list();
     std::uint64_t bytes = 0;
     for (const store::FileName& name : here.list()) {

@@ -129,7 +129,7 @@ void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vecto
 
 std::vector<StoredContainer> containers_in(const std::shared_ptr<fs::FileSystem>& file_system,
                                            const std::string& directory, const Id128& run_id) {
-  const store::RunDirectory here(file_system, directory);
+  const store::RunDirectory here(file_system, {directory});
   std::vector<StoredContainer> found;
   for (const store::FileName& name : here.list()) {
     if (name.kind != store::FileKind::container) continue;
@@ -145,7 +145,7 @@ std::vector<StoredContainer> containers_in(const std::shared_ptr<fs::FileSystem>
 
 std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& file_system,
                                         const std::string& directory, const Id128& run_id) {
-  const store::RunDirectory here(file_system, directory);
+  const store::RunDirectory here(file_system, {directory});
   std::map<std::uint64_t, Tag> found;
   for (const store::FileName& name : here.list()) {
     if (name.kind != store::FileKind::container && name.kind != store::FileKind::parity) continue;

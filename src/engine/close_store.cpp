@@ -52,9 +52,9 @@ class StoreCloser {
   /// Local. Gives back what no commit needs, and measures.
   void trim_store(StoreUse& use) const {
     use.checkpoint_bytes = newest_bytes();
-    use.while_running_bytes = store().used_bytes();
-    store().free_unused_storage();
-    use.kept_bytes = store().used_bytes();
+    use.while_running_bytes = store().slots.used_bytes();
+    store().retirement.free_unused_storage();
+    use.kept_bytes = store().slots.used_bytes();
   }
 
   [[nodiscard]] std::string flush_words() const { return how_to_flush(its_.started.path, its_.started.run); }
@@ -108,17 +108,16 @@ class StoreCloser {
 
   /// Local. Of all logical ranks, which the processes share out: the commit may be of more ranks than this job has.
   void require_containers(const CommitHead& commit) const {
-    persist::PrefixStorage& storage = *its_.started.prefix.prefix_storage;
     const std::uint32_t processes = its_.group.world_size();
     for (std::uint32_t rank = its_.group.logical_rank().value; rank < commit.world_size; rank += processes) {
-      (void)storage.open(persist::directory_name(commit), commit, LogicalRank{rank});
+      (void)its_.started.prefix.storage.reader->open(persist::directory_name(commit), commit, LogicalRank{rank});
     }
   }
 
   /// Without a limit, the persistent commits grow until the filesystem is full.
   void log_persistent() const {
     std::vector<persist::TagEntry> entries;
-    if (attempt([&] { entries = persist::own_commits(*its_.started.prefix.prefix_storage, its_.started.run.id); }) ||
+    if (attempt([&] { entries = persist::own_commits(*its_.started.prefix.storage.reader, its_.started.run.id); }) ||
         entries.empty()) {
       return;
     }
@@ -148,7 +147,7 @@ class StoreCloser {
     const std::optional<commits::Entry> newest = its_.ledger.known().newest();
     if (!newest) return 0;
     const auto size_of = [&](LogicalRank rank) {
-      return store().size_bytes(store::FileKind::container, rank, {newest->commit.id, {}});
+      return store().files.size_bytes(store::FileKind::container, rank, {newest->commit.id, {}});
     };
     const std::uint32_t ranks = newest->commit.world_size;
     if (ranks == its_.group.world_size()) return size_of(its_.group.logical_rank());
@@ -162,9 +161,10 @@ class StoreCloser {
   void log_kept(const StoreUse& use) const {
     if (use.kept_bytes == 0) return its_.log.info("finalized: nothing kept in the node-local store");
     its_.log.info(compose("finalized: {} {}{} kept for the next start{}; to free it{}: kedge drop {}",
-                          human_bytes(use.kept_bytes), store().memory_backed() ? "of memory" : "of disk space",
+                          human_bytes(use.kept_bytes),
+                          store().directory.memory_backed() ? "of memory" : "of disk space",
                           use.nodes > 1 ? compose(" on {} nodes", use.nodes) : "", in_checkpoints(use),
-                          use.nodes > 1 ? ", run on each node" : "", shell_word(store().directory())));
+                          use.nodes > 1 ? ", run on each node" : "", shell_word(store().directory.path())));
   }
 
   /// Store space in checkpoints: a user plans a node's memory with it.

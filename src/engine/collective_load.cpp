@@ -75,7 +75,7 @@ class BlockReader {
     const Holding*& holding = by_rank_[logical_rank];
     if (holding == nullptr) {
       opened_.push_back(std::make_unique<Holding>(
-          Holding::on_prefix(*checkpoint_.prefix_storage, checkpoint_.directory, commit_, logical_rank)));
+          Holding::on_prefix(*checkpoint_.prefix, checkpoint_.directory, commit_, logical_rank)));
       holding = opened_.back().get();
     }
     return *holding;

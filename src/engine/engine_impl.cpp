@@ -170,7 +170,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
   ledger_.mark_prefix_changed();
   group_.run_on_all_ranks([&] {
     const start::Prefix& prefix = started_.prefix;
-    if (prefix.markers) persist::set_pinned(*prefix.prefix_storage, *prefix.markers, started_.run.id, Tag(tag), pinned);
+    if (prefix.markers) persist::set_pinned(prefix.storage, *prefix.markers, started_.run.id, Tag(tag), pinned);
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "persist/prefix_runs.hpp"
 #include "pipeline/flush_stage.hpp"
 
@@ -137,7 +137,7 @@ Reader::Uses EngineImpl::reader_uses() {
           .staging = staging_,
           .store = *started_.node.store,
           .recreation = recreation_,
-          .prefix_storage = *started_.prefix.prefix_storage,
+          .prefix = *started_.prefix.storage.reader,
           .file_system = *environment_.file_system,
           .clock = *environment_.clock,
           .log = log_,
@@ -168,7 +168,7 @@ pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithPolicy> 
   auto flush = std::make_unique<pipeline::FlushStage>(
       pipeline::FlushStorage{.store = store,
                              .ledger = ledger_,
-                             .prefix_storage = *started_.prefix.prefix_storage,
+                             .prefix = started_.prefix.storage,
                              .markers = started_.prefix.markers.get()},
       pipeline::FlushSettings{.run = started_.run,
                               .persistent = options_.persistent,
@@ -225,7 +225,7 @@ recovery::Recovery EngineImpl::make_recovery() {
   return {group_,
           {.run = started_.run,
            .store = *started_.node.store,
-           .prefix_storage = *started_.prefix.prefix_storage,
+           .prefix_storage = *started_.prefix.storage.reader,
            .ledger = ledger_,
            .trust = options_.persistent.trust,
            .markers = started_.prefix.markers.get(),
@@ -246,8 +246,8 @@ OtherRanks EngineImpl::other_ranks() const {
 
 recovery::SourceRecovery EngineImpl::make_source_recovery() {
   return {group_,
-          [this](const std::string& prefix) -> std::unique_ptr<persist::PrefixStorage> {
-            return persist::PosixPrefixStorage::of_source(environment_.file_system, prefix, options_.persistent);
+          [this](const std::string& prefix) -> std::unique_ptr<persist::PrefixReader> {
+            return persist::posix_source_reader(environment_.file_system, prefix, options_.persistent);
           },
           other_ranks(), log_};
 }

@@ -15,14 +15,14 @@
 namespace kedge::engine {
 
 struct OpenCheckpoint {
-  OpenCheckpoint(store::NodeStore& store, fs::FileSystem& file_system, const Log& log)
-      : routed(store, file_system, log) {}
+  OpenCheckpoint(store::RoutedDirectories& directories, fs::FileSystem& file_system, const Log& log)
+      : routed(directories, file_system, log) {}
 
   /// Containers that this process reads, by logical rank: its own, or some of another number of ranks.
   std::vector<recovery::Holding> holdings;
-  persist::PrefixStorage* prefix_storage = nullptr;         ///< where other processes' holdings may be read, too
+  persist::PrefixReader* prefix = nullptr;                  ///< where other processes' holdings may be read, too
   std::string directory;                                    ///< of the commit there
-  std::unique_ptr<persist::PrefixStorage> source_storage;   ///< of a Source; else null
+  std::unique_ptr<persist::PrefixReader> source_prefix_reader;  ///< of a Source; else null
   std::string source_prefix;                                ///< of a Source, as it was given
   Id128 parent_before;                                      ///< of a Source: the parent of the next commit before it
   std::unique_ptr<UnverifiedContainer> unproven;            ///< null: its bytes were verified, or need not be
@@ -30,7 +30,7 @@ struct OpenCheckpoint {
   std::optional<Failure> first_failure;
   std::optional<std::string> unread;  ///< regions that a State did not load, if there are any
 
-  [[nodiscard]] bool is_source() const noexcept { return source_storage != nullptr; }
+  [[nodiscard]] bool is_source() const noexcept { return source_prefix_reader != nullptr; }
 };
 
 }  // namespace kedge::engine

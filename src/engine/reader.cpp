@@ -64,8 +64,8 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   open_ = make_checkpoint();
   open_->parent_before = uses_.ledger.known().parent_id;
   open_->source_prefix = source.prefix;
-  open_->source_storage = std::move(opened.prefix_storage);
-  open_->prefix_storage = open_->source_storage.get();
+  open_->source_prefix_reader = std::move(opened.prefix);
+  open_->prefix = open_->source_prefix_reader.get();
   open_->directory = std::move(opened.directory);
   open_->holdings = std::move(opened.holdings);
   uses_.ledger.set_parent(opened.commit.id);
@@ -82,7 +82,7 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
 }
 
 std::unique_ptr<OpenCheckpoint> Reader::make_checkpoint() const {
-  return std::make_unique<OpenCheckpoint>(uses_.store, uses_.file_system, uses_.log);
+  return std::make_unique<OpenCheckpoint>(uses_.store.routed, uses_.file_system, uses_.log);
 }
 
 /// COLLECTIVE. Takes hold of the containers that this process reads. False if one was damaged or lost since it was
@@ -90,13 +90,13 @@ std::unique_ptr<OpenCheckpoint> Reader::make_checkpoint() const {
 bool Reader::try_to_pin(const recovery::Opened& opened) {
   open_ = make_checkpoint();
   const auto failure = uses_.group.try_on_all_ranks([&] {
-    open_->prefix_storage = &uses_.prefix_storage;
+    open_->prefix = &uses_.prefix;
     open_->directory = opened.directory;
     if (opened.commit.world_size != uses_.group.world_size()) {
       open_->holdings = uses_.recovery.open_holdings(opened, uses_.copy_threads);
       return;
     }
-    open_->holdings.push_back(recovery::Holding::in_store(uses_.store, opened.commit.id, uses_.group.logical_rank(),
+    open_->holdings.push_back(recovery::Holding::in_store(uses_.store.files, opened.commit.id, uses_.group.logical_rank(),
                                                           uses_.copy_threads));
     if (opened.is_own_unread) open_->unproven = std::make_unique<UnverifiedContainer>(opened);
   });

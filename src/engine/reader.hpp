@@ -41,7 +41,7 @@ class Reader {
     device::Staging& staging;
     store::NodeStore& store;
     const StoreRecreation& recreation;
-    persist::PrefixStorage& prefix_storage;
+    persist::PrefixReader& prefix;
     fs::FileSystem& file_system;
     Clock& clock;
     const Log& log;

@@ -80,7 +80,7 @@ const Route* RoutedFiles::find_conflict(std::string_view name) const noexcept {
 Route RoutedFiles::add(std::string_view name, std::uint64_t max_bytes) {
   check_name(name, max_bytes);
   if (current_.empty()) {
-    current_ = store_.make_routed_directory();
+    current_ = store_directories_.make();
     directories_.push_back(current_);
   }
   Route route{std::string(name), fs::join(current_, name), max_bytes};

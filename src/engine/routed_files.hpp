@@ -10,7 +10,7 @@
 #include "base/log.hpp"
 #include "format/region_spec.hpp"
 #include "fs/file_system.hpp"
-#include "store/node_store.hpp"
+#include "store/routed_directories.hpp"
 
 namespace kedge::engine {
 
@@ -26,8 +26,8 @@ struct Route {
 /// The routes of one create or open on one rank. All calls are local; add() and begin_directory() are not thread-safe.
 class RoutedFiles {
  public:
-  RoutedFiles(store::NodeStore& store, fs::FileSystem& file_system, const Log& log)
-      : store_(store), file_system_(file_system), log_(log) {}
+  RoutedFiles(store::RoutedDirectories& store_directories, fs::FileSystem& file_system, const Log& log)
+      : store_directories_(store_directories), file_system_(file_system), log_(log) {}
 
   /// The route that this name cannot be beside: of the same name, or with one of the two in the other's place. Null if
   /// there is none.
@@ -54,7 +54,7 @@ class RoutedFiles {
   void copy_file_into(const std::string& name, const std::string& path, const Sink& sink) const;
   void log_unrouted_files(const std::string& directory) const;
 
-  store::NodeStore& store_;
+  store::RoutedDirectories& store_directories_;
   fs::FileSystem& file_system_;
   const Log& log_;
   std::vector<std::string> directories_;

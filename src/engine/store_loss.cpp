@@ -18,9 +18,9 @@ Lost find_loss(const start::NodeLocal& node, fs::FileSystem* file_system) {
   Lost lost = Lost::nothing;
   (void)attempt([&] {
     if (!node.lock->is_held()) lost = Lost::lock;
-    else if (node.store->has_missing_files()) lost = Lost::files;
+    else if (node.store->files.has_missing_files()) lost = Lost::files;
     if (lost != Lost::lock || file_system == nullptr) return;
-    if (!file_system->status(node.store->directory())) lost = Lost::directory;
+    if (!file_system->status(node.store->directory.path())) lost = Lost::directory;
   });
   return lost;
 }
@@ -46,7 +46,7 @@ std::string warning_of(const std::string& what, std::uint64_t ranks) {
 
 /// Local. A second rank of the node finds the directory and the owner's record in place.
 void StoreRecreation::restore() const {
-  const std::string& directory = node.store->directory();
+  const std::string& directory = node.store->directory.path();
   store::recreate_store(file_system, directory);
   if (durable) fs::sync_path(file_system, directory);
   node.lock->take_again(clock);
@@ -62,7 +62,7 @@ void StoreRecreation::run() const {
   if (ranks == 0) return;
   std::optional<std::string> mine;
   if (lost != Lost::nothing) {
-    mine = compose("{} ({}, rank {})", part(lost), node.store->directory(), group.rank());
+    mine = compose("{} ({}, rank {})", part(lost), node.store->directory.path(), group.rank());
   }
   const std::string what = group.text_of_lowest_rank(mine);
   const auto failure = group.try_on_all_ranks([&] {

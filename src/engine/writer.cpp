@@ -206,7 +206,7 @@ std::span<const std::byte> Writer::committed(std::string_view name) const {
   const format::StoredRegion& region = last_layout_->regions[static_cast<std::size_t>(position)];
   std::span<const std::byte> bytes;
   (void)attempt([&] {
-    const store::Pin file(uses_.store, store::FileKind::container, uses_.group.logical_rank(), {*last_, {}});
+    const store::Pin file(uses_.store.files, store::FileKind::container, uses_.group.logical_rank(), {*last_, {}});
     const std::span<const std::byte> all = file->mapped();
     if (!all.empty()) bytes = all.subspan(region.offset, region.size_bytes);
   });

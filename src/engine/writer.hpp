@@ -98,7 +98,8 @@ class Writer {
   /// The checkpoint that create began.
   struct Checkpoint {
     explicit Checkpoint(const Uses& uses)
-        : seal_transaction(uses.group, uses.store, uses.durable), routed(uses.store, uses.file_system, uses.log) {}
+        : seal_transaction(uses.group, uses.store, uses.durable),
+          routed(uses.store.routed, uses.file_system, uses.log) {}
 
     CommitHead commit;
     Attributes attributes;

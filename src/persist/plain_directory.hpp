@@ -13,7 +13,7 @@
 
 namespace kedge::persist {
 
-/// PosixPrefixStorage's part for Tier::write_plain_file. All calls are local; links on the way are never followed.
+/// For PrefixWriter::write_plain_file and PrefixRemover. All calls are local; links on the way are never followed.
 class PlainDirectory {
  public:
   /// `tag_directory` is that of a commit of this user's.

@@ -9,19 +9,19 @@ namespace kedge::persist {
 namespace {
 
 /// An older one must not go for one that no open would take.
-bool is_recoverable(PrefixStorage& prefix_storage, const PrefixMarkers& markers, const TagEntry& entry) {
+bool is_recoverable(PrefixReader& reader, const PrefixMarkers& markers, const TagEntry& entry) {
   if (markers.is_discarded(entry.commit.id)) return false;
   bool is_it = false;
-  const auto failure = attempt([&] { is_it = prefix_storage.read(entry.directory).commit.id == entry.commit.id; });
+  const auto failure = attempt([&] { is_it = reader.read(entry.directory).commit.id == entry.commit.id; });
   return !failure && is_it;
 }
 
 constexpr std::uint64_t kLookedAtEachTime = 4;  // an older one, once found good, is trusted until the next start
 
 /// How many of the newest stay: `keep` recoverable ones, with what lies between them.
-std::size_t count_kept(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
+std::size_t count_kept(PrefixReader& reader, const PrefixMarkers& markers, PrefixCommitList& history,
                        const PrefixRetention& retention) {
-  const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
+  const std::vector<TagEntry>& entries = history.of_run(reader, retention.run_id);
   if (entries.size() <= retention.keep) return entries.size();
   std::uint64_t counted = 0;
   std::size_t at = 0;
@@ -29,7 +29,7 @@ std::size_t count_kept(PrefixStorage& prefix_storage, const PrefixMarkers& marke
     const TagEntry& entry = entries[at];
     if (entry.pinned || entry.commit.is_output || retention.unrecoverable.contains(entry.commit.id)) continue;
     const bool known = counted >= kLookedAtEachTime && history.is_known_good(entry.commit.id);
-    if (!known && !is_recoverable(prefix_storage, markers, entry)) continue;
+    if (!known && !is_recoverable(reader, markers, entry)) continue;
     history.mark_good(entry.commit.id);
     ++counted;
   }
@@ -37,23 +37,22 @@ std::size_t count_kept(PrefixStorage& prefix_storage, const PrefixMarkers& marke
 }
 
 /// A removal that failed may have come as far as the manifest.
-bool is_present(PrefixStorage& prefix_storage, const TagEntry& entry) {
+bool is_present(PrefixReader& reader, const TagEntry& entry) {
   bool is_there = false;
-  (void)attempt([&] { is_there = prefix_storage.is_published(entry.directory); });
+  (void)attempt([&] { is_there = reader.is_published(entry.directory); });
   return is_there;
 }
 
 }  // namespace
 
-std::vector<TagEntry> own_commits(PrefixStorage& prefix_storage, const Id128& run_id) {
-  std::vector<TagEntry> own = prefix_storage.list().entries;
-  std::erase_if(own,
-                [&](const TagEntry& entry) { return entry.commit.run_id != run_id || !prefix_storage.is_own(entry); });
+std::vector<TagEntry> own_commits(PrefixReader& reader, const Id128& run_id) {
+  std::vector<TagEntry> own = reader.list().entries;
+  std::erase_if(own, [&](const TagEntry& entry) { return entry.commit.run_id != run_id || !reader.is_own(entry); });
   return own;
 }
 
-const std::vector<TagEntry>& PrefixCommitList::of_run(PrefixStorage& prefix_storage, const Id128& run_id) {
-  if (!entries_) entries_ = own_commits(prefix_storage, run_id);
+const std::vector<TagEntry>& PrefixCommitList::of_run(PrefixReader& reader, const Id128& run_id) {
+  if (!entries_) entries_ = own_commits(reader, run_id);
   return *entries_;
 }
 
@@ -77,7 +76,7 @@ void PrefixCommitList::mark_pinned(const Id128& commit_id) {
   }
 }
 
-Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
+Retained retract_old_commits(const PrefixStorage& prefix, const PrefixMarkers& markers, PrefixCommitList& history,
                              const PrefixRetention& retention, const fs::ShouldStop& enough) {
   Retained retained;
   if (retention.keep == 0) return retained;
@@ -85,8 +84,8 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers&
   std::set<Id128> failed;
   std::set<Id128> pinned;
   retained.failure = attempt([&] {
-    const std::size_t kept = count_kept(prefix_storage, markers, history, retention);
-    const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
+    const std::size_t kept = count_kept(*prefix.reader, markers, history, retention);
+    const std::vector<TagEntry>& entries = history.of_run(*prefix.reader, retention.run_id);
     // One that cannot be removed does not keep the others: it is tried again after them.
     for (const bool stuck : {false, true}) {
       for (std::size_t at = entries.size(); at > kept; --at) {
@@ -97,12 +96,12 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers&
           retained.left = at - kept;
           return;
         }
-        if (prefix_storage.is_pinned(entry.directory)) {
+        if (prefix.remover->is_pinned(entry.directory)) {
           pinned.insert(entry.commit.id);
           continue;
         }
-        const auto failure = attempt([&] { prefix_storage.retract(entry); });
-        if (!failure || !is_present(prefix_storage, entry)) retained.removed.push_back(entry);
+        const auto failure = attempt([&] { prefix.remover->retract(entry); });
+        if (!failure || !is_present(*prefix.reader, entry)) retained.removed.push_back(entry);
         if (!failure) continue;
         if (failure->code == ErrorCode::busy) throw Error(*failure);
         if (!first) first = failure;
@@ -117,11 +116,11 @@ Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers&
   return retained;
 }
 
-std::uint64_t removable_bytes(PrefixStorage& prefix_storage, const PrefixMarkers& markers, PrefixCommitList& history,
+std::uint64_t removable_bytes(PrefixReader& reader, const PrefixMarkers& markers, PrefixCommitList& history,
                               const PrefixRetention& retention) {
-  const std::size_t kept = count_kept(prefix_storage, markers, history, retention);
+  const std::size_t kept = count_kept(reader, markers, history, retention);
   std::uint64_t bytes = 0;
-  const std::vector<TagEntry>& entries = history.of_run(prefix_storage, retention.run_id);
+  const std::vector<TagEntry>& entries = history.of_run(reader, retention.run_id);
   for (std::size_t at = kept; at < entries.size(); ++at) {
     const TagEntry& entry = entries[at];
     if (entry.pinned || entry.commit.is_output) continue;
@@ -130,15 +129,15 @@ std::uint64_t removable_bytes(PrefixStorage& prefix_storage, const PrefixMarkers
   return bytes;
 }
 
-void set_pinned(PrefixStorage& prefix_storage, const PrefixMarkers& markers, const Id128& run_id, const Tag& tag,
+void set_pinned(const PrefixStorage& prefix, const PrefixMarkers& markers, const Id128& run_id, const Tag& tag,
                 bool pinned) {
-  for (const TagEntry& entry : own_commits(prefix_storage, run_id)) {
+  for (const TagEntry& entry : own_commits(*prefix.reader, run_id)) {
     if (entry.commit.tag == tag && !markers.is_discarded(entry.commit.id))
-      return prefix_storage.set_pinned(entry, pinned);
+      return prefix.remover->set_pinned(entry, pinned);
   }
   refuse(ErrorCode::not_found,
          compose("no commit '{}' of this run is on the prefix; wait(tag, Level::persistent) first", tag),
-         prefix_storage.where());
+         prefix.reader->where());
 }
 
 }  // namespace kedge::persist

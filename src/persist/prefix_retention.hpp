@@ -15,7 +15,7 @@
 namespace kedge::persist {
 
 /// Local. This run's and this user's, newest first: what others put there under the run's id is not this run's.
-[[nodiscard]] std::vector<TagEntry> own_commits(PrefixStorage& prefix_storage, const Id128& run_id);
+[[nodiscard]] std::vector<TagEntry> own_commits(PrefixReader& reader, const Id128& run_id);
 
 /// Rank 0's. The run's commits on a tier: listed once and kept up to date from then on, so that what a commit costs
 /// does not grow with their number. What others
@@ -23,7 +23,7 @@ namespace kedge::persist {
 class PrefixCommitList {
  public:
   /// Newest first.
-  [[nodiscard]] const std::vector<TagEntry>& of_run(PrefixStorage& prefix_storage, const Id128& run_id);
+  [[nodiscard]] const std::vector<TagEntry>& of_run(PrefixReader& reader, const Id128& run_id);
   void published(const TagEntry& entry);
   void retracted(const Id128& commit_id);
   /// Somebody pinned or discarded commits: all is looked at anew.
@@ -63,16 +63,16 @@ struct Retained {
 /// Rank 0. Retracts the run's checkpoints beyond the newest `keep` recoverable ones, but for pinned ones and those
 /// in `spared`, the oldest first, until `enough` says so. Discarded ones, those whose manifest cannot be read and those
 /// in `unrecoverable` are not counted.
-[[nodiscard]] Retained retract_old_commits(PrefixStorage& prefix_storage, const PrefixMarkers& markers,
+[[nodiscard]] Retained retract_old_commits(const PrefixStorage& prefix, const PrefixMarkers& markers,
                                            PrefixCommitList& history, const PrefixRetention& retention,
                                            const fs::ShouldStop& enough = {});
 
 /// Rank 0. The bytes of all that a retain() may remove.
-[[nodiscard]] std::uint64_t removable_bytes(PrefixStorage& prefix_storage, const PrefixMarkers& markers,
+[[nodiscard]] std::uint64_t removable_bytes(PrefixReader& reader, const PrefixMarkers& markers,
                                             PrefixCommitList& history, const PrefixRetention& retention);
 
 /// Rank 0. The newest of the run's commits of this tag that is not discarded. Throws not_found if there is none; busy.
-void set_pinned(PrefixStorage& prefix_storage, const PrefixMarkers& markers, const Id128& run_id, const Tag& tag,
+void set_pinned(const PrefixStorage& prefix, const PrefixMarkers& markers, const Id128& run_id, const Tag& tag,
                 bool pinned);
 
 }  // namespace kedge::persist

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "persist/prefix_markers.hpp"
 #include "persist/run_record.hpp"
 #include "persist/run_start.hpp"
@@ -156,15 +156,15 @@ RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const
   (void)start.take();
   start.begin(read_run_record(*file_system, start.directory().path()).record.value_or(RunRecord{}));
   RunOnPrefix removed;
-  PosixPrefixStorage prefix_storage(file_system, prefix, {}, &start);
+  const PrefixStorage storage = posix_prefix_storage(file_system, prefix, {}, &start);
   // Again until there is none: a job may have been about to publish when it was overtaken.
   for (int tries = 0; tries < kTriesMax; ++tries) {
     const RunOnPrefix found = find_on_prefix(*file_system, prefix, run);
-    for (const TagEntry& entry : found.entries) prefix_storage.remove(entry);
+    for (const TagEntry& entry : found.entries) storage.remover->remove(entry);
     removed.entries.insert(removed.entries.end(), found.entries.begin(), found.entries.end());
     removed.unreadable = found.unreadable;
     if (tries > 0 && found.entries.empty()) break;
-    if (const std::vector<std::string> problems = prefix_storage.sweep({}); !problems.empty()) {
+    if (const std::vector<std::string> problems = storage.remover->sweep({}); !problems.empty()) {
       throw Error(Failure{ErrorCode::io, compose("not all of it could be removed; try again: {}", problems.front()), -1,
                           prefix, 0});
     }

@@ -6,21 +6,21 @@
 namespace kedge::persist {
 namespace {
 
-void remove_all(PrefixStorage& prefix_storage, const Leftover& remains) {
+void remove_all(PrefixRemover& remover, const Leftover& remains) {
   for (std::uint32_t rank = 0; rank < remains.ranks; ++rank) {
-    (void)prefix_storage.remove_container(remains.name, LogicalRank{rank}, {});
+    (void)remover.remove_container(remains.name, LogicalRank{rank}, {});
   }
-  prefix_storage.clear(remains.name);
+  remover.clear(remains.name);
 }
 
 }  // namespace
 
-void PrefixStorage::remove(const TagEntry& entry) {
+void PrefixRemover::remove(const TagEntry& entry) {
   retract(entry);
   remove_all(*this, {entry.directory, entry.commit.world_size});
 }
 
-std::vector<std::string> PrefixStorage::sweep(const Id128& run_id) {
+std::vector<std::string> PrefixRemover::sweep(const Id128& run_id) {
   Leftovers left = leftovers(run_id);
   for (const Leftover& one : left.remains) {
     const auto failure = attempt([&] { remove_all(*this, one); });

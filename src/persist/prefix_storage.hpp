@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,20 +45,18 @@ struct Leftovers {
   std::vector<std::string> problems;  ///< what could not be checked, in words
 };
 
-/// A place where commits lie side by side, each under a name (TagEntry::directory) with the containers of its ranks and
-/// a manifest. The commit exists exactly as long as its manifest does. Nothing here is about how: a filesystem renames
-/// and syncs, an object store puts and deletes. All calls are local, and throw Error{io} when the place cannot be
-/// reached.
-class PrefixStorage {
+/// The prefix is a place where commits lie side by side, each under a name (TagEntry::directory) with the containers of
+/// its ranks and a manifest. The commit exists exactly as long as its manifest does. Nothing in these three interfaces
+/// is about how: a filesystem renames and syncs, an object store puts and deletes. All calls are local, and throw
+/// Error{io} when the place cannot be reached. This one finds and reads commits, on any rank.
+class PrefixReader {
  public:
-  PrefixStorage() = default;
-  PrefixStorage(const PrefixStorage&) = delete;
-  PrefixStorage& operator=(const PrefixStorage&) = delete;
-  virtual ~PrefixStorage() = default;
+  PrefixReader() = default;
+  PrefixReader(const PrefixReader&) = delete;
+  PrefixReader& operator=(const PrefixReader&) = delete;
+  virtual ~PrefixReader() = default;
 
-  // Looking: any rank.
-
-  /// Name of the tier in messages.
+  /// Name of the place in messages.
   [[nodiscard]] virtual const std::string& where() const noexcept = 0;
   /// Newest first, and what is no usable commit. What is known of a commit may come from a cache: read() does not
   /// trust that. Throws also not_found.
@@ -74,9 +73,17 @@ class PrefixStorage {
   /// The container of a rank of just this commit. Throws as open_container, and io if it is not trusted.
   [[nodiscard]] virtual OpenedContainer open(const std::string& name, const CommitHead& commit,
                                              LogicalRank logical_rank) = 0;
+};
 
-  // Publishing: begin, then put on every rank, then publish, or discard. All but put are rank 0's alone, and throw
-  // Error{busy} once a later start of the run has begun. What they changed is on stable storage when they return.
+/// Publishes commits: begin, then put on every rank, then publish, or PrefixRemover::discard. All but put are rank 0's
+/// alone, and throw Error{busy} once a later start of the run has begun. What they changed is on stable storage when
+/// they return.
+class PrefixWriter {
+ public:
+  PrefixWriter() = default;
+  PrefixWriter(const PrefixWriter&) = delete;
+  PrefixWriter& operator=(const PrefixWriter&) = delete;
+  virtual ~PrefixWriter() = default;
 
   /// Measures, where that is to decide, how large writes reach the place fastest; takes half a second at most.
   [[nodiscard]] virtual fs::ChosenIo choose_io(Io io) = 0;
@@ -84,14 +91,9 @@ class PrefixStorage {
   virtual void enable_direct_writes() noexcept = 0;
   /// True if just this commit is published already: an earlier attempt did it and could not say so.
   [[nodiscard]] virtual bool is_complete(const TagEntry& entry) = 0;
-  /// How many bytes the tier lacks for such a commit, as far as it says: quotas show only when something is written.
+  /// How many bytes the place lacks for such a commit, as far as it says: quotas show only when something is written.
   [[nodiscard]] virtual std::uint64_t missing_bytes(const TagEntry& entry, std::uint64_t manifest_bytes,
-                                                    const PlainFiles& plain) {
-    (void)entry;
-    (void)manifest_bytes;
-    (void)plain;
-    return 0;
-  }
+                                                    const PlainFiles& plain) = 0;
   /// Makes room for a commit of entry.total_bytes, a manifest and plain files; what a failed attempt left under the
   /// name is used. Throws no_space before anything is written if there is none.
   virtual void begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) = 0;
@@ -106,11 +108,18 @@ class PrefixStorage {
   /// All containers were put: from here on the commit exists, whatever fails later. Conveniences that failed after
   /// that, in words; empty if none did.
   [[nodiscard]] virtual std::string publish(const TagEntry& entry, std::span<const std::byte> manifest) = 0;
-  /// Removes what begin made and ranks put, unless it was published.
+};
+
+/// Removes commits, and pins those that are not to be removed. Rank 0's and durable as PrefixWriter's calls are.
+class PrefixRemover {
+ public:
+  PrefixRemover() = default;
+  PrefixRemover(const PrefixRemover&) = delete;
+  PrefixRemover& operator=(const PrefixRemover&) = delete;
+  virtual ~PrefixRemover() = default;
+
+  /// Removes what PrefixWriter::begin made and ranks put, unless it was published.
   virtual void discard(const TagEntry& entry) = 0;
-
-  // Keeping house: as above.
-
   /// From here on it is no commit, also where no space is left; its containers are still there. What of them is not
   /// removed in this start, another start finds among its leftovers.
   virtual void retract(const TagEntry& entry) = 0;
@@ -120,8 +129,8 @@ class PrefixStorage {
                                               const fs::ShouldStop& enough) = 0;
   /// Removes what else is there of what is no commit, and the name itself.
   virtual void clear(const std::string& name) = 0;
-  /// Tags that this start or earlier ones of the run left half published or half removed. Also completes the tier's
-  /// list of the run's commits.
+  /// Tags that this start or earlier ones of the run left half published or half removed. Also completes the
+  /// prefix's list of the run's commits.
   [[nodiscard]] virtual Leftovers leftovers(const Id128& run_id) = 0;
   /// Removes a commit at once: retract, every container, clear.
   void remove(const TagEntry& entry);
@@ -131,6 +140,13 @@ class PrefixStorage {
   [[nodiscard]] virtual bool is_pinned(const std::string& name) = 0;
   /// list() and read() tell it as TagEntry::pinned.
   virtual void set_pinned(const TagEntry& entry, bool pinned) = 0;
+};
+
+/// The prefix of a run, as one rank has it.
+struct PrefixStorage {
+  std::unique_ptr<PrefixReader> reader;
+  std::unique_ptr<PrefixWriter> writer;
+  std::unique_ptr<PrefixRemover> remover;
 };
 
 }  // namespace kedge::persist

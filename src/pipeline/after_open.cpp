@@ -22,7 +22,7 @@ AfterOpen::AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const Pro
       pause_(pause),
       timer_(timer),
       log_(log),
-      unread_files_(store) {}
+      unread_files_(store.files) {}
 
 Id128 AfterOpen::plan(const Execution& execution, const CommitHead& opened, Unread unread) {
   const Protections found = find_protections(execution.group(), opened);
@@ -72,9 +72,9 @@ bool AfterOpen::step(Execution& execution) {
   }
   if (std::exchange(remaining_.drops_copies, false)) (void)drop_former_copies(execution.group(), remaining_.opened);
   if (!execution.should_yield()) {
-    runner_.prepare_next_container(
-        execution,
-        store_.size_bytes(store::FileKind::container, execution.group().logical_rank(), {remaining_.opened.id, {}}));
+    runner_.prepare_next_container(execution,
+                                   store_.files.size_bytes(store::FileKind::container, execution.group().logical_rank(),
+                                                           {remaining_.opened.id, {}}));
   }
   return false;
 }
@@ -223,7 +223,7 @@ void AfterOpen::drop_stages(const CommitHead& commit, const Failure& failure) {
 /// whether any rank removed one.
 bool AfterOpen::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
   std::size_t dropped = 0;
-  const auto failure = attempt([&] { dropped = store_.remove_adopted(commit.id); });
+  const auto failure = attempt([&] { dropped = store_.retirement.remove_adopted(commit.id); });
   if (failure) log_.debug(compose("former copies of {} could not be removed: {}", commit.tag, to_string(*failure)));
   return group.any(dropped != 0);
 }

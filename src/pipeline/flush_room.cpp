@@ -25,13 +25,13 @@ struct NewestWhole {
 };
 
 /// Local. Checks the containers in this process's share.
-bool sees_own_containers(const comm::Group& group, persist::PrefixStorage& prefix_storage, const std::string& directory,
+bool sees_own_containers(const comm::Group& group, persist::PrefixReader& prefix, const std::string& directory,
                          const CommitHead& commit) {
   const auto failure = attempt([&] {
-    if (group.is_root()) (void)prefix_storage.read(directory);
+    if (group.is_root()) (void)prefix.read(directory);
     const auto step = static_cast<std::uint64_t>(group.size());
     for (auto rank = static_cast<std::uint64_t>(group.rank()); rank < commit.world_size; rank += step) {
-      (void)prefix_storage.open(directory, commit, LogicalRank{static_cast<std::uint32_t>(rank)});
+      (void)prefix.open(directory, commit, LogicalRank{static_cast<std::uint32_t>(rank)});
     }
   });
   return !failure;
@@ -39,7 +39,7 @@ bool sees_own_containers(const comm::Group& group, persist::PrefixStorage& prefi
 
 /// COLLECTIVE. Checks rank 0's `entries` in order until one is complete: all its containers exist and match manifest,
 /// superblock and index. Equal on every rank.
-NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& prefix_storage,
+NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixReader& prefix,
                               const std::vector<persist::TagEntry>& entries) {
   NewestWhole found;
   std::uint64_t count = entries.size();
@@ -54,7 +54,7 @@ NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixStorage& 
     group.broadcast(directory);
     group.broadcast(record);
     const CommitHead commit = commits::to_head(record);
-    if (group.all(sees_own_containers(group, prefix_storage, directory, commit))) {
+    if (group.all(sees_own_containers(group, prefix, directory, commit))) {
       found.commit_id = commit.id;
       break;
     }
@@ -108,7 +108,7 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
     });
   });
   if (not_listed) return false;
-  NewestWhole whole = find_newest_whole(group, prefix_storage_, candidates);
+  NewestWhole whole = find_newest_whole(group, *prefix_.reader, candidates);
   if (!whole.commit_id) return false;
   persist::PrefixRetention retention{
       settings_.run.id, keep, {*whole.commit_id, ledger_.known().parent_id}, std::move(whole.broken)};
@@ -136,8 +136,8 @@ bool FlushStage::is_enough(const comm::Group& group, const Upload& upload, const
   bool is_enough = false;
   const auto failure = group.try_decide_on_root(is_enough, [&] {
     const std::uint64_t missing =
-        prefix_storage_.missing_bytes(upload.manifest.entry, 0, {});  // containers against containers
-    return persist::removable_bytes(prefix_storage_, *markers_, history_, retention) >= missing;
+        prefix_.writer->missing_bytes(upload.manifest.entry, 0, {});  // containers against containers
+    return persist::removable_bytes(*prefix_.reader, *markers_, history_, retention) >= missing;
   });
   return !failure && is_enough;
 }

@@ -134,12 +134,12 @@ bool FlushStage::is_worth_measuring(std::uint64_t total_bytes) const {
 void FlushStage::choose_io(const comm::Group& group) {
   bool direct = false;
   if (group.is_root()) {
-    const fs::ChosenIo chosen = prefix_storage_.choose_io(settings_.io);
-    log_.info(compose("prefix {}: {}", prefix_storage_.where(), chosen.why));
+    const fs::ChosenIo chosen = prefix_.writer->choose_io(settings_.io);
+    log_.info(compose("prefix {}: {}", prefix_.reader->where(), chosen.why));
     direct = chosen.direct;
   }
   group.broadcast(direct);
-  if (direct) prefix_storage_.enable_direct_writes();
+  if (direct) prefix_.writer->enable_direct_writes();
   io_is_chosen_ = true;
 }
 
@@ -147,7 +147,7 @@ void FlushStage::choose_io(const comm::Group& group) {
 void FlushStage::sweep(const comm::Group& group) {
   persist::Leftovers left;
   const auto failure = group.try_on_all_ranks([&] {
-    if (group.is_root()) left = prefix_storage_.leftovers(settings_.run.id);
+    if (group.is_root()) left = prefix_.remover->leftovers(settings_.run.id);
   });
   for (const std::string& one : left.problems) {
     log_.warning("leftovers of an unfinished flush could not be removed from the prefix: " + one);
@@ -193,14 +193,14 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
   removal_.forget(entry.directory);
   try {
     const bool is_complete = group.decide_on_root([&] {
-      if (prefix_storage_.is_complete(entry)) return true;
-      prefix_storage_.begin(entry, manifest.bytes.size(), upload.plain);
+      if (prefix_.writer->is_complete(entry)) return true;
+      prefix_.writer->begin(entry, manifest.bytes.size(), upload.plain);
       return false;
     });
     if (is_complete) return;
     group.run_on_all_ranks([&] { put(group.logical_rank(), upload); });
     group.run_on_all_ranks([&] {
-      if (group.is_root()) left_out = prefix_storage_.publish(entry, manifest.bytes);
+      if (group.is_root()) left_out = prefix_.writer->publish(entry, manifest.bytes);
     });
   } catch (const Error& error) {
     // Neither an old start that was overtaken nor one that lost contact with other ranks may remove files.
@@ -216,16 +216,16 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
 void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entry) const {
   bool is_published = true;
   const auto unknown =
-      group.try_decide_on_root(is_published, [&] { return prefix_storage_.is_published(entry.directory); });
+      group.try_decide_on_root(is_published, [&] { return prefix_.reader->is_published(entry.directory); });
   if (unknown || is_published) return;
   bool is_gone = true;
   const double give_up_at = clock_.seconds() + kPieces * kPieceBudget_s;
   const auto enough = [&] { return clock_.seconds() >= give_up_at; };
   (void)group.try_on_all_ranks(
-      [&] { is_gone = prefix_storage_.remove_container(entry.directory, group.logical_rank(), enough); });
+      [&] { is_gone = prefix_.remover->remove_container(entry.directory, group.logical_rank(), enough); });
   const bool some_left = group.any(!is_gone);
   (void)group.try_on_all_ranks([&] {
-    if (group.is_root() && !some_left) prefix_storage_.discard(entry);
+    if (group.is_root() && !some_left) prefix_.remover->discard(entry);
   });
 }
 
@@ -235,7 +235,7 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   fs::RateLimiter* const pace = pace_ ? &*pace_ : nullptr;
   std::uint32_t crc = 0;
   auto failure = attempt([&] {
-    crc = prefix_storage_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
+    crc = prefix_.writer->put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
   });
   file.require_present();  // the container was read in place: if it is gone, the prefix is not to blame
   comm::throw_if(failure);
@@ -248,7 +248,7 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   for (const format::StoredRegion& region : upload.container.regions()) {
     if (!region.spec.routed) continue;
     const std::string name = region.spec.name + (format::is_empty_directory(region.spec) ? "/" : "");
-    prefix_storage_.write_plain_file(entry, logical_rank, name, [&](fs::ByteAccess& to) {
+    prefix_.writer->write_plain_file(entry, logical_rank, name, [&](fs::ByteAccess& to) {
       if (pace == nullptr) return upload.container.read(region, to);
       fs::RateLimitedAccess paced(to, *pace);
       upload.container.read(region, paced);
@@ -289,7 +289,7 @@ void FlushStage::remove_old_commits(const comm::Group& group, const Id128& flush
 const std::vector<persist::TagEntry>& FlushStage::history() {
   const std::uint64_t changes = ledger_.known().prefix_changes;
   if (std::exchange(history_as_of_, changes) != changes) history_.forget();
-  return history_.of_run(prefix_storage_, settings_.run.id);
+  return history_.of_run(*prefix_.reader, settings_.run.id);
 }
 
 /// COLLECTIVE. Returns an error only if a later start has begun.
@@ -304,8 +304,7 @@ FlushStage::Piece FlushStage::retract_old_commits(const comm::Group& group, cons
     std::size_t begun = 0;
     // At least one each time, but not a whole history in one flush.
     const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
-    const persist::Retained retained =
-        persist::retract_old_commits(prefix_storage_, *markers_, history_, retention, enough);
+    const persist::Retained retained = persist::retract_old_commits(prefix_, *markers_, history_, retention, enough);
     for (const persist::TagEntry& entry : retained.removed) {
       removed.push_back(entry.commit.id);
       remains.push_back({entry.directory, entry.commit.world_size});

@@ -46,7 +46,7 @@ struct FlushSettings {
 struct FlushStorage {
   store::NodeStore& store;
   commits::Ledger& ledger;
-  persist::PrefixStorage& prefix_storage;
+  const persist::PrefixStorage& prefix;
   const persist::PrefixMarkers* markers = nullptr;  ///< rank 0's, null elsewhere
 };
 
@@ -55,15 +55,15 @@ class FlushStage final : public Stage {
   FlushStage(const FlushStorage& storage, FlushSettings settings, Clock& clock, const Log& log)
       : store_(storage.store),
         ledger_(storage.ledger),
-        prefix_storage_(storage.prefix_storage),
+        prefix_(storage.prefix),
         markers_(storage.markers),
         builder_(settings.run.name, settings.view_shards_max, log),
         settings_(std::move(settings)),
         clock_(clock),
         log_(log),
-        removal_(prefix_storage_, clock, log) {
+        removal_(*prefix_.remover, clock, log) {
     const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
-    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks_on_node().size(), 1));
+    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks.on_node().size(), 1));
     const double rate = limit > 0 ? limit / sharers : std::numeric_limits<double>::infinity();
     if (limit > 0 || settings_.pauses) pace_.emplace(clock, rate, settings_.between_pieces, settings_.is_ended);
   }
@@ -123,7 +123,7 @@ class FlushStage final : public Stage {
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;
-  persist::PrefixStorage& prefix_storage_;
+  const persist::PrefixStorage& prefix_;
   const persist::PrefixMarkers* markers_;
   persist::ManifestBuilder builder_;  ///< used by no two threads at once: see Waits::wait_until_sealed
   FlushSettings settings_;

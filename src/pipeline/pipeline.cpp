@@ -54,11 +54,12 @@ Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& set
       snapshots_(group_, uses.ledger, stages_, runner_, observers_.all, uses.pause, timer_, settings.has_snapshots),
       after_open_(uses.store, uses.ledger, stages.protect, stages_, runner_, observers_.all, uses.pause, timer_,
                   uses.log),
-      executor_(make_executor(group_, settings.executor, uses.store.ranks_on_node().size(), tasks(), uses.pause,
+      executor_(make_executor(group_, settings.executor, uses.store.ranks.on_node().size(), tasks(), uses.pause,
                               uses.clock, uses.log)),
       waits_(group_, uses.ledger, *executor_, snapshots_, uses.pause, settings.waits),
       deferred_flushes_(group_, uses.ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
-  if (executor_->is_in_background()) uses.store.set_idle_files(store::FileKind::container, settings.waits.max_pending);
+  if (executor_->is_in_background())
+    uses.store.retirement.set_idle_files(store::FileKind::container, settings.waits.max_pending);
 }
 
 ExecutorTasks Pipeline::tasks() {

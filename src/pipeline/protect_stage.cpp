@@ -2,14 +2,37 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <vector>
 
 #include "base/attempt.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "redundancy/protect.hpp"
+#include "store/pin.hpp"
 
 namespace kedge::pipeline {
+namespace {
+
+/// Protections of which the rank has parity or descriptor.
+std::set<Id128> own_protections(const std::vector<store::PinnableFile>& files, LogicalRank mine) {
+  std::set<Id128> protections;
+  for (const store::PinnableFile& file : files) {
+    const bool is_set_file = file.kind == store::FileKind::parity || file.kind == store::FileKind::descriptor;
+    if (file.whose == mine && is_set_file) protections.insert(file.key.protection_id);
+  }
+  return protections;
+}
+
+/// Throws not_found, io, corrupt.
+format::SetDescriptor read_set(store::StoredFiles& files, LogicalRank mine, const store::FileKey& key) {
+  const store::Pin file(files, store::FileKind::descriptor, mine, key);
+  format::SetDescriptorBytes bytes{};
+  file->bytes().read(0, bytes);
+  return format::decode_set(bytes, file->path());
+}
+
+}  // namespace
 
 std::optional<Failure> ProtectStage::run(const comm::Group& group, const CommitFiles& files) {
   redundancy::ProtectRequest subject;
@@ -52,17 +75,19 @@ bool ProtectStage::is_sound(const format::SetDescriptor& set) const {
 Protections ProtectStage::find(const comm::Group& group, const Id128& commit_id) const {
   Protections found;
   std::uint64_t most = 0;
-  std::vector<Id128> mine = store_.own_protections(commit_id);
+  std::set<Id128> mine = own_protections(store_.files.offered(commit_id), group.logical_rank());
   while (const std::optional<int> speaker = group.lowest_rank_with(!mine.empty())) {
-    Id128 id = mine.empty() ? Id128{} : mine.front();
+    Id128 id = mine.empty() ? Id128{} : *mine.begin();
     group.broadcast(id, *speaker);
-    std::erase(mine, id);
+    mine.erase(id);
 
     const auto has = [&](store::FileKind kind) {
-      return store_.has(kind, group.logical_rank(), {commit_id, id}) ? std::uint64_t{1} : 0;
+      return store_.files.has(kind, group.logical_rank(), {commit_id, id}) ? std::uint64_t{1} : 0;
     };
     std::optional<format::SetDescriptor> set;  // if this rank has files of it
-    (void)attempt([&] { set = store_.own_set({commit_id, id}); });
+    (void)attempt([&] {
+      if (has(store::FileKind::parity) != 0) set = read_set(store_.files, group.logical_rank(), {commit_id, id});
+    });
     // Parity counts more because it begins with the descriptor.
     const auto sums =
         group.sum(std::array<std::uint64_t, 3>{set && is_current(*set) ? 1U : 0U, set && is_sound(*set) ? 1U : 0U,

@@ -76,8 +76,7 @@ std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at)
       if (begun && clock_.seconds() >= give_up_at) return finished;
       bool is_gone = true;
       const LogicalRank rank{static_cast<std::uint32_t>(item.next)};
-      const auto failure =
-          attempt([&] { is_gone = prefix_storage_.remove_container(item.remains.name, rank, enough); });
+      const auto failure = attempt([&] { is_gone = remover_.remove_container(item.remains.name, rank, enough); });
       if (failure) warn_once(to_string(*failure));
       if (!is_gone) return finished;
       begun = true;
@@ -91,7 +90,7 @@ std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at)
 std::uint64_t Removal::clear(std::uint64_t finished, double give_up_at) {
   std::uint64_t cleared = 0;
   while (cleared < finished && (cleared == 0 || clock_.seconds() < give_up_at)) {
-    const auto failure = attempt([&] { prefix_storage_.clear(queue_[cleared].remains.name); });
+    const auto failure = attempt([&] { remover_.clear(queue_[cleared].remains.name); });
     if (failure && failure->code == ErrorCode::busy) throw Error(*failure);
     if (failure) warn_once(to_string(*failure));
     ++cleared;

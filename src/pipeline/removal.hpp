@@ -18,8 +18,8 @@ namespace kedge::pipeline {
 class Removal {
  public:
   /// The referenced objects must outlive it.
-  Removal(persist::PrefixStorage& prefix_storage, Clock& clock, Log log)
-      : prefix_storage_(prefix_storage), clock_(clock), log_(std::move(log)) {}
+  Removal(persist::PrefixRemover& remover, Clock& clock, Log log)
+      : remover_(remover), clock_(clock), log_(std::move(log)) {}
 
   /// COLLECTIVE. Adds rank 0's `remains` to the queue.
   void add(const comm::Group& group, const std::vector<persist::Leftover>& remains);
@@ -43,7 +43,7 @@ class Removal {
   [[nodiscard]] std::uint64_t clear(std::uint64_t finished, double give_up_at);
   void warn_once(const std::string& text);
 
-  persist::PrefixStorage& prefix_storage_;
+  persist::PrefixRemover& remover_;
   Clock& clock_;
   Log log_;
   std::deque<Item> queue_;

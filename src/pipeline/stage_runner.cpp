@@ -37,7 +37,7 @@ void StageRunner::prepare(Execution& execution, Job& job) {
   const comm::Group& group = execution.group();
   CommitFiles files{job.progress.commit, {}, {}, job.files.in_background};
   const auto local = attempt([&] {
-    files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {files.commit.id, {}});
+    files.container = store::Pin(store_.files, store::FileKind::container, group.logical_rank(), {files.commit.id, {}});
   });
   if (!job.progress.is_due()) {
     execution.change([&] { job.files = std::move(files); });
@@ -142,7 +142,7 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
   Job job{stages_.progress_of(commit), {commit, {}}};
   job.progress.reason = reason;
   auto failure = group.try_on_all_ranks([&] {
-    job.files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {commit.id, {}});
+    job.files.container = store::Pin(store_.files, store::FileKind::container, group.logical_rank(), {commit.id, {}});
   });
   StageProgress& progress = job.progress.stages[number];
   const double begin_s = timer_.now_s();
@@ -168,17 +168,18 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
 /// leaves only the first one waiting for new storage. A lack of space is left for the next create to report. Parity
 /// files are not prepared: protection may fail or be off, and the next container may need the space.
 void StageRunner::prepare_next_container(const Execution& execution, std::uint64_t size_bytes) {
-  if (size_bytes == 0 || !store_.memory_backed()) return;
+  if (size_bytes == 0 || !store_.directory.memory_backed()) return;
   // Does not prepare files that are only needed while an older commit waits for a newer one's protection.
   const std::size_t under_way = execution.blocks_application() ? 1 : room_.max_pending;
   (void)attempt([&] {
-    store_.preallocate(store::FileKind::container, size_bytes, {.idle = under_way, .all = room_.keep + under_way});
+    store_.new_files.preallocate(store::FileKind::container, size_bytes,
+                                 {.idle = under_way, .all = room_.keep + under_way});
   });
 }
 
 void StageRunner::retire(const Execution& execution) {
   const std::vector<commits::Entry> before = ledger_.known().entries;
-  store::retire_superseded(store_, ledger_, room_.keep, execution.may_retire(), log_);
+  store::retire_superseded(store_.retirement, ledger_, room_.keep, execution.may_retire(), log_);
   std::vector<CommitHead> gone;
   for (const commits::Entry& entry : before) {
     if (!ledger_.known().find(entry.commit.id)) gone.push_back(entry.commit);

@@ -31,7 +31,7 @@ void require_intact(store::StoreFile& file, const store::PinnableFile& offered, 
 /// Leaves out copies of manifests, which are written again when needed.
 std::vector<store::PinnableFile> UnreadFiles::files_left(const UnreadCommit& what) {
   std::vector<store::PinnableFile> files;
-  for (const store::PinnableFile& file : store_.offered(what.commit.id)) {
+  for (const store::PinnableFile& file : stored_.offered(what.commit.id)) {
     const bool is_meant = what.protection_id.is_none() || file.key.protection_id == what.protection_id;
     if (is_meant && file.kind != store::FileKind::manifest && !read_.contains(file)) files.push_back(file);
   }
@@ -41,7 +41,7 @@ std::vector<store::PinnableFile> UnreadFiles::files_left(const UnreadCommit& wha
 std::uint64_t UnreadFiles::bytes_left(const UnreadCommit& what) {
   std::uint64_t bytes = 0;
   for (const store::PinnableFile& file : files_left(what)) {
-    (void)attempt([&] { bytes += store_.size_bytes(file.kind, file.whose, file.key); });
+    (void)attempt([&] { bytes += stored_.size_bytes(file.kind, file.whose, file.key); });
   }
   return bytes;
 }
@@ -71,15 +71,15 @@ ReadFiles UnreadFiles::read(const UnreadCommit& what, const ShouldYield& should_
 std::optional<Failure> UnreadFiles::read_whole(const store::PinnableFile& file, const CommitHead& commit,
                                                const ShouldYield& should_yield) {
   std::optional<Failure> first;
-  while (store_.has(file.kind, file.whose, file.key)) {
+  while (stored_.has(file.kind, file.whose, file.key)) {
     const auto failure = attempt([&] {
-      const store::Pin pin(store_, file.kind, file.whose, file.key);
+      const store::Pin pin(stored_, file.kind, file.whose, file.key);
       require_intact(*pin, file, commit, should_yield);
     });
     if (!failure) return std::nullopt;
-    if (!store_.has(file.kind, file.whose, file.key)) return std::nullopt;  // retired and reused
+    if (!stored_.has(file.kind, file.whose, file.key)) return std::nullopt;  // retired and reused
     if (!first) first = failure;
-    (void)attempt([&] { store_.reject(file); });
+    (void)attempt([&] { stored_.reject(file); });
   }
   return first;
 }

@@ -9,7 +9,7 @@
 
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
-#include "store/node_store.hpp"
+#include "store/stored_files.hpp"
 
 namespace kedge::pipeline {
 
@@ -43,12 +43,12 @@ class UnreadFiles {
   /// Checked between pieces of a file: whether to stop for now.
   using ShouldYield = std::function<bool()>;
 
-  explicit UnreadFiles(store::NodeStore& store) : store_(store) {}
+  explicit UnreadFiles(store::StoredFiles& files) : stored_(files) {}
 
   /// Unread bytes of the commit.
   [[nodiscard]] std::uint64_t bytes_left(const UnreadCommit& what);
   /// Reads this commit's unread files until it should yield; a file that was interrupted is read again from its start.
-  /// Damaged files are rejected (NodeStore::reject); files that were retired meanwhile are no damage.
+  /// Damaged files are rejected (StoredFiles::reject); files that were retired meanwhile are no damage.
   [[nodiscard]] ReadFiles read(const UnreadCommit& what, const ShouldYield& should_yield);
   /// Resets the state for another commit.
   void forget() { read_.clear(); }
@@ -58,7 +58,7 @@ class UnreadFiles {
   [[nodiscard]] std::optional<Failure> read_whole(const store::PinnableFile& file, const CommitHead& commit,
                                                   const ShouldYield& should_yield);
 
-  store::NodeStore& store_;
+  store::StoredFiles& stored_;
   std::set<store::PinnableFile> read_;
 };
 

@@ -16,7 +16,7 @@ std::set<FileKind> written_kinds(int rank, store::NodeStore& store, const Orders
   }
   for (const SetOrder& order : orders.sets) {
     const std::uint32_t me = order.set.position;
-    if (!store.has(FileKind::descriptor, order.set.members[me].logical_rank, order.key())) {
+    if (!store.files.has(FileKind::descriptor, order.set.members[me].logical_rank, order.key())) {
       written.insert(FileKind::descriptor);
     }
     if (order.rebuild && !order.present.container[me]) written.insert(FileKind::container);
@@ -34,7 +34,7 @@ DeferredReads plan_deferred_reads(const comm::Group& group, store::NodeStore& st
   if (stays_as_it_lies(chosen.commit.world_size, group)) return {};  // a process has several containers
   const auto written = written_kinds(group.rank(), store, orders);
   const bool overwrites =
-      std::ranges::any_of(written, [&](FileKind kind) { return store.begin_would_overwrite(kind); });
+      std::ranges::any_of(written, [&](FileKind kind) { return store.new_files.begin_would_overwrite(kind); });
   if (group.any(overwrites)) return {};
   DeferredReads later;
   const store::FileKey container{chosen.commit.id, {}};

@@ -18,9 +18,9 @@ namespace kedge::recovery {
 struct RecoverySettings {
   bool durable = false;
   redundancy::PieceSettings pieces;
-  CommitHead commit;                                 ///< to recover
-  persist::PrefixStorage* prefix_storage = nullptr;  ///< to fetch from
-  std::string directory;                             ///< on the prefix; empty if there is no usable manifest
+  CommitHead commit;                                ///< to recover
+  persist::PrefixReader* prefix_storage = nullptr;  ///< to fetch from
+  std::string directory;                            ///< on the prefix; empty if there is no usable manifest
 };
 
 /// Recovery of this process's container, and its cost.

@@ -55,7 +55,7 @@ void fetch(const comm::Group& group, store::NodeStore& store, std::span<const Fe
     }
   }));
   // Between two files in memory, pieces should stay in the cache between reading and writing.
-  const std::uint64_t piece_bytes = store.memory_backed() ? fs::kCachedPieceBytes : fs::kCopyPieceBytes;
+  const std::uint64_t piece_bytes = store.directory.memory_backed() ? fs::kCachedPieceBytes : fs::kCopyPieceBytes;
   comm::throw_if(seal_transaction.seal(attempt([&] {
     for (const Copy& copy : copies) fetch_one(copy, piece_bytes, recovered);
   })));

@@ -40,7 +40,7 @@ FoundTag found_tag(const persist::TagEntry& entry, std::string problem) {
   return {entry.commit, entry.total_bytes, entry.directory, std::move(problem)};
 }
 
-FoundTag check_tag_manifest(persist::PrefixStorage& prefix_storage, const persist::TagEntry& listed) {
+FoundTag check_tag_manifest(persist::PrefixReader& prefix_storage, const persist::TagEntry& listed) {
   FoundTag found;
   const auto failure = attempt([&] {
     prefix_storage.require_trusted(listed);

@@ -28,7 +28,7 @@ inline constexpr std::size_t kUnusableListedMax = 16;
 
 /// Local. Checks a listed tag by its manifest, because the list may come from a catalog. Never throws Error: a failure
 /// becomes its `problem`.
-[[nodiscard]] FoundTag check_tag_manifest(persist::PrefixStorage& prefix_storage, const persist::TagEntry& listed);
+[[nodiscard]] FoundTag check_tag_manifest(persist::PrefixReader& prefix_storage, const persist::TagEntry& listed);
 
 /// A message between processes of one job, never stored. Throws Error{invalid_argument} if a tag is too long.
 [[nodiscard]] std::vector<std::byte> pack(std::span<const FoundTag> tags);

@@ -15,10 +15,10 @@ namespace kedge::recovery {
 class Holding {
  public:
   /// Pins the file. Throws not_found, io, corrupt.
-  [[nodiscard]] static Holding in_store(store::NodeStore& store, const Id128& commit_id, LogicalRank logical_rank,
+  [[nodiscard]] static Holding in_store(store::StoredFiles& files, const Id128& commit_id, LogicalRank logical_rank,
                                         unsigned copy_threads);
   /// Reads superblock and index. Throws not_found, io, corrupt.
-  [[nodiscard]] static Holding on_prefix(persist::PrefixStorage& storage, const std::string& directory,
+  [[nodiscard]] static Holding on_prefix(persist::PrefixReader& storage, const std::string& directory,
                                          const CommitHead& commit, LogicalRank logical_rank);
 
   [[nodiscard]] LogicalRank logical_rank() const noexcept { return logical_rank_; }

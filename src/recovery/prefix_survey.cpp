@@ -13,7 +13,7 @@ namespace {
 
 class PrefixSearch {
  public:
-  PrefixSearch(persist::PrefixStorage& prefix_storage, const persist::PrefixMarkers& markers,
+  PrefixSearch(persist::PrefixReader& prefix_storage, const persist::PrefixMarkers& markers,
                const PrefixQuery& question)
       : prefix_storage_(prefix_storage), markers_(markers), question_(question) {}
 
@@ -103,7 +103,7 @@ class PrefixSearch {
     return other_world_size(commit.world_size, question_.world_size, question_.other_ranks);
   }
 
-  persist::PrefixStorage& prefix_storage_;
+  persist::PrefixReader& prefix_storage_;
   const persist::PrefixMarkers& markers_;
   const PrefixQuery& question_;
   std::vector<persist::TagEntry> mine_;  ///< newest first
@@ -112,7 +112,7 @@ class PrefixSearch {
 
 }  // namespace
 
-PrefixSurvey survey_prefix(persist::PrefixStorage& prefix_storage, const persist::PrefixMarkers& markers,
+PrefixSurvey survey_prefix(persist::PrefixReader& prefix_storage, const persist::PrefixMarkers& markers,
                            const PrefixQuery& question) {
   return PrefixSearch(prefix_storage, markers, question).run();
 }

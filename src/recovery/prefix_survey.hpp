@@ -39,7 +39,7 @@ struct PrefixQuery {
 /// Local, rank 0. Lists the tags that the selection can come to, newest first, down to the first that can be opened;
 /// manifests are read and checked here, containers when they are fetched. Throws Error{io} if the prefix cannot be
 /// listed.
-[[nodiscard]] PrefixSurvey survey_prefix(persist::PrefixStorage& prefix_storage, const persist::PrefixMarkers& markers,
+[[nodiscard]] PrefixSurvey survey_prefix(persist::PrefixReader& prefix_storage, const persist::PrefixMarkers& markers,
                                          const PrefixQuery& question);
 
 }  // namespace kedge::recovery

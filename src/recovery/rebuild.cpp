@@ -38,7 +38,7 @@ class MemberRebuild {
 
   /// Local. Adds the files that begin() will begin; `containers` are those that are planned already.
   void plan(std::vector<store::PlannedFile>& planned, std::set<std::uint32_t>& containers) const {
-    if (!store_.has(FileKind::descriptor, member().logical_rank, order_.key())) {
+    if (!store_.files.has(FileKind::descriptor, member().logical_rank, order_.key())) {
       planned.push_back({FileKind::descriptor, format::kSuperblockBytes, member().logical_rank});
     }
     if (!order_.rebuild) return;
@@ -50,7 +50,7 @@ class MemberRebuild {
 
   /// Local.
   void begin(RebuiltContainers& rebuilt) {
-    if (!store_.has(FileKind::descriptor, member().logical_rank, order_.key())) {
+    if (!store_.files.has(FileKind::descriptor, member().logical_rank, order_.key())) {
       descriptor_ =
           &make(FileKind::descriptor, order_.key(), format::kSuperblockBytes, SealTransaction::Storage::before);
       descriptor_->head() = format::encode(order_.set);

@@ -76,7 +76,7 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
     DeferredReads read_later;
     if (const Candidate* chosen = plan.chosen()) {
       plan.orders = plan_orders(group_, plan.survey.homes, *chosen, [&](LogicalRank logical_rank) {
-        return storage_.store.process_in_charge_of(logical_rank).value_or(group_.rank());
+        return storage_.store.ranks.process_in_charge_of(logical_rank);
       });
       if (depth != Depth::headers && depth != Depth::all_that_counts) {
         read_later = plan_deferred_reads(group_, storage_.store, *chosen, plan.orders, reading == Reading::in_load);
@@ -268,7 +268,7 @@ Opened Recovery::opened_as_it_lies(const Plan& plan, Depth depth) const {
 std::vector<Holding> Recovery::open_holdings(const Opened& opened, unsigned copy_threads) const {
   std::vector<Holding> holdings;
   for (const HeldRank& held : opened.held) {
-    holdings.push_back(held.in_store ? Holding::in_store(storage_.store, opened.commit.id, held.logical_rank, copy_threads)
+    holdings.push_back(held.in_store ? Holding::in_store(storage_.store.files, opened.commit.id, held.logical_rank, copy_threads)
                                      : Holding::on_prefix(storage_.prefix_storage, opened.directory, opened.commit,
                                                           held.logical_rank));
   }

@@ -26,7 +26,7 @@ constexpr int kEmptyLists = 3;  // if nothing was ever flushed, waiting would be
 /// Rank 0's survey of a Source.
 class SourceSurvey {
  public:
-  SourceSurvey(persist::PrefixStorage& prefix_storage, const Source& source, const GivenUp& given_up,
+  SourceSurvey(persist::PrefixReader& prefix_storage, const Source& source, const GivenUp& given_up,
                std::uint32_t world_size, OtherRanks other_ranks, const Log& log, std::set<std::string>& logged)
       : prefix_storage_(prefix_storage),
         source_(source),
@@ -104,7 +104,7 @@ class SourceSurvey {
     return other_world_size(commit.world_size, world_size_, other_ranks_);
   }
 
-  persist::PrefixStorage& prefix_storage_;
+  persist::PrefixReader& prefix_storage_;
   const Source& source_;
   const GivenUp& given_up_;
   std::uint32_t world_size_;
@@ -157,11 +157,11 @@ OpenedSource SourceRecovery::open(const Source& source) {
       if (tag.is_usable()) {
         OpenedSource opened{tag.commit, tag.total_bytes, tag.directory, nullptr, {}};
         const auto failure = group_.try_on_all_ranks([&] {
-          opened.prefix_storage = open_prefix_storage_(source.prefix);
+          opened.prefix = open_prefix_storage_(source.prefix);
           for (std::uint32_t rank = group_.logical_rank().value; rank < tag.commit.world_size;
                rank += group_.world_size()) {
             opened.holdings.push_back(
-                Holding::on_prefix(*opened.prefix_storage, tag.directory, tag.commit, LogicalRank{rank}));
+                Holding::on_prefix(*opened.prefix, tag.directory, tag.commit, LogicalRank{rank}));
           }
         });
         if (!failure) return opened;

@@ -24,7 +24,7 @@ struct OpenedSource {
   CommitHead commit;
   std::uint64_t total_bytes = 0;
   std::string directory;
-  std::unique_ptr<persist::PrefixStorage> prefix_storage;
+  std::unique_ptr<persist::PrefixReader> prefix;
   std::vector<Holding> holdings;
 };
 
@@ -32,7 +32,7 @@ struct OpenedSource {
 class SourceRecovery {
  public:
   /// Opens a Source's prefix; throws io, not_found.
-  using OpenPrefixStorage = std::function<std::unique_ptr<persist::PrefixStorage>(const std::string& prefix)>;
+  using OpenPrefixStorage = std::function<std::unique_ptr<persist::PrefixReader>(const std::string& prefix)>;
 
   SourceRecovery(comm::Group group, OpenPrefixStorage open_prefix_storage, OtherRanks other_ranks, Log log)
       : group_(std::move(group)),

@@ -69,7 +69,7 @@ class SurveyDraft {
   void add_stores(const std::vector<store::ScannedFile>& files) {
     in_stores_ = classify(files, storage_.run.id);
     Agreement agreed =
-        agree_on_commits(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable},
+        agree_on_commits(group_, in_stores_.holdings, {storage_.store.directory.path(), in_stores_.unreadable},
                          storage_.other_ranks);
     survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),
                std::move(agreed.homes)};
@@ -214,7 +214,7 @@ class SurveyDraft {
 }  // namespace
 
 void StorageSurvey::look() {
-  group_.run_on_all_ranks([&] { files_ = storage_.store.scan(storage_.run.id, Verify::headers); });
+  group_.run_on_all_ranks([&] { files_ = storage_.store.files.scan(storage_.run.id, Verify::headers); });
   verified_.clear();
   reject_contradicted();
 }
@@ -231,7 +231,7 @@ void StorageSurvey::reject_contradicted() {
   }
   for (const auto& [index, majority] : find_contradictions(group_, heads)) {
     store::ScannedFile& held = *files[index];
-    storage_.store.ignore_until_scan(held.path);
+    storage_.store.files.ignore_until_scan(held.path);
     held.intact = false;
     held.damage = compose("{}: its header contradicts the other containers of the commit{}", held.path,
                           majority ? difference(heads[index], *majority) : "");
@@ -291,7 +291,7 @@ std::vector<store::FileKey> StorageSurvey::protections(const Id128& commit_id) c
 bool StorageSurvey::verify(const Id128& commit_id, const store::SkippedFiles& skipped_files) {
   if (verified_.contains(commit_id)) return true;
   bool as_found = true;
-  for (store::ScannedFile& held : storage_.store.verify(storage_.run.id, commit_id, skipped_files)) {
+  for (store::ScannedFile& held : storage_.store.files.verify(storage_.run.id, commit_id, skipped_files)) {
     const auto found = std::ranges::find(files_, held.path, &store::ScannedFile::path);
     as_found = as_found && found != files_.end() && held.intact && held.key() == found->key();
     if (found != files_.end()) *found = std::move(held);

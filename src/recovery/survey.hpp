@@ -32,7 +32,7 @@ struct Survey {
 struct Storage {
   commits::RunIdentity run;
   store::NodeStore& store;
-  persist::PrefixStorage& prefix_storage;
+  persist::PrefixReader& prefix_storage;
   commits::Ledger& ledger;                          ///< what is known of its commits
   Trust trust = Trust::self;                        ///< persistent.trust
   const persist::PrefixMarkers* markers = nullptr;  ///< rank 0's, null elsewhere

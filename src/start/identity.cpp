@@ -211,16 +211,16 @@ void share(const comm::Group& group, KnownRun& known) {
 /// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Of several
 /// runs, of which the later was begun with start = fresh, that of the last one made: generations begin anew with each.
 /// Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
-Id128 id_of_manifests(persist::PrefixStorage& prefix_storage, const std::string& run) {
-  std::vector<persist::TagEntry> entries = prefix_storage.list().entries;
+Id128 id_of_manifests(persist::PrefixReader& prefix, const std::string& run) {
+  std::vector<persist::TagEntry> entries = prefix.list().entries;
   std::erase_if(entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
   std::ranges::stable_sort(entries, std::greater<>(),
                            [](const persist::TagEntry& entry) { return entry.commit.time_ns; });
   std::optional<Failure> refused;
   for (const persist::TagEntry& entry : entries) {
-    auto failure = attempt([&] { prefix_storage.require_trusted(entry); });
+    auto failure = attempt([&] { prefix.require_trusted(entry); });
     if (!failure) return entry.commit.run_id;
-    if (prefix_storage.is_own(entry) && !refused) refused = std::move(failure);
+    if (prefix.is_own(entry) && !refused) refused = std::move(failure);
   }
   comm::throw_if(refused);
   return {};
@@ -235,7 +235,7 @@ void warn_of_rebuilding(const comm::Group& group, const Log& log, const KnownRun
 /// none.
 RunIds find_ids(const comm::Group& group, const KnownRun& known, const RunSources& places, const LocalStores& stores) {
   if (!known.run.id.is_none()) return {known.run.id, stores.common(known.run.id).prefix_id};
-  const Id128 run_id = group.decide_on_root([&] { return id_of_manifests(places.prefix_storage, known.run.name); });
+  const Id128 run_id = group.decide_on_root([&] { return id_of_manifests(places.prefix, known.run.name); });
   if (!run_id.is_none()) {
     warn_of_rebuilding(group, places.log, known, "its manifests");
     stores.require_none_left_behind(run_id);

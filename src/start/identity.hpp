@@ -62,7 +62,7 @@ struct RecordUpdate {
 struct RunSources {
   fs::FileSystem& file_system;
   persist::RunStart* start = nullptr;  ///< rank 0's, null elsewhere
-  persist::PrefixStorage& prefix_storage;
+  persist::PrefixReader& prefix;
   const std::string& root;  ///< in which this rank's store is to lie
   const store::LocationOptions& location_options;
   const Log& log;

@@ -12,7 +12,7 @@
 #include "comm/reductions_check.hpp"
 #include "format/hdf5_loaded.hpp"
 #include "fs/file_system.hpp"
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "start/continuation.hpp"
 #include "start/fingerprint.hpp"
 #include "start/full_prefix_advice.hpp"
@@ -49,9 +49,9 @@ class Start {
       decide_run();
       take_storage();
       announce();
-      choose_store_io(group_, file_system_, options_, *started_.node.store, log_);
-      require_separate_stores(group_, {file_system_, started_.node.store->directory(), started_.run}, started_.topology,
-                              nonce);
+      choose_store_io(group_, file_system_, options_, started_.node.store->space, log_);
+      require_separate_stores(group_, {file_system_, started_.node.store->directory.path(), started_.run},
+                              started_.topology, nonce);
       begin();
     } catch (const Error&) {
       withdraw();
@@ -162,7 +162,7 @@ class Start {
         log_);
     ids_ = decide_ids(
         group_, options_, known_,
-        {file_system_, started_.prefix.start.get(), *started_.prefix.prefix_storage, root_, surroundings_, log_});
+        {file_system_, started_.prefix.start.get(), *started_.prefix.storage.reader, root_, surroundings_, log_});
     started_.run.id = ids_.run_id;
     started_.noted.on_prefix = known_.has_commits && options_.start != StartMode::fresh;
   }
@@ -198,9 +198,9 @@ class Start {
 
   /// Local.
   void open_prefix_storage() {
-    started_.prefix.prefix_storage = std::make_unique<persist::PosixPrefixStorage>(
-        environment_.file_system, file_system_.canonical(options_.persistent.path), options_.persistent,
-        started_.prefix.start.get());
+    started_.prefix.storage =
+        persist::posix_prefix_storage(environment_.file_system, file_system_.canonical(options_.persistent.path),
+                                      options_.persistent, started_.prefix.start.get());
   }
 
   /// Local. Waits for the store's lock.
@@ -214,8 +214,8 @@ class Start {
     lock_store_left_behind();
     node.lock = lock(location.directory);
     node.records = std::make_unique<store::StoreRecords>(environment_.file_system, location, mine);
-    node.store = std::make_unique<store::NodeStore>(environment_.file_system, options, std::move(location), mine);
-    node.store->set_ranks_on_node(started_.topology.node);
+    node.store = std::make_unique<store::NodeStore>(environment_.file_system, options, std::move(location), mine,
+                                                    started_.topology.node);
     node.store->sweep();
   }
 
@@ -291,7 +291,7 @@ class Start {
   /// Rank 0's. Others than the last ones are recorded once a commit was made or opened there (CommitMarkers).
   [[nodiscard]] const std::string& store_to_record() {
     const bool has_older = started_.commits_exist && options_.start != StartMode::fresh && !known_.store.empty();
-    const std::string& own = started_.node.store->directory();
+    const std::string& own = started_.node.store->directory.path();
     started_.noted.store_recorded = !has_older || known_.store == own;
     return has_older ? known_.store : own;
   }
@@ -300,7 +300,7 @@ class Start {
   void announce() const {
     if (!group_.is_root()) return;
     log_.info(compose("run '{}', incarnation {}, on {}{}, store {}{}: {}", started_.run.name, started_.run.incarnation,
-                      known_.prefix, moved_from(), started_.node.store->directory(),
+                      known_.prefix, moved_from(), started_.node.store->directory.path(),
                       has_other_nodes() ? " and one on each other node" : "", describe_found_stores()));
     log_store_left_behind();
     if (!environment_.is_drain) warn_of_scavenged_stores(file_system_, started_.prefix.start->directory(), log_);
@@ -347,13 +347,13 @@ class Start {
 
   /// Checkpoints that were not flushed are there, unless that node is gone.
   [[nodiscard]] std::string store_before() const {
-    if (known_.store.empty() || known_.store == started_.node.store->directory()) return {};
+    if (known_.store.empty() || known_.store == started_.node.store->directory.path()) return {};
     return compose(" (rank 0's was {} at the last start)", known_.store);
   }
 
   /// Checkpoints were made there while these stores, which have older ones, were not used.
   [[nodiscard]] std::string other_store() const {
-    if (known_.store.empty() || known_.store == started_.node.store->directory()) return {};
+    if (known_.store.empty() || known_.store == started_.node.store->directory.path()) return {};
     bool is_here = false;
     (void)attempt([&] { is_here = file_system_.status(known_.store).has_value(); });
     if (!is_here) return {};

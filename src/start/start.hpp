@@ -30,7 +30,7 @@ struct NodeLocal {
 struct Prefix {
   std::unique_ptr<persist::RunStart> start;         ///< rank 0's, null elsewhere
   std::unique_ptr<persist::PrefixMarkers> markers;  ///< rank 0's, null elsewhere
-  std::unique_ptr<persist::PrefixStorage> prefix_storage;
+  persist::PrefixStorage storage;
 };
 
 /// Who says that commits of the run exist.

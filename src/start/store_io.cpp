@@ -6,13 +6,13 @@
 namespace kedge::start {
 
 void choose_store_io(const comm::Group& group, fs::FileSystem& file_system, const Options& options,
-                     store::NodeStore& store, const Log& log) {
+                     store::StoreSpace& store, const Log& log) {
   // Without sync, the page cache is as fast as memory: no device is faster.
   if (options.io == Io::buffered || (options.io == Io::automatic && !options.store.durable)) return;
   bool direct = false;
-  if (group.is_root() && !store.memory_backed()) {
-    const fs::ChosenIo chosen = fs::choose_io(file_system, options.io, {store.directory(), "probe-of-writes"});
-    log.info(compose("store {}: {}", store.directory(), chosen.why));
+  if (group.is_root() && !store.directory().memory_backed()) {
+    const fs::ChosenIo chosen = fs::choose_io(file_system, options.io, {store.directory().path(), "probe-of-writes"});
+    log.info(compose("store {}: {}", store.directory().path(), chosen.why));
     direct = chosen.direct;
   }
   group.broadcast(direct);

@@ -22,8 +22,8 @@ struct Demand {
 };
 
 /// A rank's need and its limits, for the gather.
-std::vector<std::byte> packed(const NodeStore& store, std::uint64_t additional_bytes) {
-  const std::vector<fs::SpaceLimit> space_limits = store.space_limits();
+std::vector<std::byte> packed(const StoreSpace& space, std::uint64_t additional_bytes) {
+  const std::vector<fs::SpaceLimit> space_limits = space.limits();
   comm::Packer packer;
   packer.put(additional_bytes);
   for (const fs::SpaceLimit& room : space_limits) {
@@ -78,15 +78,16 @@ void require_space(const std::map<std::uint64_t, Demand>& demands, const std::st
 
 std::optional<Failure> check_space_on_nodes(const comm::Group& group, const NodeStore& store,
                                             std::uint64_t additional_bytes) {
-  const int lowest = store.ranks_on_node().empty() ? group.rank() : store.ranks_on_node().front();
+  const std::span<const int> on_node = store.ranks.on_node();
+  const int lowest = on_node.empty() ? group.rank() : on_node.front();
   std::vector<Communicator::Message> messages;
-  auto local = attempt([&] { messages.push_back({lowest, packed(store, additional_bytes)}); });
+  auto local = attempt([&] { messages.push_back({lowest, packed(store.space, additional_bytes)}); });
   const auto told = group.exchange(std::move(messages));
   if (!local) {
     local = attempt([&] {
       std::map<std::uint64_t, Demand> demands;
       for (const Communicator::Message& one : told) add(one.bytes, demands);
-      require_space(demands, store.directory());
+      require_space(demands, store.directory.path());
     });
   }
   return group.vote(local);

@@ -4,27 +4,27 @@
 #include <utility>
 
 #include "base/attempt.hpp"
-#include "store/node_store.hpp"
+#include "store/stored_files.hpp"
 
 namespace kedge::store {
 
-/// One pin of NodeStore; movable. The store must outlive it.
+/// One pin of StoredFiles; movable. They must outlive it.
 class Pin {
  public:
   Pin() = default;
   /// Throws not_found, io.
-  Pin(NodeStore& store, FileKind kind, LogicalRank whose, const FileKey& key)
-      : store_(&store), file_(&store.pin(kind, whose, key)) {}
-  Pin(Pin&& other) noexcept : store_(other.store_), file_(std::exchange(other.file_, nullptr)) {}
+  Pin(StoredFiles& files, FileKind kind, LogicalRank whose, const FileKey& key)
+      : files_(&files), file_(&files.pin(kind, whose, key)) {}
+  Pin(Pin&& other) noexcept : files_(other.files_), file_(std::exchange(other.file_, nullptr)) {}
   Pin& operator=(Pin&& other) noexcept {
-    std::swap(store_, other.store_);
+    std::swap(files_, other.files_);
     std::swap(file_, other.file_);
     return *this;
   }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
   ~Pin() {
-    if (file_ != nullptr) (void)attempt([&] { store_->unpin(*file_); });
+    if (file_ != nullptr) (void)attempt([&] { files_->unpin(*file_); });
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
@@ -32,7 +32,7 @@ class Pin {
   [[nodiscard]] StoreFile* operator->() const noexcept { return file_; }
 
  private:
-  NodeStore* store_ = nullptr;
+  StoredFiles* files_ = nullptr;
   StoreFile* file_ = nullptr;
 };
 

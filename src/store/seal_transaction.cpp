@@ -61,7 +61,7 @@ UnsealedFile& SealTransaction::begin(FileKind kind, const FileKey& key, std::uin
   invariant(!is_ready_, "no file is begun once all ranks are ready to seal");
   invariant(size_bytes >= format::kSuperblockBytes, "a file of the store has room for its first 4096 bytes");
   const std::uint64_t taken_at_once = storage == Storage::before ? size_bytes : 0;
-  StoreFile& file = whose ? store_.begin(kind, *whose, taken_at_once) : store_.begin(kind, taken_at_once);
+  StoreFile& file = store_.new_files.begin({kind, taken_at_once, whose});
   UnsealedFile& draft = unsealed_files_.emplace_back(file, key, generation);
   if (storage == Storage::before) file.set_size(size_bytes);
   else file.grow_as_written(size_bytes);
@@ -71,18 +71,19 @@ UnsealedFile& SealTransaction::begin(FileKind kind, const FileKey& key, std::uin
 UnsealedFile& SealTransaction::begin_unsized(FileKind kind, const FileKey& key, std::uint64_t generation,
                                              std::uint64_t expected_bytes) {
   invariant(!is_ready_, "no file is begun once all ranks are ready to seal");
-  return unsealed_files_.emplace_back(store_.begin(kind, expected_bytes), key, generation);
+  return unsealed_files_.emplace_back(store_.new_files.begin({kind, expected_bytes}), key, generation);
 }
 
 std::optional<Failure> SealTransaction::begin_on_all_ranks(std::span<const PlannedFile> planned,
                                                            const std::function<void()>& begin) {
   std::uint64_t additional_bytes = 0;
-  auto local = attempt([&] { additional_bytes = store_.additional_bytes(planned); });
+  auto local = attempt([&] { additional_bytes = store_.new_files.additional_bytes(planned); });
   const bool takes = additional_bytes != 0;
   const auto has_changed = [&] {
     if (!takes) return false;  // the range has begun already
     const std::uint64_t before = additional_bytes;
-    return !attempt([&] { additional_bytes = store_.additional_bytes(planned); }) && additional_bytes != before;
+    return !attempt([&] { additional_bytes = store_.new_files.additional_bytes(planned); }) &&
+           additional_bytes != before;
   };
   if (!local && !takes) local = attempt(begin);
   auto [failure, any_takes] = group_.vote_with_request(local, takes);
@@ -100,7 +101,7 @@ std::optional<Failure> SealTransaction::begin_on_all_ranks(std::span<const Plann
 }
 
 StoreFile& SealTransaction::pin(FileKind kind, LogicalRank logical_rank, const FileKey& key) {
-  return *pinned_.emplace_back(store_, kind, logical_rank, key);
+  return *pinned_.emplace_back(store_.files, kind, logical_rank, key);
 }
 
 std::optional<Failure> SealTransaction::vote(const std::optional<Failure>& local) {
@@ -138,7 +139,7 @@ std::optional<Failure> SealTransaction::write_seals() {
     (void)group_.vote({});  // waits until every rank has unsealed
     return failure;
   }
-  for (UnsealedFile& draft : unsealed_files_) store_.sealed(draft.file(), draft.key(), draft.generation());
+  for (UnsealedFile& draft : unsealed_files_) store_.new_files.sealed(draft.file(), draft.key(), draft.generation());
   unsealed_files_.clear();
   pinned_.clear();
   is_ready_ = false;
@@ -154,7 +155,7 @@ std::optional<Failure> SealTransaction::seal(const std::optional<Failure>& local
 /// the file, but counts a protection or container only if it is complete.
 void SealTransaction::abort() {
   for (UnsealedFile& draft : unsealed_files_) {
-    const auto failure = attempt([&] { store_.discard(draft.file()); });
+    const auto failure = attempt([&] { store_.new_files.discard(draft.file()); });
     if (failure && !left_behind_) left_behind_ = failure;
   }
   unsealed_files_.clear();

@@ -24,8 +24,8 @@ void Slot::set_state(State next) {
   state = next;
 }
 
-StoreFile& Slot::opened(const RunDirectory& directory) {
-  if (!file) file = directory.open(name);
+StoreFile& Slot::opened(const StoreSpace& space) {
+  if (!file) file = space.open(name);
   return *file;
 }
 
@@ -39,17 +39,18 @@ void Slot::close_if_lost() {
   if (file && pins == 0 && attempt([&] { file->require_present(); })) file.reset();
 }
 
-ScannedFile Slot::verify(const RunDirectory& directory, const Id128& run_id) {
-  StoreFile* in_memory = mapped(directory);
-  return apply(inspect(directory, name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
+ScannedFile Slot::verify(const StoreSpace& space, const Id128& run_id) {
+  StoreFile* in_memory = mapped(space);
+  return apply(
+      inspect(space.directory(), name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
 }
 
 /// The file if it is mapped. Null says nothing about the file, which is then read by calls; errors are reported where
 /// it must be open.
-StoreFile* Slot::mapped(const RunDirectory& directory) {
-  if (!directory.location().memory_backed) return nullptr;
+StoreFile* Slot::mapped(const StoreSpace& space) {
+  if (!space.directory().memory_backed()) return nullptr;
   close_if_lost();
-  const auto failure = attempt([&] { opened(directory).require_present(); });
+  const auto failure = attempt([&] { opened(space).require_present(); });
   return failure || !file->is_mapped() ? nullptr : file.get();
 }
 

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
 
 #include "store/inspect.hpp"
-#include "store/run_directory.hpp"
 #include "store/scanned_file.hpp"
-#include "store/store_file.hpp"
+#include "store/store_space.hpp"
 
 namespace kedge::store {
 
@@ -26,8 +26,9 @@ struct Slot {
   FileName name;
   State state = State::free;  ///< change it with set_state()
   std::uint32_t pins = 0;
-  bool failed = false;  ///< could not be opened, read or begun: not written again in this start
-  bool intact = false;  ///< as of the last scan, or sealed since
+  bool failed = false;        ///< could not be opened, read or begun: not written again in this start
+  bool intact = false;        ///< as of the last scan, or sealed since
+  bool is_made_here = false;  ///< created by this start
   FileKey key;
   std::uint64_t generation = 0;
   std::unique_ptr<StoreFile> file;  ///< opened when first needed, then kept open
@@ -41,19 +42,29 @@ struct Slot {
   [[nodiscard]] bool has_readable_of(const Id128& commit_id) const noexcept {
     return has_content() && intact && key.commit_id == commit_id;
   }
+  [[nodiscard]] bool is_removable() const noexcept {
+    return pins == 0 && (state == State::free || state == State::retired);
+  }
+  /// Whether the file may be written. A failed one may not, but stays if a later start might read it.
+  [[nodiscard]] bool is_idle() const noexcept { return is_removable() && !failed; }
+  /// Sorts idle files by how much is lost with them: a retired, intact one can still be offered.
+  [[nodiscard]] auto loss_if_overwritten() const noexcept {
+    const bool is_retired = state == State::retired;
+    return std::tuple(is_retired && intact, is_retired, is_retired ? generation : 0);
+  }
   /// Throws Error{not_found | io}.
-  [[nodiscard]] StoreFile& opened(const RunDirectory& directory);
+  [[nodiscard]] StoreFile& opened(const StoreSpace& space);
   /// Reads the file again and stores the result in this slot.
   [[nodiscard]] ScannedFile scan(const RunDirectory& directory, const Id128& run_id, Verify verify);
   /// Reads every byte and stores the result in this slot. Mapped files are read in place, which leaves the bytes in the
   /// cache for the next reader.
-  [[nodiscard]] ScannedFile verify(const RunDirectory& directory, const Id128& run_id);
+  [[nodiscard]] ScannedFile verify(const StoreSpace& space, const Id128& run_id);
   /// 0 if the file is gone.
   [[nodiscard]] std::uint64_t size_bytes(const RunDirectory& directory) const;
 
  private:
   void close_if_lost();
-  [[nodiscard]] StoreFile* mapped(const RunDirectory& directory);
+  [[nodiscard]] StoreFile* mapped(const StoreSpace& space);
   [[nodiscard]] ScannedFile apply(Inspection inspection);
 };
 

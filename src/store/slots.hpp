@@ -1,81 +1,71 @@
-// This rank's files of one kind on the node-local store, which are reused in turn.
+// The files that this process keeps in the run's directory on its node, with their state.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
+#include "store/node_ranks.hpp"
 #include "store/slot.hpp"
 
 namespace kedge::store {
 
-/// How many files of a kind should have storage in advance.
-struct PreallocationTarget {
-  std::size_t idle = 1;
-  std::size_t all = 1;  ///< upper bound, including files with content
-};
-
-/// A file is free (unsealed), being written, sealed and kept, or sealed and retired. The next one to write is a free
-/// one, else the oldest retired one, else a new one. Excess idle files are removed.
+/// Own files, of this process's rank, are reused in turn. Adopted ones, of ranks that do not run on this node, are read
+/// and removed here but written only once: if their owner returns, it alone may reuse them. Whoever calls this or uses
+/// a slot has locked it.
 class Slots {
  public:
-  Slots(const RunDirectory& directory, FileKind kind, LogicalRank owner)
-      : directory_(directory), kind_(kind), owner_(owner) {}
+  /// Has the own files in the directory, unscanned. Adopts none before the first refresh().
+  Slots(const StoreSpace& space, const NodeRanks& ranks);
 
-  /// Takes over this rank's files of this kind from `names`, which must be complete, and drops missing ones.
-  void find(std::span<const FileName> names);
-  /// Reads every file except those being written.
-  void scan(const Id128& run_id, Verify verify, std::vector<ScannedFile>& found);
+  /// Recursive: while a file takes storage, the space asks for the used bytes.
+  [[nodiscard]] std::lock_guard<std::recursive_mutex> lock() const {
+    return std::lock_guard<std::recursive_mutex>(mutex_);
+  }
+  [[nodiscard]] const StoreSpace& space() const noexcept { return space_; }
+  [[nodiscard]] const RunDirectory& directory() const noexcept { return space_.directory(); }
+  [[nodiscard]] const NodeRanks& ranks() const noexcept { return ranks_; }
 
-  /// Reads every byte of this commit's files that the last scan found intact, without the skipped ones.
-  void verify(const Id128& run_id, const Id128& commit_id, const SkippedFiles& skipped_files,
-              std::vector<ScannedFile>& found);
+  /// Own files by kind, then adopted ones.
+  [[nodiscard]] std::span<const std::unique_ptr<Slot>> all() const noexcept { return slots_; }
+  [[nodiscard]] std::vector<Slot*> own(FileKind kind) const;
+  [[nodiscard]] bool is_own(const Slot& slot) const noexcept { return slot.name.logical_rank == ranks_.mine(); }
 
-  /// Sets how many idle files stay.
-  void set_idle_files(std::size_t files) noexcept { idle_files_ = files; }
-  /// See NodeStore. The files are begun one after the other.
-  [[nodiscard]] std::uint64_t additional_bytes(std::span<const std::uint64_t> sizes) const;
-  [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
-  [[nodiscard]] bool begin_would_overwrite() const;
-  static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
-  void preallocate(std::uint64_t size_bytes, const PreallocationTarget& wanted);
-  void free_unused_storage();
-  void discard(Slot& slot);
-  /// Removes the file unless it is pinned.
-  void remove(Slot& slot);
-  void retire_all_but(const IsKept& is_kept, std::uint64_t newest);
-  void remove_all();
+  /// Takes over this process's files in `names`, which must be complete, and drops those that are gone.
+  void refresh(std::span<const FileName> names);
+  /// Creates a new file. Throws no_space, io.
+  Slot& add(FileKind kind, LogicalRank whose);
+  /// Removes the files that satisfy `condition`. Throws io, and then keeps the slots that are left.
+  template <class Condition>
+  void remove_if(Condition&& condition) {
+    for (auto slot = slots_.begin(); slot != slots_.end();) {
+      if (!condition(**slot)) {
+        ++slot;
+        continue;
+      }
+      (*slot)->file.reset();
+      directory().remove((*slot)->name);
+      slot = slots_.erase(slot);
+    }
+  }
+  void remove(const Slot& slot) {
+    remove_if([&](const Slot& other) { return &other == &slot; });
+  }
 
-  /// Null if it is not one of these files.
-  [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
-  /// Offers nothing of the file of this path until the next scan.
-  void ignore_until_scan(const std::string& path);
-  [[nodiscard]] Slot* find_slot(const FileKey& key) noexcept;
-  /// Whether a sealed, intact file was removed by another process. Throws io.
-  [[nodiscard]] bool has_missing_files() const;
-  /// Keys of the sealed, intact files.
-  [[nodiscard]] std::vector<FileKey> keys() const;
+  /// The sealed, intact file; null if there is none.
+  [[nodiscard]] Slot* find(const PinnableFile& file) const noexcept;
+  /// Throws Error{bad_state} if the file is none of these.
+  [[nodiscard]] Slot& slot_of(const StoreFile& file) const;
   [[nodiscard]] std::uint64_t used_bytes() const;
-  [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
 
  private:
-  [[nodiscard]] std::size_t count_with_storage() const;
-  [[nodiscard]] bool is_reused_before(const Slot& one, const Slot& other) const;
-  [[nodiscard]] Slot* idle_slot() const;
-  [[nodiscard]] Slot& free_slot();
-  [[nodiscard]] Slot& new_slot();
-  [[nodiscard]] Slot& begin_any();
-  void replace_if_lost(Slot& slot);
-  StoreFile& replace(Slot& slot);
-  void replace_if_shared(Slot& slot);
-  StoreFile& opened_for_refill(Slot& slot);
-  [[nodiscard]] bool has_better(const Slot& slot) const;
-  void remove_idle();
+  void insert(std::unique_ptr<Slot> slot);
 
-  const RunDirectory& directory_;
-  FileKind kind_;
-  LogicalRank owner_;
-  std::size_t idle_files_ = 1;
+  const StoreSpace& space_;
+  const NodeRanks& ranks_;
+  mutable std::recursive_mutex mutex_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -14,7 +14,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/run_record.hpp"
 #include "persist/run_start.hpp"
@@ -100,12 +100,12 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   persist::RunStart old_start({file_system, "/prefix", "overtaken"});
   (void)old_start.take();
   old_start.begin({});
-  persist::PosixPrefixStorage old_prefix(file_system, "/prefix", {}, &old_start);
+  const persist::PrefixStorage old_prefix = persist::posix_prefix_storage(file_system, "/prefix", {}, &old_start);
   persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
   entry.commit.tag = "z";
   ++entry.commit.generation;
   entry.directory = persist::directory_name(entry.commit);
-  old_prefix.begin(entry, 1000, {});
+  old_prefix.writer->begin(entry, 1000, {});
   persist::RunStart new_start({file_system, "/prefix", "overtaken"});
   (void)new_start.take();
   new_start.begin({});
@@ -117,11 +117,11 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
     EXPECT_EQ(failure->code, ErrorCode::busy) << what;
   };
   const std::vector<std::byte> manifest(5000);
-  expect_busy("begin", [&] { old_prefix.begin(entry, 1000, {}); });
-  expect_busy("publish", [&] { (void)old_prefix.publish(entry, manifest); });
-  expect_busy("discard", [&] { old_prefix.discard(entry); });
-  expect_busy("remove", [&] { old_prefix.remove(entries.back()); });
-  expect_busy("sweep", [&] { (void)old_prefix.sweep(entry.commit.run_id); });
+  expect_busy("begin", [&] { old_prefix.writer->begin(entry, 1000, {}); });
+  expect_busy("publish", [&] { (void)old_prefix.writer->publish(entry, manifest); });
+  expect_busy("discard", [&] { old_prefix.remover->discard(entry); });
+  expect_busy("remove", [&] { old_prefix.remover->remove(entries.back()); });
+  expect_busy("sweep", [&] { (void)old_prefix.remover->sweep(entry.commit.run_id); });
   persist::PrefixCommitList history;
   const persist::Retained retained = persist::retract_old_commits(old_prefix, persist::PrefixMarkers(old_start),
                                                                   history, {entry.commit.run_id, 1, {}, {}});

@@ -20,7 +20,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "persist/run_record.hpp"
 #include "persist/run_start.hpp"
 #include "persist/unfinished_tags.hpp"
@@ -244,7 +244,8 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
   persist::RunStart start({file_system, "/prefix", job.options.run});
   (void)start.take();
   start.begin({});
-  persist::PosixPrefixStorage prefix(file_system, "/prefix", job.options.persistent, &start);
+  const persist::PrefixStorage prefix =
+      persist::posix_prefix_storage(file_system, "/prefix", job.options.persistent, &start);
   persist::TagEntry entry = list(job).entries.front();
   const auto before = job.disk.snapshot();
   fs::FileStatus status = before.at(directory_of(job, "a")).status;
@@ -257,13 +258,13 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.plant(path, status);
-    EXPECT_TRUE(attempt([&] { prefix.begin(entry, 1000, {}); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.writer->begin(entry, 1000, {}); })) << path;
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.remove_all(path);
     job.disk.make_directories("/elsewhere", 0755);
     job.disk.plant_link(path, "/elsewhere");
-    EXPECT_TRUE(attempt([&] { prefix.begin(entry, 1000, {}); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.writer->begin(entry, 1000, {}); })) << path;
   }
 }
 
@@ -283,12 +284,13 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedManifestFirst) {
   persist::RunStart new_start({file_system, "/prefix", job.options.run});
   (void)new_start.take();
   new_start.begin({});
-  persist::PosixPrefixStorage prefix(file_system, "/prefix", job.options.persistent, &new_start);
+  const persist::PrefixStorage prefix =
+      persist::posix_prefix_storage(file_system, "/prefix", job.options.persistent, &new_start);
   const auto before = job.disk.snapshot();
   for (std::uint64_t n = 1; n < 20; ++n) {
     job.disk.restore(before);
     job.disk.fail(0, job.disk.operations(0) + n, EIO);
-    (void)attempt([&] { (void)prefix.sweep(entry.commit.run_id); });
+    (void)attempt([&] { (void)prefix.remover->sweep(entry.commit.run_id); });
     job.disk.heal(0);
     const auto after = job.disk.snapshot();
     const bool whole =

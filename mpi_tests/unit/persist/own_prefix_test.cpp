@@ -8,7 +8,7 @@
 
 #include "harness/faulty_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/unfinished_tags.hpp"
@@ -18,7 +18,6 @@
 namespace kedge::faults::own_prefix_test {
 namespace {
 
-using persist::PosixPrefixStorage;
 using persist::testing::PrefixStart;
 using persist::testing::sample_commit;
 using persist::testing::SampleCommit;
@@ -57,22 +56,22 @@ class OwnPrefix : public Faulty {
     const auto bytes = disk.read_all(path);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  static void bring(persist::PrefixStorage& prefix_storage, const SampleCommit& commit) {
-    prefix_storage.begin(commit.entry, commit.manifest.size(), {});
+  static void bring(const persist::PrefixStorage& prefix_storage, const SampleCommit& commit) {
+    prefix_storage.writer->begin(commit.entry, commit.manifest.size(), {});
     for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
       format::testing::MemoryFile file(commit.containers[rank]);
-      (void)prefix_storage.put(commit.entry, {rank}, {file, file.size()});
+      (void)prefix_storage.writer->put(commit.entry, {rank}, {file, file.size()});
     }
   }
-  static void publish(persist::PrefixStorage& prefix_storage, const SampleCommit& commit) {
+  static void publish(const persist::PrefixStorage& prefix_storage, const SampleCommit& commit) {
     bring(prefix_storage, commit);
-    EXPECT_EQ(prefix_storage.publish(commit.entry, commit.manifest), "");
+    EXPECT_EQ(prefix_storage.writer->publish(commit.entry, commit.manifest), "");
   }
   [[nodiscard]] bool is_whole(const SampleCommit& commit) const {
-    PosixPrefixStorage prefix_storage(system, "/prefix", {});
+    const persist::PrefixStorage prefix_storage = persist::posix_prefix_storage(system, "/prefix", {}, nullptr);
     return !failure_of([&] {
       for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
-        const auto opened = prefix_storage.open(commit.entry.directory, commit.entry.commit, {rank});
+        const auto opened = prefix_storage.reader->open(commit.entry.directory, commit.entry.commit, {rank});
         if (!opened.reader->verify().empty()) throw Error(ErrorCode::corrupt, "damaged");
       }
     });
@@ -82,10 +81,10 @@ class OwnPrefix : public Faulty {
 TEST_F(OwnPrefix, APublishLeavesACatalogLatestAndNoWorkWhateverAnEarlierOneLeft) {
   const SampleCommit commit = sample_commit(1);
   const auto mine = start();
-  bring(*mine->prefix_storage, commit);
+  bring(mine->prefix_storage, commit);
   plant(path_of(commit, "checkpoint.h5.new"));
   plant("/prefix/.latest.heat.new");
-  EXPECT_EQ(mine->prefix_storage->publish(commit.entry, commit.manifest), "");
+  EXPECT_EQ(mine->prefix_storage.writer->publish(commit.entry, commit.manifest), "");
   EXPECT_TRUE(is_whole(commit));
   EXPECT_THAT(catalog(*mine), ElementsAre(commit.entry));
   EXPECT_EQ(text_of("/prefix/latest"), commit.entry.directory + "\n");
@@ -99,8 +98,8 @@ TEST_F(OwnPrefix, WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
       make_prefix();
       if (!latest) disk.make_directories("/prefix/latest");
       const auto mine = start();
-      bring(*mine->prefix_storage, commit);
-      EXPECT_EQ(mine->prefix_storage->publish(commit.entry, commit.manifest).empty(), latest);
+      bring(mine->prefix_storage, commit);
+      EXPECT_EQ(mine->prefix_storage.writer->publish(commit.entry, commit.manifest).empty(), latest);
       EXPECT_FALSE(exists("/prefix/.latest.heat.new")) << "seed " << seed;
       disk.restart(Crash::power, seed);
       EXPECT_TRUE(is_whole(commit)) << "seed " << seed;
@@ -119,9 +118,9 @@ TEST_F(OwnPrefix, APowerLossAnywhereInAPublishLeavesTheWholeCommitOrNone) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       make_prefix();
       const auto mine = start();
-      bring(*mine->prefix_storage, commit);
+      bring(mine->prefix_storage, commit);
       disk.stop_world_after(0, disk.operations(0) + stop, seed);
-      died = dies([&] { (void)mine->prefix_storage->publish(commit.entry, commit.manifest); });
+      died = dies([&] { (void)mine->prefix_storage.writer->publish(commit.entry, commit.manifest); });
       disk.restart(Crash::power, seed);
       EXPECT_TRUE(is_whole(commit) || !exists(path_of(commit, "checkpoint.h5"))) << stop << ", seed " << seed;
     }
@@ -136,12 +135,12 @@ TEST_F(OwnPrefix, WhatIsCalledCompleteOutlivesAPowerLoss) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       make_prefix();
       const auto mine = start();
-      bring(*mine->prefix_storage, commit);
+      bring(mine->prefix_storage, commit);
       disk.fail(0, disk.operations(0) + n, EIO);
       const bool failed =
-          failure_of([&] { (void)mine->prefix_storage->publish(commit.entry, commit.manifest); }).has_value();
+          failure_of([&] { (void)mine->prefix_storage.writer->publish(commit.entry, commit.manifest); }).has_value();
       disk.heal(0);
-      if (!failed || !mine->prefix_storage->is_complete(commit.entry)) continue;
+      if (!failed || !mine->prefix_storage.writer->is_complete(commit.entry)) continue;
       ++complete;
       disk.restart(Crash::power, seed);
       EXPECT_TRUE(is_whole(commit)) << "operation " << n << ", seed " << seed;
@@ -153,32 +152,33 @@ TEST_F(OwnPrefix, WhatIsCalledCompleteOutlivesAPowerLoss) {
 TEST_F(OwnPrefix, CompleteIsOnlyThisCommitWhereNobodyElseCanChangeIt) {
   const SampleCommit commit = sample_commit(1);
   const auto mine = start();
-  publish(*mine->prefix_storage, commit);
-  EXPECT_TRUE(mine->prefix_storage->is_complete(commit.entry));
+  publish(mine->prefix_storage, commit);
+  EXPECT_TRUE(mine->prefix_storage.writer->is_complete(commit.entry));
   persist::TagEntry other = commit.entry;
   other.commit.id.bytes[15] ^= 1;  // not in the directory's name
-  EXPECT_FALSE(mine->prefix_storage->is_complete(other));
+  EXPECT_FALSE(mine->prefix_storage.writer->is_complete(other));
   give_away(path_of(commit), 4711);
-  EXPECT_TRUE(failure_of([&] { (void)mine->prefix_storage->is_complete(commit.entry); }));
+  EXPECT_TRUE(failure_of([&] { (void)mine->prefix_storage.writer->is_complete(commit.entry); }));
   give_away(path_of(commit), 1000);
   disk.remove_all(path_of(commit, "checkpoint.h5"));
   disk.plant_link(path_of(commit, "checkpoint.h5"), "/secret");
-  EXPECT_TRUE(failure_of([&] { (void)mine->prefix_storage->is_complete(commit.entry); })) << "not to be written over";
+  EXPECT_TRUE(failure_of([&] { (void)mine->prefix_storage.writer->is_complete(commit.entry); }))
+      << "not to be written over";
 }
 
 TEST_F(OwnPrefix, ACommitThatTheCatalogIsWrongAboutPushesOutNoOlderOne) {
   const SampleCommit older = sample_commit(1);
   const SampleCommit newer = sample_commit(2);
   const auto mine = start();
-  for (const SampleCommit& commit : {older, newer}) publish(*mine->prefix_storage, commit);
+  for (const SampleCommit& commit : {older, newer}) publish(mine->prefix_storage, commit);
   persist::TagEntry wrong = newer.entry;
   wrong.commit.id.bytes[15] ^= 1;  // not in the directory's name
   persist::TagCatalog(*system, mine->start.directory().path()).add(wrong);
-  ASSERT_THAT(mine->prefix_storage->list().entries, ElementsAre(wrong, older.entry));
+  ASSERT_THAT(mine->prefix_storage.reader->list().entries, ElementsAre(wrong, older.entry));
   const persist::PrefixRetention retention{older.entry.commit.run_id, 1, {}, {}};
   persist::PrefixCommitList history;
   EXPECT_THAT(
-      persist::retract_old_commits(*mine->prefix_storage, persist::PrefixMarkers(mine->start), history, retention)
+      persist::retract_old_commits(mine->prefix_storage, persist::PrefixMarkers(mine->start), history, retention)
           .removed,
       IsEmpty());
   EXPECT_TRUE(is_whole(older));
@@ -194,7 +194,7 @@ TEST_F(OwnPrefix, RoomIsNeededForTheManifestAndForEveryFile) {
   for (const auto& [path, entry] : disk.snapshot()) files.capacity_inodes += path.starts_with("/prefix") ? 1U : 0U;
   for (const Volume& small : {bytes, files}) {
     disk.set_volume("/prefix", small);
-    const auto failure = failure_of([&] { mine->prefix_storage->begin(commit.entry, 10, {}); });
+    const auto failure = failure_of([&] { mine->prefix_storage.writer->begin(commit.entry, 10, {}); });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::no_space);
     EXPECT_FALSE(exists(path_of(commit)));
@@ -208,15 +208,15 @@ TEST_F(OwnPrefix, ARemovalOrDiscardLeavesNothingOfKedgesAndAllThatIsNot) {
     const SampleCommit plain = sample_commit(1);
     const SampleCommit crowded = sample_commit(2);
     for (const SampleCommit& commit : {plain, crowded}) {
-      if (published) publish(*mine->prefix_storage, commit);
-      else bring(*mine->prefix_storage, commit);
-      if (published) mine->prefix_storage->set_pinned(commit.entry, true);
+      if (published) publish(mine->prefix_storage, commit);
+      else bring(mine->prefix_storage, commit);
+      if (published) mine->prefix_storage.remover->set_pinned(commit.entry, true);
     }
     const std::vector<std::string> foreign = {"notes", "data/readme", "data/0/notes.h5", "data/0/rank-0.h5.bak"};
     for (const std::string& name : foreign) plant(path_of(crowded, name));
     for (const SampleCommit& commit : {plain, crowded}) {
-      if (published) mine->prefix_storage->remove(commit.entry);
-      else mine->prefix_storage->discard(commit.entry);
+      if (published) mine->prefix_storage.remover->remove(commit.entry);
+      else mine->prefix_storage.remover->discard(commit.entry);
     }
     EXPECT_FALSE(exists(path_of(plain)));
     for (const std::string& name : foreign) EXPECT_TRUE(exists(path_of(crowded, name))) << name;
@@ -232,16 +232,16 @@ TEST_F(OwnPrefix, ARemovalOrDiscardLeavesNothingOfKedgesAndAllThatIsNot) {
 TEST_F(OwnPrefix, ARemovalTouchesNothingOfOthersAndNoFileInADirectorysPlace) {
   const SampleCommit commit = sample_commit(1);
   const auto mine = start();
-  publish(*mine->prefix_storage, commit);
+  publish(mine->prefix_storage, commit);
   give_away(path_of(commit), 4711);
-  mine->prefix_storage->remove(commit.entry);
+  mine->prefix_storage.remover->remove(commit.entry);
   EXPECT_TRUE(exists(path_of(commit, "checkpoint.h5")));
   disk.remove_all(path_of(commit));
-  mine->prefix_storage->remove(commit.entry);
+  mine->prefix_storage.remover->remove(commit.entry);
   disk.make_directories("/d/elsewhere", 0755);
   plant("/d/elsewhere/checkpoint.h5");
   disk.plant_link(path_of(commit), "/d/elsewhere");
-  EXPECT_FALSE(failure_of([&] { mine->prefix_storage->remove(commit.entry); }));
+  EXPECT_FALSE(failure_of([&] { mine->prefix_storage.remover->remove(commit.entry); }));
   EXPECT_TRUE(exists("/d/elsewhere/checkpoint.h5"));
 }
 
@@ -253,14 +253,14 @@ TEST_F(OwnPrefix, APowerLossAnywhereInARemovalLeavesTheWholeCommitOrNone) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       make_prefix();
       const auto mine = start();
-      publish(*mine->prefix_storage, commit);
+      publish(mine->prefix_storage, commit);
       disk.stop_world_after(0, disk.operations(0) + stop, seed);
-      died = dies([&] { mine->prefix_storage->remove(commit.entry); });
+      died = dies([&] { mine->prefix_storage.remover->remove(commit.entry); });
       disk.restart(Crash::power, seed);
       const auto next = start();
-      EXPECT_TRUE(is_whole(commit) || !next->prefix_storage->is_published(commit.entry.directory))
+      EXPECT_TRUE(is_whole(commit) || !next->prefix_storage.reader->is_published(commit.entry.directory))
           << stop << ", seed " << seed;
-      EXPECT_THAT(next->prefix_storage->sweep(commit.entry.commit.run_id), IsEmpty());
+      EXPECT_THAT(next->prefix_storage.remover->sweep(commit.entry.commit.run_id), IsEmpty());
       EXPECT_EQ(exists(path_of(commit)), is_whole(commit)) << stop << ", seed " << seed;
     }
   }
@@ -271,16 +271,16 @@ TEST_F(OwnPrefix, ASweepSparesWhatIsPublishedAndWhatIsNoTagDirectory) {
   const SampleCommit lost = sample_commit(2);
   {
     const auto before = start();
-    publish(*before->prefix_storage, commit);
+    publish(before->prefix_storage, commit);
     persist::UnfinishedTags(before->start).mark(commit.entry.directory);  // it died before it could forget it
     persist::UnfinishedTags(before->start).mark("results");
-    bring(*before->prefix_storage, lost);
+    bring(before->prefix_storage, lost);
   }
   disk.make_directories("/prefix/results/data/0", 0755);
   plant("/prefix/results/data/0/rank-0.h5");
   disk.remove_all("/prefix/.kedge/heat/tags.jsonl");
   const auto mine = start();
-  EXPECT_THAT(mine->prefix_storage->sweep(commit.entry.commit.run_id), IsEmpty());
+  EXPECT_THAT(mine->prefix_storage.remover->sweep(commit.entry.commit.run_id), IsEmpty());
   EXPECT_TRUE(is_whole(commit));
   EXPECT_TRUE(exists("/prefix/results/data/0/rank-0.h5"));
   EXPECT_FALSE(exists(path_of(lost)));
@@ -291,10 +291,10 @@ TEST_F(OwnPrefix, ASweepSparesWhatIsPublishedAndWhatIsNoTagDirectory) {
 /// An old start that passed its check may rename the manifest that it wrote, while the containers go.
 TEST_F(OwnPrefix, AManifestThatIsNotNamedYetGoesBeforeTheContainers) {
   const SampleCommit commit = sample_commit(1);
-  bring(*start()->prefix_storage, commit);
+  bring(start()->prefix_storage, commit);
   plant(path_of(commit, "checkpoint.h5.new"));
   const auto mine = start();
-  EXPECT_EQ(mine->prefix_storage->leftovers(commit.entry.commit.run_id).remains.size(), 1U);
+  EXPECT_EQ(mine->prefix_storage.remover->leftovers(commit.entry.commit.run_id).remains.size(), 1U);
   EXPECT_FALSE(exists(path_of(commit, "checkpoint.h5.new")));
   EXPECT_TRUE(exists(path_of(commit, "data/0/rank-0.h5")));
 }
@@ -304,14 +304,14 @@ TEST_F(OwnPrefix, ASweepSaysWhatItCouldNotRemoveAndTheNextOneTriesAgain) {
   int told = 0;
   for (std::uint64_t n = 1; n <= 12; ++n) {
     make_prefix();
-    bring(*start()->prefix_storage, commit);
+    bring(start()->prefix_storage, commit);
     const auto mine = start();
     disk.fail(0, disk.operations(0) + n, EIO);
-    const std::vector<std::string> left = mine->prefix_storage->sweep(commit.entry.commit.run_id);
+    const std::vector<std::string> left = mine->prefix_storage.remover->sweep(commit.entry.commit.run_id);
     disk.heal(0);
     EXPECT_EQ(left.empty(), persist::UnfinishedTags(mine->start).list().empty()) << "operation " << n;
     told += left.empty() ? 0 : 1;
-    EXPECT_THAT(mine->prefix_storage->sweep(commit.entry.commit.run_id), IsEmpty());
+    EXPECT_THAT(mine->prefix_storage.remover->sweep(commit.entry.commit.run_id), IsEmpty());
     EXPECT_FALSE(exists(path_of(commit))) << "operation " << n;
   }
   EXPECT_GT(told, 2);
@@ -338,14 +338,14 @@ TEST_F(OwnPrefix, ThePathIsSyncedOnceAndAgainOnlyIfThatFailed) {
   const auto away = std::make_shared<FailsToSyncOnce>(system, "/");
   PrefixStart start(away);
   const SampleCommit first = sample_commit(1);
-  bring(*start.prefix_storage, first);
+  bring(start.prefix_storage, first);
   const int before = away->times;
   away->fails_at = before + 1;
-  EXPECT_TRUE(failure_of([&] { (void)start.prefix_storage->publish(first.entry, first.manifest); }));
+  EXPECT_TRUE(failure_of([&] { (void)start.prefix_storage.writer->publish(first.entry, first.manifest); }));
   EXPECT_EQ(away->times, before + 1);
-  publish(*start.prefix_storage, sample_commit(2));
+  publish(start.prefix_storage, sample_commit(2));
   EXPECT_EQ(away->times, before + 2);
-  publish(*start.prefix_storage, sample_commit(3));
+  publish(start.prefix_storage, sample_commit(3));
   EXPECT_EQ(away->times, before + 2);
 }
 

@@ -1,5 +1,5 @@
 // The prefix keeps what a tier promises, and what only a filesystem can break.
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,6 @@
 namespace kedge::faults::posix_tier_test {
 namespace {
 
-using persist::PosixPrefixStorage;
 using persist::PrefixMarkers;
 using persist::RunStart;
 using persist::testing::PrefixStart;
@@ -25,13 +24,13 @@ using persist::testing::SampleCommit;
 
 class PosixPlace final : public TierPlace {
  public:
-  PosixPlace() : other_(disk_.view(1), make_prefix(), {}) { start_again(); }
+  PosixPlace() : other_(persist::posix_prefix_storage(disk_.view(1), make_prefix(), {}, nullptr)) { start_again(); }
 
-  persist::PrefixStorage& prefix_storage() override { return *starts_.back()->prefix_storage; }
+  const persist::PrefixStorage& prefix_storage() override { return starts_.back()->prefix_storage; }
   PrefixMarkers markers() override { return PrefixMarkers(starts_.back()->start); }
-  persist::PrefixStorage& other_rank() override { return other_; }
+  const persist::PrefixStorage& other_rank() override { return other_; }
   void start_again() override { starts_.push_back(std::make_unique<PrefixStart>(disk_.view(0))); }
-  persist::PrefixStorage& overtaken() override { return *starts_.at(starts_.size() - 2)->prefix_storage; }
+  const persist::PrefixStorage& overtaken() override { return starts_.at(starts_.size() - 2)->prefix_storage; }
   void fail(std::uint64_t n) override { disk_.fail(0, disk_.operations(0) + n, EIO); }
   void heal() override { disk_.heal(0); }
 
@@ -47,7 +46,7 @@ class PosixPlace final : public TierPlace {
   }
 
   FaultyDisk disk_{options()};
-  PosixPrefixStorage other_;
+  persist::PrefixStorage other_;
   std::vector<std::unique_ptr<PrefixStart>> starts_;
 };
 
@@ -77,7 +76,7 @@ class PosixTierTest : public Faulty {
 TEST_F(PosixTierTest, ASourceMayBeASingleTagDirectory) {
   const SampleCommit commit = sample_commit(1);
   add(commit, "/d/copy");
-  const auto source = PosixPrefixStorage::of_source(system, "/d/copy", {});
+  const auto source = persist::posix_source_reader(system, "/d/copy", {});
   const persist::TagList list = source->list();
   ASSERT_EQ(list.entries.size(), 1U);
   EXPECT_EQ(list.entries[0].directory, ".");
@@ -89,9 +88,9 @@ TEST_F(PosixTierTest, ASourceMayBeASingleTagDirectory) {
 TEST_F(PosixTierTest, ASourceIsListedOnlyIfNobodyElseMayReplaceWhatIsInIt) {
   const SampleCommit commit = sample_commit(1);
   add(commit, "/d/" + commit.entry.directory);
-  EXPECT_EQ(PosixPrefixStorage::of_source(system, "/d", {})->list().entries.size(), 1U);
+  EXPECT_EQ(persist::posix_source_reader(system, "/d", {})->list().entries.size(), 1U);
   give_away("/d", 4711, 0777);
-  const auto failure = failure_of([&] { (void)PosixPrefixStorage::of_source(system, "/d", {})->list(); });
+  const auto failure = failure_of([&] { (void)persist::posix_source_reader(system, "/d", {})->list(); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::io);
 }
@@ -99,11 +98,11 @@ TEST_F(PosixTierTest, ASourceIsListedOnlyIfNobodyElseMayReplaceWhatIsInIt) {
 TEST_F(PosixTierTest, EveryFileOfACommitMustBeTrusted) {
   const SampleCommit commit = sample_commit(1);
   const std::string directory = add(commit, "/d/" + commit.entry.directory);
-  PosixPrefixStorage prefix_storage(system, "/d", {});
+  const persist::PrefixStorage prefix_storage = persist::posix_prefix_storage(system, "/d", {}, nullptr);
   const auto opens = [&] {
     return !failure_of([&] {
-      prefix_storage.require_trusted(commit.entry);
-      (void)prefix_storage.open(commit.entry.directory, commit.entry.commit, {0});
+      prefix_storage.reader->require_trusted(commit.entry);
+      (void)prefix_storage.reader->open(commit.entry.directory, commit.entry.commit, {0});
     });
   };
   EXPECT_TRUE(opens());
@@ -117,12 +116,12 @@ TEST_F(PosixTierTest, EveryFileOfACommitMustBeTrusted) {
 }
 
 TEST_F(PosixTierTest, WhoHasNoRecordsChangesNoNames) {
-  PosixPrefixStorage prefix_storage(system, "/d", {});
+  const persist::PrefixStorage prefix_storage = persist::posix_prefix_storage(system, "/d", {}, nullptr);
   const SampleCommit commit = sample_commit(1);
-  EXPECT_THROW(prefix_storage.begin(commit.entry, 1000, {}), BrokenInvariant);
-  EXPECT_THROW(prefix_storage.discard(commit.entry), BrokenInvariant);
-  EXPECT_THROW(prefix_storage.remove(commit.entry), BrokenInvariant);
-  EXPECT_THROW(prefix_storage.set_pinned(commit.entry, true), BrokenInvariant);
+  EXPECT_THROW(prefix_storage.writer->begin(commit.entry, 1000, {}), BrokenInvariant);
+  EXPECT_THROW(prefix_storage.remover->discard(commit.entry), BrokenInvariant);
+  EXPECT_THROW(prefix_storage.remover->remove(commit.entry), BrokenInvariant);
+  EXPECT_THROW(prefix_storage.remover->set_pinned(commit.entry, true), BrokenInvariant);
 }
 
 TEST_F(PosixTierTest, APrefixWithoutRoomIsNoSpaceBeforeAnythingIsWritten) {
@@ -131,10 +130,10 @@ TEST_F(PosixTierTest, APrefixWithoutRoomIsNoSpaceBeforeAnythingIsWritten) {
   disk.make_directories("/prefix", 0755);
   disk.set_volume("/prefix", small);
   const RunStart start({system, "/prefix", "heat"});
-  PosixPrefixStorage prefix_storage(system, "/prefix", {}, &start);
+  const persist::PrefixStorage prefix_storage = persist::posix_prefix_storage(system, "/prefix", {}, &start);
   SampleCommit commit = sample_commit(1);
   const auto before = disk.snapshot().size();
-  const auto failure = failure_of([&] { prefix_storage.begin(commit.entry, 10, {}); });
+  const auto failure = failure_of([&] { prefix_storage.writer->begin(commit.entry, 10, {}); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::no_space);
   EXPECT_EQ(disk.snapshot().size(), before);

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "persist/posix_prefix_storage.hpp"
+#include "persist/posix_prefix.hpp"
 #include "persist/run_record.hpp"
 #include "persist/run_start.hpp"
 
@@ -14,11 +14,11 @@ struct PrefixStart {
       : start({file_system, "/prefix", "heat"}) {
     (void)start.take();
     start.begin({});
-    prefix_storage = std::make_unique<PosixPrefixStorage>(file_system, "/prefix", options, &start);
+    prefix_storage = posix_prefix_storage(file_system, "/prefix", options, &start);
   }
 
   RunStart start;
-  std::unique_ptr<PosixPrefixStorage> prefix_storage;
+  PrefixStorage prefix_storage;
 };
 
 }  // namespace kedge::persist::testing

@@ -20,22 +20,22 @@ using ::testing::IsEmpty;
 
 constexpr std::uint64_t kOperations = 40;  // more than any single call makes
 
-void put(PrefixStorage& prefix_storage, const SampleCommit& commit, std::uint32_t rank) {
+void put(const PrefixStorage& prefix_storage, const SampleCommit& commit, std::uint32_t rank) {
   format::testing::MemoryFile file(commit.containers.at(rank));
-  const std::uint32_t crc = prefix_storage.put(commit.entry, {rank}, {file, file.size()});
+  const std::uint32_t crc = prefix_storage.writer->put(commit.entry, {rank}, {file, file.size()});
   EXPECT_EQ(crc, commit.rows.at(rank).crc);
 }
 
 /// All but publish.
 void bring(TierPlace& place, const SampleCommit& commit) {
-  place.prefix_storage().begin(commit.entry, commit.manifest.size(), {});
+  place.prefix_storage().writer->begin(commit.entry, commit.manifest.size(), {});
   put(place.prefix_storage(), commit, 0);
   put(place.other_rank(), commit, 1);
 }
 
 void publish(TierPlace& place, const SampleCommit& commit) {
   bring(place, commit);
-  EXPECT_EQ(place.prefix_storage().publish(commit.entry, commit.manifest), "");
+  EXPECT_EQ(place.prefix_storage().writer->publish(commit.entry, commit.manifest), "");
 }
 
 std::optional<ErrorCode> code_of(const std::function<void()>& step) {
@@ -44,10 +44,10 @@ std::optional<ErrorCode> code_of(const std::function<void()>& step) {
 }
 
 /// Every container of it can be read to the last byte.
-bool is_whole(PrefixStorage& prefix_storage, const SampleCommit& commit) {
+bool is_whole(const PrefixStorage& prefix_storage, const SampleCommit& commit) {
   for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
     const auto failure = attempt([&] {
-      const auto opened = prefix_storage.open(commit.entry.directory, commit.entry.commit, {rank});
+      const auto opened = prefix_storage.reader->open(commit.entry.directory, commit.entry.commit, {rank});
       if (!opened.reader->verify().empty()) throw Error(ErrorCode::corrupt, "damaged");
     });
     if (failure) return false;
@@ -55,20 +55,20 @@ bool is_whole(PrefixStorage& prefix_storage, const SampleCommit& commit) {
   return true;
 }
 
-void expect_nothing_counts(PrefixStorage& prefix_storage, const SampleCommit& commit) {
-  EXPECT_FALSE(prefix_storage.is_published(commit.entry.directory));
-  EXPECT_THAT(prefix_storage.list().entries, IsEmpty());
-  EXPECT_EQ(code_of([&] { (void)prefix_storage.read(commit.entry.directory); }), ErrorCode::not_found);
-  EXPECT_EQ(code_of([&] { (void)prefix_storage.open(commit.entry.directory, commit.entry.commit, {0}); }),
+void expect_nothing_counts(const PrefixStorage& prefix_storage, const SampleCommit& commit) {
+  EXPECT_FALSE(prefix_storage.reader->is_published(commit.entry.directory));
+  EXPECT_THAT(prefix_storage.reader->list().entries, IsEmpty());
+  EXPECT_EQ(code_of([&] { (void)prefix_storage.reader->read(commit.entry.directory); }), ErrorCode::not_found);
+  EXPECT_EQ(code_of([&] { (void)prefix_storage.reader->open(commit.entry.directory, commit.entry.commit, {0}); }),
             ErrorCode::not_found);
 }
 
 /// The commit is there to the last byte, or it is not there.
 void expect_whole_or_none(TierPlace& place, const SampleCommit& commit, std::uint64_t n) {
-  if (place.other_rank().is_published(commit.entry.directory)) {
+  if (place.other_rank().reader->is_published(commit.entry.directory)) {
     EXPECT_TRUE(is_whole(place.other_rank(), commit)) << "operation " << n;
   } else {
-    EXPECT_THAT(place.other_rank().list().entries, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place.other_rank().reader->list().entries, IsEmpty()) << "operation " << n;
   }
 }
 
@@ -78,34 +78,34 @@ TEST_P(TierContract, AReaderSeesNothingBeforePublish) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   expect_nothing_counts(place->other_rank(), commit);
-  place->prefix_storage().begin(commit.entry, commit.manifest.size(), {});
-  EXPECT_FALSE(place->prefix_storage().is_complete(commit.entry));
+  place->prefix_storage().writer->begin(commit.entry, commit.manifest.size(), {});
+  EXPECT_FALSE(place->prefix_storage().writer->is_complete(commit.entry));
   put(place->prefix_storage(), commit, 0);
   put(place->other_rank(), commit, 1);
   expect_nothing_counts(place->other_rank(), commit);
-  for (const persist::UnusableTag& one : place->other_rank().list().unusable) EXPECT_FALSE(one.committed);
+  for (const persist::UnusableTag& one : place->other_rank().reader->list().unusable) EXPECT_FALSE(one.committed);
 }
 
 TEST_P(TierContract, WhatIsPublishedIsThereForEveryRank) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
-  for (PrefixStorage* prefix_storage : {&place->prefix_storage(), &place->other_rank()}) {
-    EXPECT_TRUE(prefix_storage->is_published(commit.entry.directory));
-    EXPECT_THAT(prefix_storage->list().entries, ElementsAre(commit.entry));
-    EXPECT_EQ(prefix_storage->read(commit.entry.directory), commit.entry);
-    EXPECT_TRUE(prefix_storage->is_own(commit.entry));
-    EXPECT_EQ(code_of([&] { prefix_storage->require_trusted(commit.entry); }), std::nullopt);
+  for (const PrefixStorage* prefix_storage : {&place->prefix_storage(), &place->other_rank()}) {
+    EXPECT_TRUE(prefix_storage->reader->is_published(commit.entry.directory));
+    EXPECT_THAT(prefix_storage->reader->list().entries, ElementsAre(commit.entry));
+    EXPECT_EQ(prefix_storage->reader->read(commit.entry.directory), commit.entry);
+    EXPECT_TRUE(prefix_storage->reader->is_own(commit.entry));
+    EXPECT_EQ(code_of([&] { prefix_storage->reader->require_trusted(commit.entry); }), std::nullopt);
     EXPECT_TRUE(is_whole(*prefix_storage, commit));
   }
-  EXPECT_TRUE(place->prefix_storage().is_complete(commit.entry));
+  EXPECT_TRUE(place->prefix_storage().writer->is_complete(commit.entry));
 }
 
 TEST_P(TierContract, ListsNewestFirst) {
   const auto place = GetParam()();
   for (const std::uint64_t generation : {2U, 9U, 10U, 1U}) publish(*place, sample_commit(generation));
   std::vector<std::uint64_t> generations;
-  for (const auto& entry : place->other_rank().list().entries) generations.push_back(entry.commit.generation);
+  for (const auto& entry : place->other_rank().reader->list().entries) generations.push_back(entry.commit.generation);
   EXPECT_THAT(generations, ElementsAre(10, 9, 2, 1));
 }
 
@@ -116,16 +116,16 @@ TEST_P(TierContract, APublishThatFailsIsDoneOrLeavesNothingThatCounts) {
     const auto place = GetParam()();
     bring(*place, commit);
     place->fail(n);
-    const auto failure = attempt([&] { (void)place->prefix_storage().publish(commit.entry, commit.manifest); });
+    const auto failure = attempt([&] { (void)place->prefix_storage().writer->publish(commit.entry, commit.manifest); });
     place->heal();
     if (!failure) continue;
     ++failed;
     expect_whole_or_none(*place, commit, n);
-    place->prefix_storage().discard(commit.entry);
+    place->prefix_storage().remover->discard(commit.entry);
     expect_whole_or_none(*place, commit, n);
-    if (place->prefix_storage().is_complete(commit.entry)) continue;
+    if (place->prefix_storage().writer->is_complete(commit.entry)) continue;
     expect_nothing_counts(place->other_rank(), commit);
-    EXPECT_THAT(place->prefix_storage().list().unusable, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place->prefix_storage().reader->list().unusable, IsEmpty()) << "operation " << n;
     publish(*place, commit);
     EXPECT_TRUE(is_whole(place->other_rank(), commit)) << "operation " << n;
   }
@@ -138,7 +138,7 @@ TEST_P(TierContract, AnAttemptThatFailedIsReplacedByTheNext) {
     const auto place = GetParam()();
     place->fail(n);
     (void)attempt([&] {
-      place->prefix_storage().begin(commit.entry, commit.manifest.size(), {});
+      place->prefix_storage().writer->begin(commit.entry, commit.manifest.size(), {});
       put(place->prefix_storage(), commit, 0);
     });
     place->heal();
@@ -151,7 +151,7 @@ TEST_P(TierContract, DiscardSparesWhatIsPublished) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
-  place->prefix_storage().discard(commit.entry);
+  place->prefix_storage().remover->discard(commit.entry);
   EXPECT_TRUE(is_whole(place->other_rank(), commit));
 }
 
@@ -162,15 +162,15 @@ TEST_P(TierContract, ARemovalTakesTheManifestFirst) {
     const auto place = GetParam()();
     publish(*place, commit);
     place->fail(n);
-    const auto failure = attempt([&] { place->prefix_storage().remove(commit.entry); });
+    const auto failure = attempt([&] { place->prefix_storage().remover->remove(commit.entry); });
     place->heal();
     expect_whole_or_none(*place, commit, n);
     if (!failure) continue;
     ++failed;
     place->start_again();
-    (void)place->prefix_storage().sweep(commit.entry.commit.run_id);
+    (void)place->prefix_storage().remover->sweep(commit.entry.commit.run_id);
     expect_whole_or_none(*place, commit, n);
-    EXPECT_THAT(place->other_rank().list().unusable, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place->other_rank().reader->list().unusable, IsEmpty()) << "operation " << n;
   }
   EXPECT_GT(failed, 2);
 }
@@ -180,9 +180,9 @@ TEST_P(TierContract, ASweepEndsWhatAnEarlierStartLeft) {
   const SampleCommit commit = sample_commit(1);
   bring(*place, commit);
   place->start_again();
-  EXPECT_THAT(place->prefix_storage().sweep(commit.entry.commit.run_id), IsEmpty());
+  EXPECT_THAT(place->prefix_storage().remover->sweep(commit.entry.commit.run_id), IsEmpty());
   expect_nothing_counts(place->other_rank(), commit);
-  EXPECT_THAT(place->other_rank().list().unusable, IsEmpty());
+  EXPECT_THAT(place->other_rank().reader->list().unusable, IsEmpty());
 }
 
 TEST_P(TierContract, AnOvertakenStartChangesNothing) {
@@ -192,14 +192,14 @@ TEST_P(TierContract, AnOvertakenStartChangesNothing) {
   publish(*place, there);
   bring(*place, begun);
   place->start_again();
-  PrefixStorage& old = place->overtaken();
-  EXPECT_EQ(code_of([&] { old.begin(begun.entry, 1000, {}); }), ErrorCode::busy);
-  EXPECT_EQ(code_of([&] { (void)old.publish(begun.entry, begun.manifest); }), ErrorCode::busy);
-  EXPECT_EQ(code_of([&] { old.discard(begun.entry); }), ErrorCode::busy);
-  EXPECT_EQ(code_of([&] { old.remove(there.entry); }), ErrorCode::busy);
-  EXPECT_EQ(code_of([&] { (void)old.sweep(there.entry.commit.run_id); }), ErrorCode::busy);
-  EXPECT_EQ(code_of([&] { old.set_pinned(there.entry, true); }), ErrorCode::busy);
-  EXPECT_THAT(place->other_rank().list().entries, ElementsAre(there.entry));
+  const PrefixStorage& old = place->overtaken();
+  EXPECT_EQ(code_of([&] { old.writer->begin(begun.entry, 1000, {}); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { (void)old.writer->publish(begun.entry, begun.manifest); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.remover->discard(begun.entry); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.remover->remove(there.entry); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { (void)old.remover->sweep(there.entry.commit.run_id); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.remover->set_pinned(there.entry, true); }), ErrorCode::busy);
+  EXPECT_THAT(place->other_rank().reader->list().entries, ElementsAre(there.entry));
   EXPECT_TRUE(is_whole(place->other_rank(), there));
 }
 
@@ -208,9 +208,9 @@ TEST_P(TierContract, APinIsSeenAndEndsWithItsRemoval) {
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
   for (const bool pinned : {true, true, false, false}) {
-    place->prefix_storage().set_pinned(commit.entry, pinned);
-    EXPECT_EQ(place->other_rank().read(commit.entry.directory).pinned, pinned);
-    EXPECT_EQ(place->other_rank().list().entries.at(0).pinned, pinned);
+    place->prefix_storage().remover->set_pinned(commit.entry, pinned);
+    EXPECT_EQ(place->other_rank().reader->read(commit.entry.directory).pinned, pinned);
+    EXPECT_EQ(place->other_rank().reader->list().entries.at(0).pinned, pinned);
   }
 }
 
@@ -220,7 +220,7 @@ TEST_P(TierContract, RetentionKeepsTheNewestOfUseAndWhatIsPinnedOrSpared) {
   const auto place = GetParam()();
   for (std::uint64_t generation = 1; generation <= 7; ++generation) publish(*place, sample_commit(generation));
   const auto commit_of = [](std::uint64_t generation) { return sample_commit(generation).entry.commit; };
-  place->prefix_storage().set_pinned(sample_commit(1).entry, true);
+  place->prefix_storage().remover->set_pinned(sample_commit(1).entry, true);
   place->markers().discard(commit_of(7).id);
   const persist::PrefixRetention retention{commit_of(1).run_id, 2, {commit_of(3).id}, {commit_of(6).id}};
   persist::PrefixCommitList history;
@@ -228,7 +228,7 @@ TEST_P(TierContract, RetentionKeepsTheNewestOfUseAndWhatIsPinnedOrSpared) {
       persist::retract_old_commits(place->prefix_storage(), place->markers(), history, retention);
   EXPECT_FALSE(retained.failure);
   std::vector<std::uint64_t> generations;
-  for (const auto& entry : place->other_rank().list().entries) generations.push_back(entry.commit.generation);
+  for (const auto& entry : place->other_rank().reader->list().entries) generations.push_back(entry.commit.generation);
   EXPECT_THAT(generations, ElementsAre(7, 6, 5, 4, 3, 1));
   ASSERT_EQ(retained.removed.size(), 1U);
   EXPECT_EQ(retained.removed[0].commit.generation, 2U);
@@ -286,7 +286,7 @@ TEST_P(TierContract, RetentionThatFailsSaysWhatIsGone) {
       const SampleCommit commit = sample_commit(generation);
       const bool said = std::ranges::any_of(
           retained.removed, [&](const persist::TagEntry& entry) { return entry.commit.id == commit.entry.commit.id; });
-      EXPECT_EQ(said, !place->other_rank().is_published(commit.entry.directory)) << generation << " at " << n;
+      EXPECT_EQ(said, !place->other_rank().reader->is_published(commit.entry.directory)) << generation << " at " << n;
     }
   }
 }

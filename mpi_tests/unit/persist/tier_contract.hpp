@@ -22,14 +22,14 @@ class TierPlace {
   virtual ~TierPlace() = default;
 
   /// Rank 0's in the newest start.
-  [[nodiscard]] virtual persist::PrefixStorage& prefix_storage() = 0;
+  [[nodiscard]] virtual const persist::PrefixStorage& prefix_storage() = 0;
   [[nodiscard]] virtual persist::PrefixMarkers markers() = 0;
   /// What another rank sees; it can look and put.
-  [[nodiscard]] virtual persist::PrefixStorage& other_rank() = 0;
+  [[nodiscard]] virtual const persist::PrefixStorage& other_rank() = 0;
   /// Another start of the run begins; tier() is then that one's. What the one before has is overtaken.
   virtual void start_again() = 0;
   /// Rank 0's in the start before.
-  [[nodiscard]] virtual persist::PrefixStorage& overtaken() = 0;
+  [[nodiscard]] virtual const persist::PrefixStorage& overtaken() = 0;
   /// From now on, rank 0's n-th operation that changes something fails, counted from 1; heal() ends it.
   virtual void fail(std::uint64_t n) = 0;
   virtual void heal() = 0;

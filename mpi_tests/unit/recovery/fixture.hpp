@@ -23,7 +23,7 @@
 namespace kedge::recovery {
 
 /// A place with commits that says what the test wants.
-class FakeTier final : public persist::PrefixStorage {
+class FakeTier final : public persist::PrefixReader {
  public:
   struct Published {
     persist::TagEntry entry;
@@ -74,39 +74,7 @@ class FakeTier final : public persist::PrefixStorage {
     throw Error(Failure{ErrorCode::corrupt, "bits are flipped", -1, name, 0});
   }
 
-  // A recovery publishes nothing.
-  [[nodiscard]] fs::ChosenIo choose_io(Io /*io*/) override { unexpected(); }
-  void enable_direct_writes() noexcept override {}
-  [[nodiscard]] bool is_complete(const persist::TagEntry& /*entry*/) override { unexpected(); }
-  void begin(const persist::TagEntry& /*entry*/, std::uint64_t /*manifest_bytes*/,
-             const persist::PlainFiles& /*plain*/) override {
-    unexpected();
-  }
-  void write_plain_file(const persist::TagEntry& /*entry*/, LogicalRank /*logical_rank*/, const std::string& /*name*/,
-                        const std::function<void(fs::ByteAccess& to)>& /*write*/) override {
-    unexpected();
-  }
-  [[nodiscard]] std::uint32_t put(const persist::TagEntry& /*entry*/, LogicalRank /*logical_rank*/,
-                                  const persist::Content& /*content*/) override {
-    unexpected();
-  }
-  [[nodiscard]] std::string publish(const persist::TagEntry& /*entry*/,
-                                    std::span<const std::byte> /*manifest*/) override {
-    unexpected();
-  }
-  void discard(const persist::TagEntry& /*entry*/) override { unexpected(); }
-  void retract(const persist::TagEntry& /*entry*/) override { unexpected(); }
-  bool remove_container(const std::string& /*name*/, LogicalRank /*logical_rank*/,
-                        const fs::ShouldStop& /*enough*/) override {
-    unexpected();
-  }
-  void clear(const std::string& /*name*/) override { unexpected(); }
-  [[nodiscard]] persist::Leftovers leftovers(const Id128& /*run_id*/) override { unexpected(); }
-  [[nodiscard]] bool is_pinned(const std::string& /*name*/) override { unexpected(); }
-  void set_pinned(const persist::TagEntry& /*entry*/, bool /*pinned*/) override { unexpected(); }
-
  private:
-  [[noreturn]] static void unexpected() { throw std::logic_error("a recovery changed the prefix"); }
   [[nodiscard]] const Published& find(const std::string& name) const {
     return *std::ranges::find_if(published, [&](const Published& one) { return one.entry.directory == name; });
   }
@@ -222,7 +190,7 @@ class RecoveryTest : public testing::Test {
     const std::string directory = "/store-" + std::to_string(rank);
     disk.make_directories(directory);
     return std::make_unique<store::NodeStore>(disk.view(rank), Options::Store{}, store::Location{directory, true},
-                                              LogicalRank{static_cast<std::uint32_t>(rank)});
+                                              LogicalRank{static_cast<std::uint32_t>(rank)}, std::vector{rank});
   }
   [[nodiscard]] persist::RunStart start() { return persist::RunStart({disk.view(0), "/prefix", run.name}); }
   /// Made elsewhere: a store would take the file of what it does not need.
@@ -231,7 +199,7 @@ class RecoveryTest : public testing::Test {
     disk.remove_all("/made");
     disk.make_directories("/made");
     store::NodeStore store(disk.view(rank), {}, {"/made", true}, logical_rank);
-    store::StoreFile& file = store.begin(store::FileKind::container, 0);
+    store::StoreFile& file = store.new_files.begin({store::FileKind::container, 0});
     format::ContainerWriter writer(file, nullptr);
     const std::vector<std::byte> values(400'000, std::byte{1});
     writer.add({"values", DataType::opaque, Shape{values.size()}, {}, false}, values);

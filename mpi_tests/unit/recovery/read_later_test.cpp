@@ -55,7 +55,7 @@ class ReadLaterBy : public StoreFiles {
     const auto store = open_store(kMine);
     if (has_descriptor) put(*store, FileKind::descriptor, kMine, kChosen);
     put(*store, retired, kMine, kOlder);
-    store->retire_all_but(only({key_of(FileKind::descriptor, kChosen)}));
+    store->retirement.retire_all_but(only({key_of(FileKind::descriptor, kChosen)}));
     Orders changed = orders();
     change(changed);
     Candidate chosen;

@@ -2,8 +2,6 @@
 // in what is rebuilt or moved is noticed.
 #include "recovery/recovery.hpp"
 
-#include <array>
-
 #include "comm/channels.hpp"
 #include "harness/forwarding_communicator.hpp"
 #include "unit/recovery/fixture.hpp"
@@ -278,8 +276,7 @@ TEST_F(RecoveryTest, WhatArrivesWhenAFileMovesIsTheFileOfJustThisRankAndCommit) 
   const MoveOrder order{store::FileKind::container, LogicalRank{0}, {head.id, {}}, 10, size_bytes, 1, 0};
   for (const auto& sent : {of_another_rank, of_another_commit, of_another_generation, right}) {
     const auto outcomes = run_ranks([&](RankOfJob& rank) {
-      rank.store.set_ranks_on_node(std::array{rank.group.rank()});
-      rank.group.run_on_all_ranks([&] { (void)rank.store.scan(run.id, Verify::headers); });
+      rank.group.run_on_all_ranks([&] { (void)rank.store.files.scan(run.id, Verify::headers); });
       LyingSender sender(rank.group.communicator(), sent);
       Recovered recovered;
       relocate(comm::Group(sender, std::chrono::seconds(60)), rank.store, std::vector{order},

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
@@ -48,8 +47,7 @@ class Relocate : public RecoveryTest {
     const std::uint64_t before = disk.bytes_read("/store-0");
     Moved moved;
     moved.outcomes = run_ranks([&](RankOfJob& rank) {
-      rank.store.set_ranks_on_node(std::array{rank.group.rank()});
-      rank.group.run_on_all_ranks([&] { (void)rank.store.scan(run.id, Verify::headers); });
+      rank.group.run_on_all_ranks([&] { (void)rank.store.files.scan(run.id, Verify::headers); });
       FlippingSender sender(rank.group.communicator(), flipped_place);
       Recovered recovered;
       relocate(comm::Group(sender, std::chrono::seconds(60)), rank.store, std::vector{order},

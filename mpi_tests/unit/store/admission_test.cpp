@@ -71,10 +71,8 @@ class AdmissionTest : public testing::Test {
   }
 
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(std::shared_ptr<fs::FileSystem> system, int rank) {
-    auto opened =
-        std::make_unique<store::NodeStore>(std::move(system), options, store::Location{"/store", true}, rank_of(rank));
-    opened->set_ranks_on_node(kAllRanks);
-    return opened;
+    return std::make_unique<store::NodeStore>(std::move(system), options, store::Location{"/store", true},
+                                              rank_of(rank), kAllRanks);
   }
 
   /// What each rank meets that begins a container of this size at the same time as the others.
@@ -88,8 +86,9 @@ class AdmissionTest : public testing::Test {
         auto system = disk.view(rank);
         if (look_together) system = std::make_shared<LooksTogether>(std::move(system), all);
         const auto own = open_store(std::move(system), rank);
-        failures.at(static_cast<std::size_t>(rank)) =
-            attempt([&] { static_cast<void>(own->begin(FileKind::container, size_bytes)); });
+        failures.at(static_cast<std::size_t>(rank)) = attempt([&] {
+          static_cast<void>(own->new_files.begin({FileKind::container, size_bytes}));
+        });
       });
     }
     threads.clear();
@@ -134,19 +133,19 @@ TEST_F(AdmissionTest, RoutedFilesCountTowardsTheQuota) {
   const auto own = open_store(disk.view(0), 0);
   disk.make_directories("/store/routed-1.0/deep");
   disk.write_all("/store/routed-1.0/deep/file", std::vector<std::byte>(8192));
-  const auto failure = attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); });
+  const auto failure = attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::no_space);
   EXPECT_THAT(failure->message, HasSubstr("store.quota_bytes leaves 124.0 KiB on this node"));
   disk.remove_all("/store/routed-1.0");
-  EXPECT_FALSE(attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); }));
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); }));
 }
 
 TEST_F(AdmissionTest, WhoDiedWhileItTookCountsNoMore) {
   const auto note = disk.view(1)->try_lock("/store/taking.1.0", "300000");
   const auto own = open_store(disk.view(0), 0);
   disk.kill(1);
-  EXPECT_FALSE(attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); }));
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); }));
 }
 
 TEST_F(AdmissionTest, WhatDoesNotFitBesideWhatOthersTakeWaitsUntilTheyHaveIt) {
@@ -190,7 +189,7 @@ TEST_F(AdmissionTest, WhereNoNoteCanBeWrittenSavingGoesOn) {
   directory.kind = fs::FileStatus::Kind::directory;
   directory.owner = 1000;
   disk.plant("/store/taking.0.0", directory);
-  EXPECT_FALSE(attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); }));
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); }));
 }
 
 /// Of a process that is gone, on a disk that has a bad block there.
@@ -198,21 +197,21 @@ TEST_F(AdmissionTest, ANoteThatCannotBeOpenedStopsNoSave) {
   const auto own = open_store(disk.view(0), 0);
   disk.write_all("/store/taking.1.0", {});
   disk.refuse_open("/store/taking.1.0");
-  EXPECT_FALSE(attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); }));
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); }));
 }
 
 TEST_F(AdmissionTest, WhatIsTakenAheadMustFitForAllRanksOfTheNode) {
   const auto own = open_store(disk.view(0), 0);
-  store::StoreFile& file = own->begin(FileKind::container, 0);
+  store::StoreFile& file = own->new_files.begin({FileKind::container, 0});
   EXPECT_EQ(file.reserve_ahead(4096, kEach), 4096U);
   EXPECT_GT(file.reserve_ahead(8192, kRoom / kRanks / 2), 8192U);
 }
 
 TEST_F(AdmissionTest, NotesAreRemovedAtTheEnd) {
   const auto own = open_store(disk.view(0), 0);
-  static_cast<void>(own->begin(FileKind::container, kEach));
+  static_cast<void>(own->new_files.begin({FileKind::container, kEach}));
   EXPECT_TRUE(disk.snapshot().contains("/store/taking.0.0"));
-  own->free_unused_storage();
+  own->retirement.free_unused_storage();
   EXPECT_FALSE(disk.snapshot().contains("/store/taking.0.0"));
 }
 

@@ -24,10 +24,10 @@ TEST_P(StoreFiles, EachKindUsesTwoFilesInTurn) {
     std::set<FileKey> keep;
     for (const FileKind kind : kAllKinds) {
       put(*own, kind, 3, commit);
-      EXPECT_LE(own->files(kind), 2U);
+      EXPECT_LE(own->slots.own(kind).size(), 2U);
       keep.insert(key_of(kind, commit));
     }
-    own->retire_all_but(only(keep));
+    own->retirement.retire_all_but(only(keep));
   }
   EXPECT_THAT(scanned(*own), ElementsAre("rank-3.0.h5", "rank-3.1.h5", "parity-3.0.kedge", "parity-3.1.kedge",
                                          "set-3.0.kedge", "set-3.1.kedge"));
@@ -36,7 +36,7 @@ TEST_P(StoreFiles, EachKindUsesTwoFilesInTurn) {
 TEST_P(StoreFiles, AScanOfALaterStartFindsWhatWasSealed) {
   for (const FileKind kind : kAllKinds) put(*open_store(3), kind, 3, 9, 4);
   const auto own = open_store(3);
-  const auto found = own->scan(run_id, Verify::all);
+  const auto found = own->files.scan(run_id, Verify::all);
   ASSERT_EQ(found.size(), 3U);
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i].kind, kAllKinds[i]);
@@ -45,7 +45,7 @@ TEST_P(StoreFiles, AScanOfALaterStartFindsWhatWasSealed) {
     EXPECT_EQ(found[i].key(), key_of(kAllKinds[i], 9, 4));
     EXPECT_EQ(found[i].superblock.has_value(), kAllKinds[i] == FileKind::container);
     EXPECT_NE(found[i].set.has_value(), kAllKinds[i] == FileKind::container);
-    EXPECT_NO_THROW(own->unpin(own->pin(kAllKinds[i], LogicalRank{3}, key_of(kAllKinds[i], 9, 4))));
+    EXPECT_NO_THROW(own->files.unpin(own->files.pin(kAllKinds[i], LogicalRank{3}, key_of(kAllKinds[i], 9, 4))));
   }
 }
 
@@ -55,15 +55,15 @@ TEST_P(StoreFiles, ProtectingAgainLeavesTheOldProtectionUntilItIsRetired) {
     put(*own, kind, 0, 1, 1);
     const std::string renewed = put(*own, kind, 0, 1, 2).path();
     for (const std::uint8_t protection : {std::uint8_t{1}, std::uint8_t{2}}) {
-      store::StoreFile& file = own->pin(kind, LogicalRank{0}, key_of(kind, 1, protection));
+      store::StoreFile& file = own->files.pin(kind, LogicalRank{0}, key_of(kind, 1, protection));
       EXPECT_EQ(file.path() == renewed, protection == 2);
-      own->unpin(file);
+      own->files.unpin(file);
     }
-    own->retire_all_but(only({key_of(kind, 1, 2)}));
+    own->retirement.retire_all_but(only({key_of(kind, 1, 2)}));
     EXPECT_NE(put(*own, kind, 0, 1, 3).path(), renewed) << "the older protection's file is the one to reuse";
-    EXPECT_EQ(own->files(kind), 2U);
-    EXPECT_THROW((void)own->pin(kind, LogicalRank{0}, key_of(kind, 1, 1)), Error);
-    EXPECT_NO_THROW(own->unpin(own->pin(kind, LogicalRank{0}, key_of(kind, 1, 2))));
+    EXPECT_EQ(own->slots.own(kind).size(), 2U);
+    EXPECT_THROW((void)own->files.pin(kind, LogicalRank{0}, key_of(kind, 1, 1)), Error);
+    EXPECT_NO_THROW(own->files.unpin(own->files.pin(kind, LogicalRank{0}, key_of(kind, 1, 2))));
   }
 }
 
@@ -74,11 +74,11 @@ TEST_P(StoreFiles, OfSeveralRetiredOnesTheNewestStays) {
     for (std::uint8_t commit = 1; commit <= 4; ++commit) {
       put(*own, kind, 0, commit);
       keep.insert(key_of(kind, commit));
-      own->retire_all_but(only(keep));
+      own->retirement.retire_all_but(only(keep));
     }
-    own->retire_all_but(only({key_of(kind, 4)}));
-    EXPECT_EQ(own->files(kind), 2U);
-    EXPECT_TRUE(own->has(kind, LogicalRank{0}, key_of(kind, 3)));
+    own->retirement.retire_all_but(only({key_of(kind, 4)}));
+    EXPECT_EQ(own->slots.own(kind).size(), 2U);
+    EXPECT_TRUE(own->files.has(kind, LogicalRank{0}, key_of(kind, 3)));
     own->remove_all();
   }
 }
@@ -95,9 +95,9 @@ TEST_P(StoreFiles, AnIntactRetiredOneStaysRatherThanANewerThatIsDamaged) {
     }
     disk.flip_bit(newer, format::kSuperblockBytes + 1000);
     const auto own = open_store(0);
-    static_cast<void>(own->scan(run_id, Verify::all));
-    own->retire_all_but(only({key_of(kind, 3)}));
-    EXPECT_TRUE(own->has(kind, LogicalRank{0}, key_of(kind, 1)));
+    static_cast<void>(own->files.scan(run_id, Verify::all));
+    own->retirement.retire_all_but(only({key_of(kind, 3)}));
+    EXPECT_TRUE(own->files.has(kind, LogicalRank{0}, key_of(kind, 1)));
     own->remove_all();
   }
 }
@@ -107,12 +107,12 @@ TEST_P(StoreFiles, ADamagedFileIsNotKeptBesideTheOneMadeAgain) {
     const std::string path = put(*open_store(0), kind, 0, 1).path();
     disk.flip_bit(path, kind == FileKind::descriptor ? 300 : format::kSuperblockBytes + 1000);
     const auto own = open_store(0);
-    ASSERT_FALSE(own->scan(run_id, Verify::all).front().intact);
+    ASSERT_FALSE(own->files.scan(run_id, Verify::all).front().intact);
     EXPECT_NE(put(*own, kind, 0, 1).path() == path, kind != FileKind::descriptor)
         << "of a damaged descriptor not even the key is known: it is free";
-    own->retire_all_but(only({key_of(kind, 1)}));
+    own->retirement.retire_all_but(only({key_of(kind, 1)}));
     EXPECT_EQ(put(*own, kind, 0, 2).path() == path, kind != FileKind::descriptor);
-    EXPECT_EQ(own->files(kind), 2U);
+    EXPECT_EQ(own->slots.own(kind).size(), 2U);
     own->remove_all();
   }
 }
@@ -120,14 +120,14 @@ TEST_P(StoreFiles, ADamagedFileIsNotKeptBesideTheOneMadeAgain) {
 TEST_P(StoreFiles, APinnedFileIsNotReusedAndPinsAreCounted) {
   const auto own = open_store(0);
   const std::string path = put(*own, FileKind::parity, 0, 1).path();
-  store::StoreFile& pinned = own->pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1));
-  ASSERT_EQ(&own->pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1)), &pinned);
-  own->retire_all_but(only({}));
-  own->unpin(pinned);
+  store::StoreFile& pinned = own->files.pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1));
+  ASSERT_EQ(&own->files.pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1)), &pinned);
+  own->retirement.retire_all_but(only({}));
+  own->files.unpin(pinned);
   EXPECT_NE(put(*own, FileKind::parity, 0, 2).path(), path) << "it is pinned once more";
-  own->unpin(pinned);
+  own->files.unpin(pinned);
   EXPECT_EQ(put(*own, FileKind::parity, 0, 3).path(), path);
-  EXPECT_THROW(own->unpin(pinned), Error);
+  EXPECT_THROW(own->files.unpin(pinned), Error);
 }
 
 TEST_P(StoreFiles, UnsealedAndEmptyFilesAreNoDamage) {
@@ -135,10 +135,10 @@ TEST_P(StoreFiles, UnsealedAndEmptyFilesAreNoDamage) {
     const auto own = open_store(0);
     for (const FileKind kind : kAllKinds) {
       begin(*own, kind, 0, 1).unseal();  // dies here
-      own->discard(begin(*own, kind, 0, 2));
+      own->new_files.discard(begin(*own, kind, 0, 2));
     }
   }
-  const auto found = open_store(0)->scan(run_id, Verify::all);
+  const auto found = open_store(0)->files.scan(run_id, Verify::all);
   EXPECT_EQ(found.size(), 6U);
   for (const auto& held : found) {
     EXPECT_EQ(held.damage, "");
@@ -179,36 +179,38 @@ TEST_P(StoreFiles, EveryHarmToParityIsFound) {
     disk.write_all(path, whole);
     harm.strike(disk, path);
     const auto own = open_store(0);
-    const auto found = own->scan(run_id, Verify::all);
+    const auto found = own->files.scan(run_id, Verify::all);
     ASSERT_EQ(found.size(), 2U) << harm.what;
     EXPECT_FALSE(found[0].intact) << harm.what;
     EXPECT_THAT(found[0].damage, AllOf(HasSubstr(path), HasSubstr(harm.damage))) << harm.what;
-    EXPECT_THROW((void)own->pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1)), Error) << harm.what;
+    EXPECT_THROW((void)own->files.pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1)), Error)
+        << harm.what;
   }
 }
 
 TEST_P(StoreFiles, WithHeadersAloneParityIsLookedAtByHeaderAndSize) {
   const std::string path = put(*open_store(0), FileKind::parity, 0, 1).path();
   disk.flip_bit(path, 4096 + 7777);
-  EXPECT_TRUE(open_store(0)->scan(run_id, Verify::headers).front().intact);
+  EXPECT_TRUE(open_store(0)->files.scan(run_id, Verify::headers).front().intact);
   disk.truncate_from_outside(path, 4096 + 5000);
-  EXPECT_FALSE(open_store(0)->scan(run_id, Verify::headers).front().intact);
+  EXPECT_FALSE(open_store(0)->files.scan(run_id, Verify::headers).front().intact);
 }
 
 TEST_P(StoreFiles, HarmToADescriptorIsFound) {
   const std::string path = put(*open_store(0), FileKind::descriptor, 0, 1).path();
   disk.truncate_from_outside(path, 8192);
-  EXPECT_THAT(open_store(0)->scan(run_id, Verify::headers).front().damage, HasSubstr("8192 bytes instead of 4096"));
+  EXPECT_THAT(open_store(0)->files.scan(run_id, Verify::headers).front().damage,
+              HasSubstr("8192 bytes instead of 4096"));
   disk.truncate_from_outside(path, 4096);
-  EXPECT_TRUE(open_store(0)->scan(run_id, Verify::headers).front().intact);
+  EXPECT_TRUE(open_store(0)->files.scan(run_id, Verify::headers).front().intact);
   disk.flip_bit(path, 300);
-  EXPECT_FALSE(open_store(0)->scan(run_id, Verify::headers).front().intact);
+  EXPECT_FALSE(open_store(0)->files.scan(run_id, Verify::headers).front().intact);
 }
 
 TEST_P(StoreFiles, FilesOfAnotherRunAreDamageThatTellsWhichCommitTheyAreOf) {
   for (const FileKind kind : kAllKinds) put(*open_store(0), kind, 0, 1);
   const auto own = open_store(0);
-  for (const auto& held : own->scan(id_of(0x78), Verify::all)) {
+  for (const auto& held : own->files.scan(id_of(0x78), Verify::all)) {
     EXPECT_FALSE(held.intact);
     EXPECT_THAT(held.damage, HasSubstr("it belongs to another run"));
     EXPECT_EQ(held.key(), key_of(held.kind, 1));
@@ -219,10 +221,10 @@ TEST_P(StoreFiles, TheQuotaIsForAllKindsTogether) {
   const auto own = open_store(0);
   put(*own, FileKind::container, 0, 1);
   put(*own, FileKind::descriptor, 0, 1);
-  EXPECT_EQ(own->used_bytes(), disk.used_bytes("/store"));
-  options.quota_bytes = own->used_bytes() + format::kSuperblockBytes + kParityBytes - 1;
+  EXPECT_EQ(own->slots.used_bytes(), disk.used_bytes("/store"));
+  options.quota_bytes = own->slots.used_bytes() + format::kSuperblockBytes + kParityBytes - 1;
   const auto limited = open_store(0);
-  EXPECT_EQ(limited->used_bytes(), own->used_bytes());
+  EXPECT_EQ(limited->slots.used_bytes(), own->slots.used_bytes());
   try {
     put(*limited, FileKind::parity, 0, 1);
     ADD_FAILURE() << "the parity fits by itself, but not beside the others";
@@ -243,7 +245,7 @@ std::vector<std::byte> noise(std::size_t size_bytes) {
 void grow_out_of_order(store::NodeStore& own, FaultyDisk& disk, bool memory, bool has_huge_pages) {
   const auto bytes = noise(300'001);
   for (int turn = 0; turn < 2; ++turn) {  // a new file, and one that is written again
-    store::StoreFile& file = own.begin(FileKind::parity, 0);
+    store::StoreFile& file = own.new_files.begin({FileKind::parity, 0});
     file.grow_as_written(bytes.size());
     EXPECT_EQ(file.mapped().empty(), !memory || !has_huge_pages);
     EXPECT_EQ(file.size_bytes(), bytes.size());
@@ -270,7 +272,7 @@ void grow_out_of_order(store::NodeStore& own, FaultyDisk& disk, bool memory, boo
     file.flush(false);
     EXPECT_EQ(file.bytes().checksum(0, 4096, 0), crc32c(std::span(bytes).first(4096)));
     file.unseal();
-    own.discard(file);
+    own.new_files.discard(file);
   }
 }
 
@@ -286,7 +288,7 @@ TEST_P(StoreFiles, AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) 
   };
   for (const auto& [rank, nth] : {Case{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 3}}) {  // {1, 2} are the huge pages
     const auto own = open_store(rank);
-    store::StoreFile& file = own->begin(FileKind::parity, 0);
+    store::StoreFile& file = own->new_files.begin({FileKind::parity, 0});
     disk.fail(rank, disk.operations(rank) + 2 + nth, ENOSPC);
     try {
       file.grow_as_written(bytes.size());
@@ -301,7 +303,7 @@ TEST_P(StoreFiles, AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) 
       EXPECT_THAT(error.what(), HasSubstr(GetParam() ? " inodes are free (filesystem)" : ""));
     }
     disk.heal(rank);
-    own->discard(file);
+    own->new_files.discard(file);
     EXPECT_NO_THROW(put(*own, FileKind::parity, rank, 1));
     own->remove_all();
   }
@@ -311,12 +313,12 @@ TEST_P(StoreFiles, AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) 
 TEST_P(StoreFiles, AnIdleFileThatCannotBeOpenedForWantOfRoomGivesWayToANewOne) {
   begin(*open_store(0), FileKind::parity, 0, 1).unseal();  // never sealed
   const auto own = open_store(0);
-  static_cast<void>(own->scan(run_id, Verify::headers));
+  static_cast<void>(own->files.scan(run_id, Verify::headers));
   disk.fail(0, disk.operations(0) + 1, ENOSPC);  // on memory, what opening takes; else what is written first
   const auto failure = attempt([&] { put(*own, FileKind::parity, 0, 2); });
   EXPECT_EQ(failure.has_value(), !GetParam());
   if (failure) put(*own, FileKind::parity, 0, 2);
-  const auto found = open_store(0)->scan(run_id, Verify::all);
+  const auto found = open_store(0)->files.scan(run_id, Verify::all);
   ASSERT_EQ(found.size(), 1U) << "the name is used again";
   EXPECT_TRUE(found.front().intact);
   EXPECT_EQ(found.front().key(), key_of(FileKind::parity, 2));
@@ -338,9 +340,9 @@ TEST_P(StoreFiles, AParityNameTakenByADirectoryIsSkipped) {
   directory.owner = 1000;
   disk.plant("/store/parity-0.0.kedge", directory);
   const auto own = open_store(0);
-  EXPECT_THAT(own->scan(run_id, Verify::all).front().damage, HasSubstr("not a regular file of this user"));
+  EXPECT_THAT(own->files.scan(run_id, Verify::all).front().damage, HasSubstr("not a regular file of this user"));
   EXPECT_EQ(put(*own, FileKind::parity, 0, 1).path(), "/store/parity-0.1.kedge");
-  own->retire_all_but(only({}));
+  own->retirement.retire_all_but(only({}));
   own->remove_all();
   EXPECT_TRUE(exists("parity-0.0.kedge"));
   EXPECT_FALSE(exists("parity-0.1.kedge"));
@@ -349,10 +351,10 @@ TEST_P(StoreFiles, AParityNameTakenByADirectoryIsSkipped) {
 TEST_P(StoreFiles, ParityLostBehindOurBackIsReplaced) {
   const auto own = open_store(0);
   const std::string path = put(*own, FileKind::parity, 0, 1).path();
-  own->retire_all_but(only({}));
+  own->retirement.retire_all_but(only({}));
   disk.remove_all(path);
   EXPECT_EQ(put(*own, FileKind::parity, 0, 2).path(), path);
-  EXPECT_TRUE(open_store(0)->scan(run_id, Verify::all).front().intact);
+  EXPECT_TRUE(open_store(0)->files.scan(run_id, Verify::all).front().intact);
 }
 
 TEST_P(StoreFiles, AfterAPowerLossNoOldHeaderStandsBeforeNewParity) {
@@ -361,10 +363,10 @@ TEST_P(StoreFiles, AfterAPowerLossNoOldHeaderStandsBeforeNewParity) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const auto own = open_store(0);
     put(*own, FileKind::parity, 0, 1).flush(true);
-    own->retire_all_but(only({}));
+    own->retirement.retire_all_but(only({}));
     begin(*own, FileKind::parity, 0, 2);  // into the same file; not synced
     disk.restart(Crash::power, seed);
-    const auto found = open_store(0)->scan(run_id, Verify::headers);
+    const auto found = open_store(0)->files.scan(run_id, Verify::headers);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_NE(found.front().key(), key_of(FileKind::parity, 1)) << "seed " << seed;
     disk.remove_all(found.front().path);

@@ -31,12 +31,12 @@ TEST_P(LaterReads, WhatIsOfferedOfACommitIsOwnAndAdopted) {
   for (std::uint8_t commit = 1; commit <= 2; ++commit) {
     for (const FileKind kind : kAllKinds) put(*own, kind, 0, commit);
   }
-  (void)own->scan(run_id, Verify::headers);
-  EXPECT_THAT(own->offered(id_of(1)),
+  (void)own->files.scan(run_id, Verify::headers);
+  EXPECT_THAT(own->files.offered(id_of(1)),
               ElementsAre(offered(FileKind::container, 0, 1), offered(FileKind::container, 5, 1),
                           offered(FileKind::parity, 0, 1), offered(FileKind::parity, 5, 1),
                           offered(FileKind::descriptor, 0, 1), offered(FileKind::descriptor, 5, 1)));
-  EXPECT_THAT(own->offered(id_of(3)), IsEmpty());
+  EXPECT_THAT(own->files.offered(id_of(3)), IsEmpty());
 }
 
 TEST_P(LaterReads, WhatIsLeftOutIsNotRead) {
@@ -47,15 +47,15 @@ TEST_P(LaterReads, WhatIsLeftOutIsNotRead) {
   const auto own = open_store(0, {0});
   const std::array protection{key_of(FileKind::parity, 1)};
   const auto damaged = [&](const SkippedFiles& left_out) {
-    (void)own->scan(run_id, Verify::headers);
+    (void)own->files.scan(run_id, Verify::headers);
     int count = 0;
-    for (const store::ScannedFile& held : own->verify(run_id, id_of(1), left_out)) count += held.intact ? 0 : 1;
+    for (const store::ScannedFile& held : own->files.verify(run_id, id_of(1), left_out)) count += held.intact ? 0 : 1;
     return count;
   };
   EXPECT_EQ(damaged({}), 2);
   EXPECT_EQ(damaged({protection, {}}), 1) << "of this rank alone";
   EXPECT_EQ(damaged({{}, protection}), 0);
-  EXPECT_TRUE(own->has(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1)));
+  EXPECT_TRUE(own->files.has(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1)));
 }
 
 TEST_P(LaterReads, RejectedParityIsRemovedAndOtherFilesAreOfferedNoMore) {
@@ -63,15 +63,15 @@ TEST_P(LaterReads, RejectedParityIsRemovedAndOtherFilesAreOfferedNoMore) {
     for (const FileKind kind : kAllKinds) put(*open_store(rank), kind, rank, 1);
   }
   const auto own = open_store(0, {0});
-  (void)own->scan(run_id, Verify::headers);
+  (void)own->files.scan(run_id, Verify::headers);
   for (const int rank : {0, 5}) {
     for (const FileKind kind : kAllKinds) {
-      own->reject(offered(kind, rank, 1));
-      EXPECT_FALSE(own->has(kind, rank_of(rank), key_of(kind, 1)));
-      own->reject(offered(kind, rank, 1));  // is no error
+      own->files.reject(offered(kind, rank, 1));
+      EXPECT_FALSE(own->files.has(kind, rank_of(rank), key_of(kind, 1)));
+      own->files.reject(offered(kind, rank, 1));  // is no error
     }
   }
-  EXPECT_THAT(own->offered(id_of(1)), IsEmpty());
+  EXPECT_THAT(own->files.offered(id_of(1)), IsEmpty());
   EXPECT_FALSE(exists("parity-0.0.kedge"));
   for (const char* other : {"rank-0.0.h5", "set-0.0.kedge", "rank-5.0.h5", "parity-5.0.kedge", "set-5.0.kedge"}) {
     EXPECT_TRUE(exists(other)) << other;
@@ -81,12 +81,12 @@ TEST_P(LaterReads, RejectedParityIsRemovedAndOtherFilesAreOfferedNoMore) {
 TEST_P(LaterReads, ARejectedFileThatIsPinnedStaysUntilItIsNot) {
   const auto own = open_store(0, {0});
   put(*own, FileKind::parity, 0, 1);
-  (void)own->scan(run_id, Verify::headers);
-  store::StoreFile& pinned = own->pin(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1));
-  own->reject(offered(FileKind::parity, 0, 1));
-  EXPECT_FALSE(own->has(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1)));
+  (void)own->files.scan(run_id, Verify::headers);
+  store::StoreFile& pinned = own->files.pin(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1));
+  own->files.reject(offered(FileKind::parity, 0, 1));
+  EXPECT_FALSE(own->files.has(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1)));
   EXPECT_TRUE(exists("parity-0.0.kedge"));
-  own->unpin(pinned);
+  own->files.unpin(pinned);
 }
 
 }  // namespace

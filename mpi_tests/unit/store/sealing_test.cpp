@@ -97,13 +97,13 @@ class SealingOfRanks : public testing::TestWithParam<bool> {
     ASSERT_TRUE(failure.has_value());
     EXPECT_EQ(failure->rank, failing);
     EXPECT_THAT(failure->message, testing::HasSubstr(message));
-    EXPECT_FALSE(rank.store.has(FileKind::container, rank.me(), kKey));
-    EXPECT_EQ(rank.store.own_bytes(), 0U);
+    EXPECT_FALSE(rank.store.files.has(FileKind::container, rank.me(), kKey));
+    EXPECT_EQ(rank.store.slots.used_bytes(), 0U);
     EXPECT_FALSE(rank.sealing.left_behind());
     rank.communicator.barrier(Deadline::never(), {});
     (void)rank.begin();
     EXPECT_FALSE(rank.sealing.seal({}));
-    EXPECT_TRUE(rank.store.has(FileKind::container, rank.me(), kKey));
+    EXPECT_TRUE(rank.store.files.has(FileKind::container, rank.me(), kKey));
   }
 
   faults::FaultyDisk disk;
@@ -126,7 +126,7 @@ TEST_P(SealingOfRanks, SealOnAll) {
     rank.communicator.barrier(Deadline::never(), {});
     EXPECT_FALSE(rank.sealing.write_seals());
     EXPECT_EQ(sealed(), kRanks);
-    EXPECT_NO_THROW(rank.store.unpin(rank.store.pin(FileKind::container, rank.me(), kKey)));
+    EXPECT_NO_THROW(rank.store.files.unpin(rank.store.files.pin(FileKind::container, rank.me(), kKey)));
     EXPECT_EQ(disk.read_all(path_of(rank.communicator.rank())), std::vector<std::byte>(kBytes, std::byte{0x5a}));
   });
 }
@@ -156,13 +156,14 @@ TEST_P(SealingOfRanks, WhatIsMadeReadyMeanwhileIsNotCountedTwice) {
     const PlannedFile planned{FileKind::container, kBytes};
     for (const std::uint64_t made : {kBytes, kBytes / 2}) {
       SealTransaction sealing(group, store, false);
-      if (communicator.rank() == 2) meanwhile.what = [&] { store.preallocate(FileKind::container, made, {1, 2}); };
+      if (communicator.rank() == 2)
+        meanwhile.what = [&] { store.new_files.preallocate(FileKind::container, made, {1, 2}); };
       const auto failure = sealing.begin_on_all_ranks(
           std::span(&planned, 1), [&] { (void)sealing.begin(FileKind::container, kKey, kGeneration, kBytes); });
       EXPECT_FALSE(failure) << to_string(*failure);
       EXPECT_FALSE(meanwhile.what);
       sealing.abort();
-      store.free_unused_storage();
+      store.retirement.free_unused_storage();
     }
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
@@ -281,17 +282,17 @@ TEST_P(SealingOfRanks, WhatIsReadStaysUntilTheEnd) {
     EXPECT_FALSE(rank.sealing.seal({}));
     const StoreFile& pinned = rank.sealing.pin(FileKind::container, rank.me(), kKey);
     const auto next = [&] {
-      rank.store.retire_all_but([](const FileKey&) { return false; });
-      StoreFile& file = rank.store.begin(FileKind::container, kBytes);
-      rank.store.discard(file);
+      rank.store.retirement.retire_all_but([](const FileKey&) { return false; });
+      StoreFile& file = rank.store.new_files.begin({FileKind::container, kBytes});
+      rank.store.new_files.discard(file);
       return &file == &pinned;
     };
     EXPECT_FALSE(next()) << "it was overwritten while pinned";
     EXPECT_FALSE(rank.sealing.vote({}));
     EXPECT_FALSE(next());
     EXPECT_FALSE(rank.sealing.seal({}));
-    rank.store.free_unused_storage();
-    EXPECT_THROW(rank.store.unpin(const_cast<StoreFile&>(pinned)), Error) << "it is still pinned";  // NOLINT
+    rank.store.retirement.free_unused_storage();
+    EXPECT_THROW(rank.store.files.unpin(const_cast<StoreFile&>(pinned)), Error) << "it is still pinned";  // NOLINT
   });
 }
 
@@ -299,9 +300,9 @@ TEST_P(SealingOfRanks, OnlyWhatWasBegunIsSealedOrGivenUp) {
   run([&](Rank& rank) {
     StoreFile& file = rank.begin().file();
     EXPECT_FALSE(rank.sealing.seal({}));
-    EXPECT_THROW(rank.store.sealed(file, kKey, kGeneration), BrokenInvariant);
-    EXPECT_THROW(rank.store.discard(file), BrokenInvariant);
-    EXPECT_TRUE(rank.store.has(FileKind::container, rank.me(), kKey));
+    EXPECT_THROW(rank.store.new_files.sealed(file, kKey, kGeneration), BrokenInvariant);
+    EXPECT_THROW(rank.store.new_files.discard(file), BrokenInvariant);
+    EXPECT_TRUE(rank.store.files.has(FileKind::container, rank.me(), kKey));
   });
 }
 

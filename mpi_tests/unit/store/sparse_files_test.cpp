@@ -41,14 +41,12 @@ class SparseFiles : public testing::TestWithParam<bool> {
     ASSERT_EQ(::truncate(path(name).c_str(), static_cast<off_t>(size_bytes)), 0);
   }
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank) {
-    auto opened = std::make_unique<store::NodeStore>(fs::posix_file_system(), Options::Store{},
-                                                     store::Location{directory, GetParam()}, rank_of(rank));
-    opened->set_ranks_on_node(std::vector{rank});
-    return opened;
+    return std::make_unique<store::NodeStore>(fs::posix_file_system(), Options::Store{},
+                                              store::Location{directory, GetParam()}, rank_of(rank), std::vector{rank});
   }
   /// A container of rank 0 and commit 1.
   void put_container(store::NodeStore& into) {
-    store::StoreFile& file = into.begin(FileKind::container, 0);
+    store::StoreFile& file = into.new_files.begin({FileKind::container, 0});
     format::ContainerWriter writer(file, nullptr);
     const std::vector<std::byte> values(5000, std::byte{1});
     writer.add({"values", DataType::opaque, Shape{values.size()}, {}, false}, values);
@@ -61,7 +59,7 @@ class SparseFiles : public testing::TestWithParam<bool> {
     identity.commit.tag = "t";
     writer.seal(identity);
     file.flush(false);
-    into.sealed(file, key_of(FileKind::container, 1), 1);
+    into.new_files.sealed(file, key_of(FileKind::container, 1), 1);
   }
   [[nodiscard]] std::uint64_t stored_bytes() const {
     std::uint64_t bytes = 0;
@@ -82,11 +80,11 @@ TEST_P(SparseFiles, OneWithoutAHeaderIsDamageAndGivesWay) {
   for (const char* name : {"rank-0.0.h5", "rank-0.7.h5", "rank-1.0.h5", "parity-0.0.kedge", "set-0.0.kedge"})
     make_huge(name);
   const auto own = open_store(0);
-  for (const auto& held : own->scan(run_id, Verify::all)) EXPECT_FALSE(held.intact) << held.path;
+  for (const auto& held : own->files.scan(run_id, Verify::all)) EXPECT_FALSE(held.intact) << held.path;
   EXPECT_LT(own->node_bytes(), 1U << 20U) << "holes take nothing of a quota";
   put_container(*own);
   EXPECT_LT(stored_bytes(), 8U << 20U);
-  const auto found = open_store(0)->scan(run_id, Verify::all);
+  const auto found = open_store(0)->files.scan(run_id, Verify::all);
   EXPECT_EQ(std::ranges::count_if(found, [](const auto& held) { return held.intact; }), 1);
 }
 
@@ -94,10 +92,10 @@ TEST_P(SparseFiles, OneWithTheHeaderOfASmallerOneIsDamage) {
   put_container(*open_store(0));
   make_huge("rank-0.0.h5");
   const auto own = open_store(0);
-  const auto found = own->scan(run_id, Verify::all);
+  const auto found = own->files.scan(run_id, Verify::all);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_FALSE(found.front().intact);
-  EXPECT_THAT(own->verify(run_id, id_of(1)), testing::IsEmpty());
+  EXPECT_THAT(own->files.verify(run_id, id_of(1)), testing::IsEmpty());
   put_container(*own);
   EXPECT_LT(stored_bytes(), 8U << 20U);
 }
@@ -105,16 +103,16 @@ TEST_P(SparseFiles, OneWithTheHeaderOfASmallerOneIsDamage) {
 TEST_P(SparseFiles, OneThatWouldFitIsNotFilledEither) {
   make_huge("rank-0.0.h5", std::uint64_t{32} << 20U);
   const auto own = open_store(0);
-  static_cast<void>(own->begin(FileKind::container, 0));
+  static_cast<void>(own->new_files.begin({FileKind::container, 0}));
   EXPECT_LT(stored_bytes(), 8U << 20U);
 }
 
 TEST_P(SparseFiles, OneThatReplacesASealedFileBetweenTwoLooksIsNotFilled) {
   const auto own = open_store(0);
   put_container(*open_store(0));
-  ASSERT_TRUE(own->scan(run_id, Verify::headers).front().intact);
+  ASSERT_TRUE(own->files.scan(run_id, Verify::headers).front().intact);
   make_huge("rank-0.0.h5");
-  const auto found = own->verify(run_id, id_of(1));
+  const auto found = own->files.verify(run_id, id_of(1));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_FALSE(found.front().intact);
   EXPECT_LT(stored_bytes(), 8U << 20U);

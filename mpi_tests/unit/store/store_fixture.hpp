@@ -50,24 +50,23 @@ class StoreFiles : public testing::TestWithParam<bool> {
   void SetUp() override { disk.make_directories("/store"); }
 
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank, std::vector<int> ranks_on_node = {}) {
-    auto opened = std::make_unique<store::NodeStore>(disk.view(rank), options, store::Location{"/store", GetParam()},
-                                                     rank_of(rank));
-    if (!ranks_on_node.empty()) opened->set_ranks_on_node(ranks_on_node);
-    return opened;
+    return std::make_unique<store::NodeStore>(disk.view(rank), options, store::Location{"/store", GetParam()},
+                                              rank_of(rank), std::move(ranks_on_node));
   }
 
   /// Writes a sealed file for `rank`, of the run `run_id`.
   store::StoreFile& put(store::NodeStore& into, FileKind kind, int rank, std::uint8_t commit,
                         std::uint8_t protection = 1) {
     store::StoreFile& file = begin(into, kind, rank, commit, protection);
-    into.sealed(file, key_of(kind, commit, protection), commit);
+    into.new_files.sealed(file, key_of(kind, commit, protection), commit);
     return file;
   }
 
   /// As put(), but the store is not told that it is sealed.
   store::StoreFile& begin(store::NodeStore& into, FileKind kind, int rank, std::uint8_t commit,
                           std::uint8_t protection = 1) {
-    store::StoreFile& file = into.begin(kind, kind == FileKind::parity ? format::kSuperblockBytes + kParityBytes : 0);
+    store::StoreFile& file =
+        into.new_files.begin({kind, kind == FileKind::parity ? format::kSuperblockBytes + kParityBytes : 0});
     if (kind == FileKind::container) fill_container(file, rank, commit);
     else fill_set_file(file, kind, rank, commit, protection);
     file.flush(false);
@@ -87,7 +86,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
     return result;
   }
   [[nodiscard]] std::vector<std::string> scanned(store::NodeStore& from) {
-    return paths(from.scan(run_id, Verify::all));
+    return paths(from.files.scan(run_id, Verify::all));
   }
   [[nodiscard]] bool exists(const std::string& name) const { return disk.snapshot().contains("/store/" + name); }
 
