@@ -207,8 +207,8 @@ class Engine {
   /// determines how much is verified before it returns. Damaged and unreadable files count as missing; if the commit
   /// cannot be recovered without them, open uses the next older one that fits the selection and logs why.
   ///
-  /// A commit that another number of ranks saved is opened where it lies: its files stay as and where they are, and lost
-  /// containers are rebuilt; load_all and State load it, load and regions do not. open.other_ranks can refuse it.
+  /// A commit that another number of ranks saved is opened where it lies: its files stay as and where they are, and
+  /// lost containers are rebuilt; load_all and State load it, load and regions do not. open.other_ranks can refuse it.
   ///
   /// Returns the tag. With `latest`, nothing means that the run has no commit yet; with a Tag it may only mean that no
   /// commit has it (then the log names the newest). Throws unrecoverable, with each commit and the reason, if commits
@@ -230,8 +230,8 @@ class Engine {
   /// on; a process needs open.buffer_bytes beside the wanted memory. Host memory only.
   ///
   /// Throws on all ranks alike: mismatch (type, shape or placement are not the saved ones; elements are wanted that
-  /// nobody saved; several ranks saved a region of that name), not_found (nobody saved it), invalid_argument (memory
-  /// that is no host memory, or wanted twice), corrupt, io. The memory of all wants is undefined then. After corrupt,
+  /// nobody saved; several ranks saved a region of that name), not_found (nobody saved it), invalid_argument (memory of
+  /// a device, or memory wanted twice), corrupt, io. The memory of all wants is undefined then. After corrupt,
   /// close throws it again, and the next open takes an older checkpoint or a rebuilt one.
   void load_all(std::span<const Want> wants);
   /// COLLECTIVE. For a list that is written where it is used.
@@ -260,8 +260,9 @@ class Engine {
   /// mismatch.
   ///
   /// If another number of ranks saved the checkpoint, each variable gets what its Block says now: a block of the global
-  /// array, or what is Replicated; a resizable variable whose block is a function gets an even share of the elements, and
-  /// one with PerRank what its function makes of each rank's. mismatch, before anything is loaded, names all others.
+  /// array, or what is Replicated; a resizable variable whose block is a function gets an even share of the elements,
+  /// and one with PerRank what its function makes of each rank's. mismatch, before anything is loaded, names all
+  /// others.
   ///
   /// Reads each byte once: load verifies the loaded regions, and close verifies the rest, or, beyond 16 MiB, the worker
   /// does; with open.verify = headers, and of another run's checkpoint (Source), the rest is not verified. If damage is

@@ -13,10 +13,10 @@ namespace kedge {
 /// layers can be asked for. With Replicated, a region that all ranks saved alike. Without a placement, `of` says which
 /// rank's own region; without `of`, it is the only region of that name, whichever rank saved it.
 struct Want {
-  std::string name;                     ///< Of the region.
-  MutableRegion region;                 ///< Host memory of the caller, with the saved type.
-  Placement placement = {};             ///< As for save.
-  std::optional<LogicalRank> of = {};   ///< The rank that saved it.
+  std::string name;                    ///< Of the region.
+  MutableRegion region;                ///< Host memory of the caller, with the saved type.
+  Placement placement = {};            ///< As for save.
+  std::optional<LogicalRank> of = {};  ///< The rank that saved it.
 };
 
 }  // namespace kedge

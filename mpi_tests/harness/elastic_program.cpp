@@ -28,8 +28,7 @@ ElasticProgram::ElasticProgram(int rank, int ranks, std::uint64_t row_count)
   field_.resize((first_row(rank + 1) - first_row(rank)) * kColumns);
   state_.add("field", field_, Block(Shape{first_row(rank + 1) - first_row(rank), kColumns}, rows()));
   state_.add("particles", particles_, [this] {
-    return Block(Shape{particles_.size()},
-                 Shard{Shape{particles_before(ranks_)}, Shape{particles_before(rank_)}});
+    return Block(Shape{particles_.size()}, Shard{Shape{particles_before(ranks_)}, Shape{particles_before(rank_)}});
   });
   state_.add("step", step_, Replicated{});
   state_.add("own", own_, PerRank{[this](LogicalRank saved_by, std::span<const std::byte> bytes) {

@@ -42,8 +42,8 @@ struct LoadInput {
   std::uint64_t rows_per_batch = kRowsPerBatch;
   /// Of a block of an offer that another process may read. Does not communicate.
   std::function<StoredChecksum(std::uint32_t offer, std::uint64_t block)> checksum;
-  /// Returns the block's bytes, which must be right: in `buffer`, which it resizes, or where they lie already, until the
-  /// end of the load. Throws Error{corrupt} if they are not what was saved. Does not communicate.
+  /// Returns the block's bytes, which must be right: in `buffer`, which it resizes, or where they lie already, until
+  /// the end of the load. Throws Error{corrupt} if they are not what was saved. Does not communicate.
   std::function<std::span<const std::byte>(const BlockToRead& block, std::vector<std::byte>& buffer)> read;
   /// Does not communicate.
   std::function<void(const Delivery& delivery)> deliver;

@@ -14,7 +14,7 @@ namespace {
 
 using Messages = std::vector<Communicator::Message>;
 
-/// What is known of a name by some processes.
+/// How the ranks whose containers some processes read saved a name.
 struct Summary {
   LookUp look_up = LookUp::of_rank;
   ArrayType type;

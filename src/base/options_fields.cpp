@@ -145,8 +145,7 @@ std::vector<Field> open_fields() {
       field(
           {"open", "chained"}, [](auto& o) -> auto& { return o.open.chained; }, all_ranks, "true or false"),
       field(
-          {"open", "other_ranks"}, [](auto& o) -> auto& { return o.open.other_ranks; }, all_ranks,
-          "accept or refuse"),
+          {"open", "other_ranks"}, [](auto& o) -> auto& { return o.open.other_ranks; }, all_ranks, "accept or refuse"),
       field<FieldKind::size>(
           {"open", "buffer_bytes"}, [](auto& o) -> auto& { return o.open.buffer_bytes; }, all_ranks,
           "a size from \"1 MiB\"", kLoadBuffer),

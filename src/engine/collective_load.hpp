@@ -15,8 +15,8 @@
 
 namespace kedge::engine {
 
-/// Local. Nothing, or why these cannot be asked for: memory that is not the host's or wanted twice, or a block that does
-/// not lie in its array.
+/// Local. Nothing, or why these cannot be asked for: memory that is not the host's or wanted twice, or a block that
+/// does not lie in its array.
 [[nodiscard]] std::optional<Failure> check(std::span<const Want> wants, device::Devices& devices);
 
 /// COLLECTIVE. Fills the memory of all wants. `commit` is open as `checkpoint`. Throws the same Error on all ranks:

@@ -20,12 +20,12 @@ struct OpenCheckpoint {
 
   /// Containers that this process reads, by logical rank: its own, or some of another number of ranks.
   std::vector<recovery::Holding> holdings;
-  persist::PrefixReader* prefix = nullptr;                  ///< where other processes' holdings may be read, too
-  std::string directory;                                    ///< of the commit there
+  persist::PrefixReader* prefix = nullptr;                      ///< where other processes' holdings may be read, too
+  std::string directory;                                        ///< of the commit there
   std::unique_ptr<persist::PrefixReader> source_prefix_reader;  ///< of a Source; else null
-  std::string source_prefix;                                ///< of a Source, as it was given
-  Id128 parent_before;                                      ///< of a Source: the parent of the next commit before it
-  std::unique_ptr<UnverifiedContainer> unproven;            ///< null: its bytes were verified, or need not be
+  std::string source_prefix;                                    ///< of a Source, as it was given
+  Id128 parent_before;                            ///< of a Source: the parent of the next commit before it
+  std::unique_ptr<UnverifiedContainer> unproven;  ///< null: its bytes were verified, or need not be
   RoutedFiles routed;
   std::optional<Failure> first_failure;
   std::optional<std::string> unread;  ///< regions that a State did not load, if there are any

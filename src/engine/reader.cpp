@@ -96,8 +96,8 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
       open_->holdings = uses_.recovery.open_holdings(opened, uses_.copy_threads);
       return;
     }
-    open_->holdings.push_back(recovery::Holding::in_store(uses_.store.files, opened.commit.id, uses_.group.logical_rank(),
-                                                          uses_.copy_threads));
+    open_->holdings.push_back(recovery::Holding::in_store(uses_.store.files, opened.commit.id,
+                                                          uses_.group.logical_rank(), uses_.copy_threads));
     if (opened.is_own_unread) open_->unproven = std::make_unique<UnverifiedContainer>(opened);
   });
   if (failure) {
@@ -226,10 +226,11 @@ const format::StoredRegion& Reader::region(std::string_view name) const {
 
 const format::ContainerReader& Reader::container() const {
   if (!is_of_other_ranks()) return open_->holdings.front().container();
-  throw Error(ErrorCode::mismatch,
-              compose("{} was saved by {} ranks and this job has {}: load_all loads what a rank asks for, and State does "
-                      "so by itself; or start the job with {} ranks",
-                      info_->tag, info_->world_size, uses_.group.world_size(), info_->world_size));
+  throw Error(
+      ErrorCode::mismatch,
+      compose("{} was saved by {} ranks and this job has {}: load_all loads what a rank asks for, and State does "
+              "so by itself; or start the job with {} ranks",
+              info_->tag, info_->world_size, uses_.group.world_size(), info_->world_size));
 }
 
 bool Reader::is_of_other_ranks() const noexcept { return info_->world_size != uses_.group.world_size(); }

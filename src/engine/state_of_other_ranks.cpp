@@ -104,10 +104,7 @@ std::optional<Failure> why_not(const Asked& asked, const CheckpointInfo& info, s
   if (reasons.empty()) return std::nullopt;
   return Failure{ErrorCode::mismatch,
                  compose("{} was saved by {} ranks and this job has {}; these variables cannot be loaded: {}", info.tag,
-                         info.world_size, processes, reasons),
-                 -1,
-                 {},
-                 0};
+                         info.world_size, processes, reasons)};
 }
 
 void load_per_rank(Reader& reader, const State& state) {

@@ -219,10 +219,11 @@ void Pipeline::require(std::string_view tag, Level level) {
   if (found == reached) return;
   group_.run_on_all_ranks([&] {
     if (!entry || entry->commit.world_size == group_.world_size()) return;
-    throw Error(ErrorCode::invalid_argument,
-                compose("{} was saved by {} ranks, and this job has {}: only as many ranks can protect or flush it; make "
-                        "a checkpoint and wait for that, or run kedge drain when the job has ended",
-                        tag, entry->commit.world_size, group_.world_size()));
+    throw Error(
+        ErrorCode::invalid_argument,
+        compose("{} was saved by {} ranks, and this job has {}: only as many ranks can protect or flush it; make "
+                "a checkpoint and wait for that, or run kedge drain when the job has ended",
+                tag, entry->commit.world_size, group_.world_size()));
   });
   if (level > Level::local && !stages_.of(level).is_possible()) throw Error(no_protection());
   group_.run_on_all_ranks([&] { comm::throw_if(waits_.wait_until_idle().failure); });

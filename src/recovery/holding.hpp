@@ -42,7 +42,7 @@ class Holding {
   }
 
   LogicalRank logical_rank_;
-  store::Pin file_;                                 ///< in this node's store; else none
+  store::Pin file_;                                  ///< in this node's store; else none
   std::unique_ptr<format::ContainerReader> reader_;  ///< of `file_`
   std::optional<persist::OpenedContainer> opened_;   ///< on the prefix
 };

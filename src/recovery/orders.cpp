@@ -290,7 +290,7 @@ class OrderPlanner {
   const Candidate& chosen_;
   const std::function<int(LogicalRank)>& keeper_here_;
   bool as_it_lies_;
-  std::map<std::uint32_t, std::set<std::uint32_t>> requested_;  ///< logical ranks, by set
+  std::map<std::uint32_t, std::set<std::uint32_t>> requested_;      ///< logical ranks, by set
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> keepers_;  ///< of lost members, by set and position
   std::vector<Addressed<MoveRecord>> moves_;
   std::vector<Addressed<FetchRecord>> fetches_;

@@ -27,7 +27,7 @@ struct SetOrder {
   format::SetDescriptor set;  ///< a descriptor with this process's position
   redundancy::PresentFiles present;
   std::vector<int> processes;  ///< that have the members, by position
-  bool rebuild = false;  ///< rebuild missing files; otherwise at most write the descriptor
+  bool rebuild = false;        ///< rebuild missing files; otherwise at most write the descriptor
 
   [[nodiscard]] store::FileKey key() const { return {set.commit_id, set.protection_id}; }
 };

@@ -268,9 +268,10 @@ Opened Recovery::opened_as_it_lies(const Plan& plan, Depth depth) const {
 std::vector<Holding> Recovery::open_holdings(const Opened& opened, unsigned copy_threads) const {
   std::vector<Holding> holdings;
   for (const HeldRank& held : opened.held) {
-    holdings.push_back(held.in_store ? Holding::in_store(storage_.store.files, opened.commit.id, held.logical_rank, copy_threads)
-                                     : Holding::on_prefix(storage_.prefix_storage, opened.directory, opened.commit,
-                                                          held.logical_rank));
+    holdings.push_back(
+        held.in_store
+            ? Holding::in_store(storage_.store.files, opened.commit.id, held.logical_rank, copy_threads)
+            : Holding::on_prefix(storage_.prefix_storage, opened.directory, opened.commit, held.logical_rank));
   }
   return holdings;
 }

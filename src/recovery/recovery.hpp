@@ -91,7 +91,8 @@ class Recovery {
   /// (Opened::is_own_unread).
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
 
-  /// Local. Opens what this process holds of a commit that another number of ranks saved. Throws not_found, io, corrupt.
+  /// Local. Opens what this process holds of a commit that another number of ranks saved. Throws not_found, io,
+  /// corrupt.
   [[nodiscard]] std::vector<Holding> open_holdings(const Opened& opened, unsigned copy_threads) const;
 
   /// COLLECTIVE, while nothing is under way and the stores were surveyed. Where a rank lacks its container of an output

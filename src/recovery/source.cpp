@@ -123,8 +123,7 @@ std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& 
     const std::vector<std::byte> found = group_.decide_on_root([&] {
       if (lists > 0) std::this_thread::sleep_for(kBetweenLists);
       const auto prefix_storage = open_prefix_storage_(source.prefix);
-      const SourceSurvey look(*prefix_storage, source, given_up, group_.world_size(), other_ranks_, log_,
-                              logged);
+      const SourceSurvey look(*prefix_storage, source, given_up, group_.world_size(), other_ranks_, log_, logged);
       const auto tags = look.run(!list_again_until.passed(), lists >= kEmptyLists);
       is_outdated = !tags.has_value();
       return pack(tags.value_or(std::vector<FoundTag>{}));
@@ -160,8 +159,7 @@ OpenedSource SourceRecovery::open(const Source& source) {
           opened.prefix = open_prefix_storage_(source.prefix);
           for (std::uint32_t rank = group_.logical_rank().value; rank < tag.commit.world_size;
                rank += group_.world_size()) {
-            opened.holdings.push_back(
-                Holding::on_prefix(*opened.prefix, tag.directory, tag.commit, LogicalRank{rank}));
+            opened.holdings.push_back(Holding::on_prefix(*opened.prefix, tag.directory, tag.commit, LogicalRank{rank}));
           }
         });
         if (!failure) return opened;

@@ -142,7 +142,8 @@ TEST_F(OtherRanks, RefusedWhereTheOptionSaysSo) {
   const Failure failure = expect_all_failed(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     (void)engine.open();
-  }), ErrorCode::unrecoverable);
+  }),
+                                            ErrorCode::unrecoverable);
   EXPECT_TRUE(says(failure.message, {"saved by 4 ranks and this job has 3"})) << failure.message;
 }
 
@@ -184,7 +185,8 @@ TEST_F(OtherRanks, AStateThatIsEachRanksOwnIsRefusedBeforeAnythingIsLoaded) {
       EXPECT_EQ(same, -1);
       throw;
     }
-  }), ErrorCode::mismatch);
+  }),
+                                            ErrorCode::mismatch);
   EXPECT_TRUE(says(failure.message, {"a was saved by 4 ranks and this job has 2", "'mine'", "kedge::PerRank"}))
       << failure.message;
   EXPECT_FALSE(says(failure.message, {"'same'"})) << "it was saved alike, and is Replicated now";

@@ -293,8 +293,7 @@ TEST_P(StepBackOfOtherRanks, IsRefusedInWordsAndKeepsTheOthersContainers) {
     job.ranks = now;
     const Opened opened = reopen(job);
     ASSERT_TRUE(opened.failure);
-    EXPECT_EQ(opened.failure->code,
-              GetParam() == OtherRanks::refuse ? ErrorCode::unrecoverable : ErrorCode::mismatch);
+    EXPECT_EQ(opened.failure->code, GetParam() == OtherRanks::refuse ? ErrorCode::unrecoverable : ErrorCode::mismatch);
     EXPECT_TRUE(says(opened.failure->message, {"saved by 4 ranks", compose("this job has {}", now)}))
         << opened.failure->message;
     // Going on regardless: until the first new commit is complete, the four ranks can come back.

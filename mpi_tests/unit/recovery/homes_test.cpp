@@ -249,8 +249,8 @@ Outcome run(const World& world) {
   const auto outcomes = threads.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::uint32_t>(communicator.rank());
     const comm::Group group(communicator, std::chrono::seconds(60));
-    const Agreement agreement = agree_on_commits(
-        group, holdings_of(world, me), {compose("/directory-{}", me), {}}, OtherRanks::refuse);
+    const Agreement agreement =
+        agree_on_commits(group, holdings_of(world, me), {compose("/directory-{}", me), {}}, OtherRanks::refuse);
     const auto& candidates = agreement.candidates;
     const auto chosen = std::ranges::find_if(candidates, &Candidate::recoverable);
     if (chosen != candidates.end()) {
