@@ -68,9 +68,9 @@ class SurveyDraft {
 
   void add_stores(const std::vector<store::ScannedFile>& files) {
     in_stores_ = classify(files, storage_.run.id);
-    Agreement agreed =
-        agree_on_commits(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable},
-                         storage_.other_ranks);
+    in_stores_.holdings.domain = storage_.domain;
+    Agreement agreed = agree_on_commits(group_, in_stores_.holdings,
+                                        {storage_.store.directory(), in_stores_.unreadable}, storage_.other_ranks);
     survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),
                std::move(agreed.homes)};
   }
@@ -81,10 +81,9 @@ class SurveyDraft {
     std::vector<std::byte> tags;
     auto failure = group_.try_on_all_ranks([&] {
       if (storage_.markers == nullptr) return;
-      found = survey_prefix(
-          storage_.prefix_storage, *storage_.markers,
-          {storage_.run.id, group_.world_size(), storage_.other_ranks, storage_.trust, survey_.candidates, selection,
-           storage_.ledger});
+      found = survey_prefix(storage_.prefix_storage, *storage_.markers,
+                            {storage_.run.id, group_.world_size(), storage_.other_ranks, storage_.trust,
+                             survey_.candidates, selection, storage_.ledger});
       tags = pack(found.tags);
     });
     if (failure) return failure;
