@@ -230,6 +230,7 @@ recovery::Recovery EngineImpl::make_recovery() {
            .trust = options_.persistent.trust,
            .markers = started_.prefix.markers.get(),
            .other_ranks = other_ranks(),
+           .domain = started_.topology.domain.front(),
            .is_drained = environment_.is_drain},
           {.verify = options_.open.verify == Verify::headers ? Verify::headers : Verify::all,
            .durable = options_.store.durable,

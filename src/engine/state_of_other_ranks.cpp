@@ -107,6 +107,13 @@ std::optional<Failure> why_not(const Asked& asked, const CheckpointInfo& info, s
                          info.world_size, processes, reasons)};
 }
 
+/// Local. Throws corrupt or io.
+void check_per_rank(const Reader& reader, const State& state) {
+  for (const State::Item& item : state.items()) {
+    if (item.per_rank) reader.load_each(item.name, [](LogicalRank, std::span<const std::byte>) {});
+  }
+}
+
 void load_per_rank(Reader& reader, const State& state) {
   for (const State::Item& item : state.items()) {
     if (!item.per_rank) continue;
@@ -129,6 +136,9 @@ void load_of_other_ranks(Reader& reader, const State& state) {
       for (std::size_t i = 0; i < saved.size(); ++i) request.add(state.items()[i], saved[i]);
     });
     if (!failure) failure = why_not(asked, reader.info(), reader.processes());
+    // Before any function is called, on any rank: after damage another checkpoint is loaded, and a function that had
+    // got bytes already would get each rank's again.
+    if (!failure) failure = attempt([&] { check_per_rank(reader, state); });
     reader.load_all(asked.wants, failure);
   } catch (const Error& error) {
     if (comm::ends_communication(error.code())) throw;

@@ -129,9 +129,7 @@ class CommitSurvey {
     if (!candidate.reason.empty()) return;
     candidate.in_stores = sums[0] + sums[1] == candidate.commit.world_size;
     candidate.recoverable = candidate.in_stores;
-    // Where other ranks saved it, members of a set may now share a node.
-    candidate.is_protected =
-        sums[2] == candidate.commit.world_size && !stays_as_it_lies(candidate.commit.world_size, group_);
+    candidate.is_protected = sums[2] == candidate.commit.world_size;
     if (!candidate.recoverable) explain(candidate);
   }
 

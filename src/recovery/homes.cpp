@@ -19,6 +19,7 @@ using comm::Addressed;
 struct ContainerRecord {
   RankKey key;
   std::uint64_t size_bytes = 0;
+  std::int64_t domain = 0;
 };
 
 struct SetFileRecord {
@@ -36,6 +37,7 @@ struct Answer {
   std::uint32_t set_index = 0;
   std::uint32_t position = 0;
   int holder = kNoProcess;
+  int domain = kNoProcess;
 };
 
 struct Offer {
@@ -109,13 +111,15 @@ class LocalFileExchange {
       if (!holding.intact || holding.logical_rank.value >= holding.commit.world_size) continue;
       const RankKey key{holding.commit.generation, holding.commit.id, holding.commit.world_size,
                         holding.logical_rank.value};
-      records.push_back({home_of(key, group_.size()), {key, holding.size_bytes}});
+      records.push_back({home_of(key, group_.size()), {key, holding.size_bytes, mine_.domain}});
     }
     for (const auto& [peer, record] : group_.exchange(records)) {
       check_home(record.key);
+      invariant(record.domain >= 0 && record.domain < group_.size(), "a failure domain is named by a process of it");
       HomedRank& homed = homes_.ranks[record.key];
       offer_holder(homed.holder, peer, owner_of(LogicalRank{record.key.logical_rank}, group_));
       homed.size_bytes = record.size_bytes;
+      if (homed.holder == peer) homed.domain = static_cast<int>(record.domain);
     }
   }
 
@@ -144,6 +148,7 @@ class LocalFileExchange {
     homed.container.assign(set.members.size(), kNoProcess);
     homed.parity = homed.container;
     homed.descriptor = homed.container;
+    homed.domain = homed.container;
     homes_.sets.push_back(std::move(homed));
   }
 
@@ -161,14 +166,17 @@ class LocalFileExchange {
     std::vector<Addressed<Answer>> answers;
     for (const auto& [peer, question] : group_.exchange(questions)) {
       check_home(question.key);
-      answers.push_back({peer, {question.set_index, question.position, homes_.ranks[question.key].holder}});
+      const HomedRank& homed = homes_.ranks[question.key];
+      answers.push_back({peer, {question.set_index, question.position, homed.holder, homed.domain}});
     }
     for (const auto& [peer, answer] : group_.exchange(answers)) {
       check_holder(answer.holder);
+      check_holder(answer.domain);
       invariant(answer.set_index < homes_.sets.size(), "an answer is about a set of this home");
       HomedSet& homed = homes_.sets[answer.set_index];
       invariant(answer.position < homed.container.size(), "an answer is about a member of its set");
       homed.container[answer.position] = answer.holder;
+      homed.domain[answer.position] = answer.domain;
     }
   }
 
@@ -201,6 +209,14 @@ class LocalFileExchange {
     homed.decodable = redundancy::can_decode(homed.set.scheme, homed.set.parities, present);
     homed.whole = std::ranges::all_of(homed.container, is_there) && std::ranges::all_of(homed.parity, is_there) &&
                   std::ranges::all_of(homed.descriptor, is_there);
+    if (stays_as_it_lies(homed.set.world_size, group_)) homed.whole = homed.whole && is_spread(homed);
+  }
+
+  /// Whether no failure domain has two members.
+  static bool is_spread(const HomedSet& homed) {
+    std::vector<int> domains = homed.domain;
+    std::ranges::sort(domains);
+    return std::ranges::adjacent_find(domains) == domains.end();
   }
 
   /// A member's files are not moved together, and take part in an exchange only where its container is.

@@ -29,6 +29,7 @@ struct LocalFiles {
   std::vector<LocalContainer> containers;
   std::vector<format::SetDescriptor> set_files;
   std::vector<CommitHead> copied = {};  ///< commits of container copies
+  int domain = 0;                       ///< the lowest process in the failure domain of this one
 };
 
 inline constexpr int kNoProcess = -1;
@@ -47,12 +48,13 @@ struct CandidateSet {
   int home = kNoProcess;
   std::uint32_t index = 0;  ///< in the home's list of sets
   bool decodable = false;   ///< all of the set's missing containers can be rebuilt
-  bool whole = false;       ///< nothing of the set is missing
+  bool whole = false;       ///< it survives the loss of a failure domain as it is
   std::uint64_t size_bytes = 0;
 };
 
 struct HomedRank {
   int holder = kNoProcess;  ///< process with the container: preferably its owner, else the lowest
+  int domain = kNoProcess;  ///< the holder's failure domain
   std::uint64_t size_bytes = 0;
   std::vector<CandidateSet> candidate_sets;  ///< sorted by home, then index
 
@@ -67,7 +69,10 @@ struct HomedSet {
   std::vector<int> container;
   std::vector<int> parity;
   std::vector<int> descriptor;
+  std::vector<int> domain;  ///< of the containers' holders
   bool decodable = false;
+  /// Nothing is missing. Of a commit that stays as it lies, members are in different failure domains, too; those of
+  /// others go to their owners, and are judged there.
   bool whole = false;
 };
 

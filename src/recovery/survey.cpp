@@ -68,6 +68,7 @@ class SurveyDraft {
 
   void add_stores(const std::vector<store::ScannedFile>& files) {
     in_stores_ = classify(files, storage_.run.id);
+    in_stores_.holdings.domain = storage_.domain;
     Agreement agreed = agree_on_commits(group_, in_stores_.holdings,
                                         {storage_.store.directory.path(), in_stores_.unreadable}, storage_.other_ranks);
     survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),

@@ -37,6 +37,7 @@ struct Storage {
   Trust trust = Trust::self;                        ///< persistent.trust
   const persist::PrefixMarkers* markers = nullptr;  ///< rank 0's, null elsewhere
   OtherRanks other_ranks = OtherRanks::accept;      ///< open.other_ranks
+  int domain = 0;                                   ///< the lowest process in this one's failure domain
   bool is_drained = false;  ///< this start, or another by the same caller, flushes all that is there
 };
 
