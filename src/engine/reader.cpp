@@ -9,7 +9,6 @@
 #include "comm/calls.hpp"
 #include "commits/selection.hpp"
 #include "engine/check_load_target.hpp"
-#include "engine/collective_load.hpp"
 #include "engine/describe_opened.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/store_loss.hpp"
@@ -214,6 +213,10 @@ Status Reader::remember(Failure failure) {
   return failure;
 }
 
+void Reader::remember_shared(const Failure& failure) {
+  if (std::max(failure.rank, 0) == uses_.group.rank()) (void)remember(failure);
+}
+
 const format::StoredRegion& Reader::region(std::string_view name) const {
   const format::StoredRegion* placed = container().find(name);
   if (placed == nullptr) {
@@ -272,38 +275,6 @@ void Reader::copy(const format::StoredRegion& placed, std::span<std::byte> on_ho
                   const std::optional<device::Span>& on_device) const {
   if (!on_device) container().read(placed, on_host);
   else with_region_name(placed.spec.name, [&] { container().read(placed, uses_.staging, *on_device); });
-}
-
-void Reader::load_all(std::span<const Want> wants, std::optional<Failure> local) {
-  if (auto wrong = uses_.lifecycle.check_phase(comm::Call::load_all, {Phase::reading})) local = std::move(wrong);
-  if (!local) local = check(wants, uses_.staging.devices());
-  if (!local) local = attempt([&] { require_present(); });
-  const pipeline::Pause::Guard guard(uses_.pause);
-  try {
-    comm::begin_call(uses_.group, comm::Call::load_all, 0, local);
-    (void)engine::load_all(uses_.group, *open_, *info_, wants, uses_.load_buffer_bytes);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::corrupt) (void)remember(error.failure());
-    throw;
-  }
-}
-
-void Reader::load_each(std::string_view name,
-                       const std::function<void(LogicalRank, std::span<const std::byte>)>& take) const {
-  const pipeline::Pause::Guard guard(uses_.pause);
-  require_present();
-  std::vector<std::byte> bytes;
-  for (const recovery::Holding& holding : open_->holdings) {
-    const format::StoredRegion* placed = holding.container().find(name);
-    if (placed == nullptr) continue;
-    bytes.resize(placed->size_bytes);
-    holding.container().read(*placed, bytes);
-    take(holding.logical_rank(), bytes);
-  }
-}
-
-std::vector<arrays::SavedName> Reader::find_saved(std::span<const std::string> names) const {
-  return engine::find_saved(uses_.group, *open_, *info_, names);
 }
 
 /// COLLECTIVE. On return the checkpoint is verified, or the worker is to verify it; throws corrupt on all ranks if it

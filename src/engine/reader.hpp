@@ -78,6 +78,8 @@ class Reader {
   Status refuse(const Failure& failure);
   /// Local. The checkpoint was not loaded as wanted: close will throw the first such failure on all ranks.
   Status remember(Failure failure);
+  /// Local. As remember(), for a failure that all ranks met: the rank that it names remembers it for all.
+  void remember_shared(const Failure& failure);
   /// Local. Spec of the region of this name in this rank's container. Throws not_found.
   [[nodiscard]] const format::RegionSpec& saved(std::string_view name) const { return region(name).spec; }
   void close();

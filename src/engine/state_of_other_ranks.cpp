@@ -142,7 +142,7 @@ void load_of_other_ranks(Reader& reader, const State& state) {
     reader.load_all(asked.wants, failure);
   } catch (const Error& error) {
     if (comm::ends_communication(error.code())) throw;
-    (void)reader.remember(error.failure());  // the same on all ranks
+    reader.remember_shared(error.failure());
     return;
   }
   if (auto failure = attempt([&] { load_per_rank(reader, state); })) (void)reader.remember(*std::move(failure));

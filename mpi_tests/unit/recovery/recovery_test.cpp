@@ -216,6 +216,7 @@ TEST_F(RecoveryLoop, AContainerOfWhichNotEvenTheTagIsKnownIsToldOnce) {
 }
 
 TEST_F(RecoveryLoop, WhatAnotherRankCountSavedAsksForThatCount) {
+  other_ranks = OtherRanks::refuse;
   put(commit(1, 10, "a", 5));
   const Failure failure = failure_of_open(latest);
   EXPECT_THAT(failure.message, HasSubstr("Start it with as many ranks as saved it"));
