@@ -88,8 +88,8 @@ class Engine {
   Engine(const Ranks& ranks, Options options) : Engine(CommunicatorOf<Ranks>::make(ranks), std::move(options)) {}
   /// Local: never communicates, safe after MPI_Finalize. Call finalize first to shut down normally: the destructor ends
   /// background work, waiting at most 10 s for a write that has begun. Each commit keeps its level; one that is still a
-  /// snapshot is lost. Unless an error is the cause or open.chained is set, a later engine of this process does not
-  /// continue the run.
+  /// snapshot is lost. Unless this engine ended by an error or open.chained is set, a later engine of this process that
+  /// would continue the run is refused (mismatch).
   ~Engine();
   Engine(Engine&&) noexcept;             ///< Local.
   Engine& operator=(Engine&&) noexcept;  ///< Local. The engine that is replaced is destroyed.

@@ -26,7 +26,10 @@ enum class OnExit : std::uint8_t {
 };
 
 /// Whether open takes checkpoints that another number of ranks saved.
-enum class OtherRanks : std::uint8_t { accept, refuse };
+enum class OtherRanks : std::uint8_t {
+  accept,  ///< it does; State and load_all load what each rank needs
+  refuse   ///< they count as unrecoverable
+};
 
 /// How much of the selected commit open verifies. What is loaded is checked in any case, and restore reads each byte
 /// once, whether this is all or loaded.
@@ -154,8 +157,8 @@ struct Options {
   struct Store {
     /// A directory that is local to each node. `{node}` becomes the node's name; in all paths ~ and $NAME are expanded.
     /// Empty: the first of /dev/shm, $SLURM_TMPDIR, $TMPDIR and /tmp that is in memory, writable, and at least 1/16 of
-    /// the machine's memory (a container's 64 MB are not). If there is none, the first other one that is writable; a
-    /// smaller one in memory comes last.
+    /// the machine's memory (Docker's default of 64 MB is not). If there is none, the first other one that is writable;
+    /// a smaller one in memory comes last.
     std::string path;
     /// Number of commits kept per rank. While a checkpoint is written, each rank needs space for one more; with
     /// redundancy.every above 1, for two.
@@ -195,9 +198,9 @@ struct Options {
     Trust trust = Trust::self;
     /// Maximum number of bytes per second that a node writes to the prefix, such as "500 MiB"; 0 = no limit.
     std::uint64_t bandwidth_limit = 0;
-    /// In the background, how often a flush that failed for lack of space or with an I/O error is tried again, 0 to
-    /// 1000: after 1, 2, 4, ... seconds, at most 60 each. It ends early when a newer commit waits, or the application
-    /// in create, open, pin or finalize.
+    /// In the background, how many times at most a flush that failed for lack of space or with an I/O error is tried
+    /// again, 0 to 1000: after 1, 2, 4, ... seconds, at most 60 each. It ends early when a newer commit waits, or the
+    /// application in create, open, pin or finalize.
     std::uint32_t retries = 3;
   } persistent;  ///< The parallel filesystem.
 
@@ -208,9 +211,10 @@ struct Options {
     /// over a set of ranks; one lost member of each set can be rebuilt) or rs (Reed-Solomon: as many lost members as
     /// `parity`).
     Scheme scheme = Scheme::automatic;
-    /// Number of members of a redundancy set to aim for, 2 to 32; a set is larger where the ranks cannot be divided
-    /// otherwise. Larger sets need less space for parity: 1/(members - 1) of the checkpoint for xor, parity/(members -
-    /// parity) for rs.
+    /// Largest number of members of a redundancy set, 2 to 32. Sets are as equal as possible (9 ranks on 9 nodes with
+    /// 8: sets of 5 and 4), with at most one member in each failure domain; they are larger only where smaller ones
+    /// would have too few members for the scheme. Larger sets need less space for parity: 1/(members - 1) of the
+    /// checkpoint for xor, parity/(members - parity) for rs.
     std::uint32_t set_size = 8;
     /// With scheme rs: how many members of each set may be lost, 1 to 4, and fewer than set_size; 1 is the same as xor.
     std::uint32_t parity = 2;

@@ -10,14 +10,14 @@
 
 namespace kedge {
 
-/// For open: the newest commit that can be recovered on all ranks.
+/// For open: the newest checkpoint (never an output) that can be recovered on all ranks.
 struct Latest {};
 inline constexpr Latest latest{};  ///< Default of open.
 
-/// For open: the newest commit that is older than every commit of this tag. If there are commits but none has this tag,
-/// open throws not_found, because it cannot know which commits are older.
+/// For open: the newest checkpoint that is older than every commit of this tag. If there are commits but none has this
+/// tag, open throws not_found, because it cannot know which commits are older.
 struct Before {
-  Tag tag;  ///< all commits of this tag are too new
+  Tag tag;  ///< the opened commit is older than every commit of this tag
 };
 
 /// For open: another run's checkpoint, or a copied tag directory, as the origin of a new run. It is read in place and

@@ -10,6 +10,7 @@
 #include "arrays/rounds.hpp"
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "comm/wire.hpp"
 #include "format/on_disk.hpp"
 #include "format/region_spec.hpp"
 

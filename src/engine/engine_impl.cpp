@@ -121,7 +121,10 @@ EngineImpl::~EngineImpl() {
 
 std::optional<Tag> EngineImpl::open(const Selection& selection, Newer newer, recovery::Reading reading) {
   if (options_.open.verify == Verify::loaded) reading = recovery::Reading::in_load;
-  return call([&] { return reader_.open(commits::parsed(selection), newer, reading); });
+  auto tag = call([&] { return reader_.open(commits::parsed(selection), newer, reading); });
+  // Only the next checkpoint of this run is protected and flushed by these ranks.
+  if (tag && reader_.is_of_other_ranks() && !reader_.info().is_output) schedule_.make_due();
+  return tag;
 }
 
 bool EngineImpl::need_checkpoint() { return job_end_.need_checkpoint(schedule_.is_due(environment_.clock->seconds())); }

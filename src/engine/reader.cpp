@@ -109,7 +109,7 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
   CheckpointInfo info;
   static_cast<CommitHead&>(info) = opened.commit;
   info.total_bytes = opened.total_bytes;
-  if (opened.totals.fetched != 0) info.source = RecoverySource::fetched;
+  if (opened.totals.fetched + opened.totals.on_prefix != 0) info.source = RecoverySource::fetched;
   else if (opened.totals.rebuilt != 0) info.source = RecoverySource::rebuilt;
   else if (opened.totals.moved != 0) info.source = RecoverySource::moved;
   begin_reading(std::move(info));

@@ -6,11 +6,13 @@ namespace kedge::engine {
 
 bool CheckpointSchedule::is_due(double now_s) {
   ++calls_;
+  if (is_due_anyway_) return true;
   if (options_.every != 0) return calls_ % options_.every == 0;
   return is_due_by_time(now_s);
 }
 
 void CheckpointSchedule::committed(double blocked_s, double now_s) {
+  is_due_anyway_ = false;
   blocked_s_ = blocked_s;
   last_s_ = now_s;
 }

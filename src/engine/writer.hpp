@@ -86,7 +86,7 @@ class Writer {
   /// Whether an output is being written.
   [[nodiscard]] bool is_output() const { return checkpoint_ && checkpoint_->commit.is_output; }
   void abandon();
-  /// Local. See Engine::committed.
+  /// Local. See ForBindings::committed.
   [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
 
  private:

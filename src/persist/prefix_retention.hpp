@@ -67,7 +67,7 @@ struct Retained {
                                            PrefixCommitList& history, const PrefixRetention& retention,
                                            const fs::ShouldStop& enough = {});
 
-/// Rank 0. The bytes of all that a retain() may remove.
+/// Rank 0. The bytes of all that retract_old_commits() may remove.
 [[nodiscard]] std::uint64_t removable_bytes(PrefixReader& reader, const PrefixMarkers& markers,
                                             PrefixCommitList& history, const PrefixRetention& retention);
 

@@ -105,6 +105,7 @@ class FlushStage final : public Stage {
   void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
   [[nodiscard]] persist::PlainFiles plain_files(const format::ContainerReader& container) const;
   void publish(const comm::Group& group, const Upload& upload);
+  // In flush_room.cpp:
   void publish_with_space(const comm::Group& group, const Upload& upload);
   [[nodiscard]] bool make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep);
   [[nodiscard]] bool is_enough(const comm::Group& group, const Upload& upload,

@@ -24,7 +24,9 @@ struct CommitFiles {
 };
 
 /// A step for sealed commits. The stage implements it; the pipeline decides when and on which thread it runs, and tells
-/// the observers. New stages are added to the list given to the pipeline; no other code knows individual stages.
+/// the observers. New stages are added to the list given to the pipeline. One that reaches no level needs no other
+/// change (mpi_tests/engine/pipeline/third_stage_test.cpp); a new level is also known to types.hpp, stage_costs.hpp,
+/// executor.cpp, job_end.cpp, known_commits.hpp and the bindings.
 class Stage {
  public:
   Stage() = default;
