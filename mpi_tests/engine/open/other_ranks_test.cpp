@@ -206,6 +206,7 @@ TEST_F(OtherRanks, WaitForALevelThatOnlyTheOthersCouldReachIsRefused) {
     EXPECT_EQ(code_of([&] { engine.wait("a", Level::persistent); }), ErrorCode::invalid_argument);
     EXPECT_EQ(engine.level("a"), Level::local);
     for (int call = 0; call < 2; ++call) EXPECT_TRUE(engine.need_checkpoint()) << "the next one is due";
+    program.set(2);
     engine.checkpoint("b", program.state());
     EXPECT_FALSE(engine.need_checkpoint());
     engine.finalize();
