@@ -97,7 +97,9 @@ class State {
   }
   /// Adds a variable of each rank's own that can be restored on another number of ranks.
   template <class T>
-  State& add(const std::string& name, T& variable, PerRank per_rank) {
+  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> &&
+           !detail::GivesRegion<std::remove_const_t<T>>) State& add(const std::string& name, T& variable,
+                                                                    PerRank per_rank) {
     add_item(
         name, view_of(variable), resize_of(variable), [] { return Block(); }, false);
     return set_per_rank(name, std::move(per_rank));
@@ -106,6 +108,12 @@ class State {
   State& add(const std::string& name, const MutableRegion& fixed, const Placement& placement = {}) {
     return add_item(
         name, view_of(fixed), {}, [placement] { return Block(placement); }, false);
+  }
+  /// Adds memory of a fixed address and size that is each rank's own and can be restored on another number of ranks.
+  State& add(const std::string& name, const MutableRegion& fixed, PerRank per_rank) {
+    add_item(
+        name, view_of(fixed), {}, [] { return Block(); }, false);
+    return set_per_rank(name, std::move(per_rank));
   }
   /// Adds memory of a fixed address and size whose block changes: each checkpoint calls the function `block`.
   template <class F>

@@ -103,7 +103,7 @@ inline SavedRegion saved_region(std::string name, std::uint64_t array, const Sha
   SavedRegion region;
   region.array = array;
   if (std::holds_alternative<Shard>(placement)) placement = Shard{global_shape, offset_of(box)};
-  region.offer = {std::move(name), DataType::uint64, {}, shape_of(box), std::move(placement), logical_rank, 0, false};
+  region.offer = {std::move(name), DataType::uint64, {}, shape_of(box), std::move(placement), logical_rank, false};
   region.bytes.resize(volume(box) * sizeof(std::uint64_t));
   for_each_element(box, global_shape, [&](std::uint64_t position, std::uint64_t i) {
     const std::uint64_t value = element_value(array, position);

@@ -35,7 +35,7 @@ class MpiLoads : public testing::TestWithParam<bool> {
       if (static_cast<int>(rank) % group_.size() != group_.rank()) continue;
       const Shape rows{kRowsOfARank, kColumns};
       offers_.push_back(
-          {"u", DataType::uint64, {}, rows, Shard{shape_, Shape{rank * kRowsOfARank, 0}}, rank, 4096, GetParam()});
+          {"u", DataType::uint64, {}, rows, Shard{shape_, Shape{rank * kRowsOfARank, 0}}, rank, GetParam()});
       if (GetParam()) mapped_.push_back(elements(rank * kRowsOfARank * kColumns, kRowsOfARank * kColumns));
     }
   }
@@ -65,8 +65,7 @@ class MpiLoads : public testing::TestWithParam<bool> {
     memory_.assign(memory_shape[0] * memory_shape[1], kUntouched);
     const Want want{
         "u", DataType::uint64, {}, shape_of(block), Shard{shape_, offset_of(block)}, BoxInArray{memory_shape, {0, 1}}};
-    LoadInput input{std::span(&want, 1), offers_, logical_ranks_, kBufferBytes, kRowsPerBatch, {}, {}, {}};
-    input.checksum = [](std::uint32_t, std::uint64_t) { return StoredChecksum{}; };
+    LoadInput input{std::span(&want, 1), offers_, logical_ranks_, kBufferBytes, kRowsPerBatch, {}, {}};
     input.read = [&](const BlockToRead& one, std::vector<std::byte>& buffer) { return read(one, buffer); };
     input.deliver = [&](const Delivery& delivery) {
       copy_to_memory(delivery, std::as_writable_bytes(std::span(memory_)).data());

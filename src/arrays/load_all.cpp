@@ -113,15 +113,14 @@ class Rounds {
     return plan_.orders[turn.order].parts[chunk.part];
   }
   [[nodiscard]] static std::uint64_t offset_of(const ReadOrder& order, std::size_t block) {
-    return order.blocks[block].number * format::kBlockBytes;
+    return order.blocks[block] * format::kBlockBytes;
   }
 
   /// A block that cannot be read is zeros for those that wait for it, until all have voted.
   Kept read(const BlockTurn& turn) {
     const ReadOrder& order = plan_.orders[turn.order];
     const std::uint64_t offset = offset_of(order, turn.block);
-    BlockToRead block{order, offset, std::min(format::kBlockBytes, order.size_bytes - offset),
-                      order.blocks[turn.block].checksum};
+    BlockToRead block{order, offset, std::min(format::kBlockBytes, order.size_bytes - offset)};
     Kept kept{take_buffer(), {}};
     const auto failure = attempt([&] { kept.bytes = input_.read(block, kept.buffer); });
     if (failure) {
@@ -226,7 +225,7 @@ LoadCounts load_all(const comm::Group& group, const LoadInput& input) {
   const WantedNames names = gather_wanted_names(group, input.wants);
   const std::uint64_t batches = count_batches(group, names, input.offers, input.rows_per_batch);
   for (std::uint64_t number = 0; number < batches; ++number) {
-    const PlanInput to_plan{input.wants, input.offers, input.logical_ranks, input.buffer_bytes, input.checksum};
+    const PlanInput to_plan{input.wants, input.offers, input.logical_ranks, input.buffer_bytes};
     Rounds(group, input, make_read_plan(group, to_plan, names, {number, batches}), counts).run();
   }
   return counts;

@@ -19,7 +19,6 @@ struct BlockToRead {
   const ReadOrder& region;
   std::uint64_t offset = 0;  ///< in the region
   std::uint64_t size_bytes = 0;
-  StoredChecksum checksum;  ///< unless the region is mapped
 };
 
 /// Bytes for a want of this process.
@@ -40,8 +39,6 @@ struct LoadInput {
   std::uint32_t logical_ranks = 0;  ///< that saved the commit; the same on all processes
   std::uint64_t buffer_bytes = 0;   ///< for messages and blocks of this process, beside 4 MiB at least
   std::uint64_t rows_per_batch = kRowsPerBatch;
-  /// Of a block of an offer that another process may read. Does not communicate.
-  std::function<StoredChecksum(std::uint32_t offer, std::uint64_t block)> checksum;
   /// Returns the block's bytes, which must be right: in `buffer`, which it resizes, or where they lie already, until
   /// the end of the load. Throws Error{corrupt} if they are not what was saved. Does not communicate.
   std::function<std::span<const std::byte>(const BlockToRead& block, std::vector<std::byte>& buffer)> read;

@@ -128,15 +128,10 @@ void put(comm::Packer& packer, const OrderRecord& order) {
   packer.put(order.logical_rank);
   packer.put(order.offer);
   packer.put(order.is_mapped);
-  packer.put(order.file_offset);
   packer.put(order.element_bytes);
   put_box(packer, order.stored);
   put_count(packer, order.blocks);
-  for (const ReadOrder::Block& block : order.blocks) {
-    packer.put(block.number);
-    packer.put(block.checksum.crc);
-    packer.put(block.checksum.padding_bytes);
-  }
+  for (const std::uint64_t block : order.blocks) packer.put(block);
   put_count(packer, order.parts);
   for (const OrderRecord::Part& part : order.parts) {
     packer.put(part.process);
@@ -151,16 +146,9 @@ OrderRecord get_order(comm::Unpacker& unpacker) {
   order.logical_rank = unpacker.get<std::uint32_t>();
   order.offer = unpacker.get<std::uint32_t>();
   order.is_mapped = unpacker.get_bool();
-  order.file_offset = unpacker.get<std::uint64_t>();
   order.element_bytes = unpacker.get<std::uint64_t>();
   order.stored = get_box(unpacker);
-  get_each(unpacker, [&] {
-    ReadOrder::Block block;
-    block.number = unpacker.get<std::uint64_t>();
-    block.checksum.crc = unpacker.get<std::uint32_t>();
-    block.checksum.padding_bytes = unpacker.get<std::uint32_t>();
-    order.blocks.push_back(block);
-  });
+  get_each(unpacker, [&] { order.blocks.push_back(unpacker.get<std::uint64_t>()); });
   get_each(unpacker, [&] {
     OrderRecord::Part part;
     part.process = unpacker.get<int>();

@@ -26,10 +26,9 @@ struct OrderRecord {
   std::uint32_t logical_rank = 0;
   std::uint32_t offer = 0;
   bool is_mapped = false;
-  std::uint64_t file_offset = 0;
   std::uint64_t element_bytes = 0;
   Box stored;
-  std::vector<ReadOrder::Block> blocks;
+  std::vector<std::uint64_t> blocks;
   struct Part {
     int process = 0;
     std::uint32_t number = 0;

@@ -258,15 +258,8 @@ class Planner {
   void tell(std::map<int, Told>& told, std::uint32_t number, const std::vector<Match>& matches,
             std::uint32_t& next_number, ReaderChoice& choice) const {
     const Offer& offer = input_.offers[number];
-    OrderRecord order{offer.name,
-                      offer.logical_rank,
-                      number,
-                      offer.is_mapped,
-                      offer.file_offset,
-                      size_bytes(offer.dtype),
-                      box_of(offer),
-                      {},
-                      {}};
+    OrderRecord order{
+        offer.name, offer.logical_rank, number, offer.is_mapped, size_bytes(offer.dtype), box_of(offer), {}, {}};
     std::vector<WantedPart> parts;
     for (const Match& match : matches) {
       const BoxInArray place = within(match.box, order.stored);
@@ -285,8 +278,7 @@ class Planner {
       }
     }
     for (const auto& [block, reader] : readers.blocks) {
-      const StoredChecksum checksum = offer.is_mapped ? StoredChecksum{} : input_.checksum(number, block);
-      orders.at(reader).blocks.push_back({block, checksum});
+      orders.at(reader).blocks.push_back(block);
     }
     for (const auto& [reader, record] : orders) {
       ++told[reader].orders;
@@ -307,7 +299,6 @@ class Planner {
                     record.logical_rank,
                     record.offer,
                     record.is_mapped,
-                    record.file_offset,
                     volume(record.stored) * record.element_bytes,
                     std::move(record.blocks),
                     {}};

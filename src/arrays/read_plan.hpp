@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -19,25 +18,14 @@
 
 namespace kedge::arrays {
 
-/// The checksum of a block as the container's index has it: with the zeros that follow a large region's last block.
-struct StoredChecksum {
-  std::uint32_t crc = 0;
-  std::uint32_t padding_bytes = 0;
-};
-
 /// A region of which this process reads blocks.
 struct ReadOrder {
   std::string name;
   std::uint32_t logical_rank = 0;  ///< whose container it is in
   std::uint32_t offer = 0;         ///< its position among the steward's
   bool is_mapped = false;          ///< then this process is its steward
-  std::uint64_t file_offset = 0;
   std::uint64_t size_bytes = 0;
-  struct Block {
-    std::uint64_t number = 0;
-    StoredChecksum checksum;  ///< unless it is mapped
-  };
-  std::vector<Block> blocks;
+  std::vector<std::uint64_t> blocks;  ///< their numbers
   struct Part {
     int process = 0;  ///< that wants it
     int steward = 0;
@@ -74,8 +62,6 @@ struct PlanInput {
   std::span<const Offer> offers;
   std::uint32_t logical_ranks = 0;  ///< that saved the commit; the same on all processes
   std::uint64_t buffer_bytes = 0;   ///< for messages and blocks of this process
-  /// Of a block of an offer that another process may read.
-  std::function<StoredChecksum(std::uint32_t offer, std::uint64_t block)> checksum;
 };
 
 /// COLLECTIVE, for the names of one batch. Throws the same Error on all processes: `mismatch` naming both if something

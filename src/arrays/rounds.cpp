@@ -39,7 +39,7 @@ void SendRounds::skip_done_orders() {
 std::uint64_t SendRounds::buffer_bytes_of(std::size_t order, std::size_t block) const {
   const ReadOrder& region = orders_[order];
   if (region.is_mapped) return 0;
-  return std::min(format::kBlockBytes, region.size_bytes - region.blocks[block].number * format::kBlockBytes);
+  return std::min(format::kBlockBytes, region.size_bytes - region.blocks[block] * format::kBlockBytes);
 }
 
 bool SendRounds::can_read_next() const {
@@ -50,7 +50,7 @@ bool SendRounds::can_read_next() const {
 SendRounds::Held SendRounds::open_next() {
   const ReadOrder& order = orders_[next_order_];
   Held held{next_order_, next_block_, {}};
-  const std::uint64_t begin = order.blocks[next_block_].number * format::kBlockBytes;
+  const std::uint64_t begin = order.blocks[next_block_] * format::kBlockBytes;
   const std::uint64_t end = std::min(begin + format::kBlockBytes, order.size_bytes);
   kept_bytes_ += buffer_bytes_of(next_order_, next_block_);
   for (std::size_t part = 0; part < order.parts.size(); ++part) {

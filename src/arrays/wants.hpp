@@ -30,7 +30,6 @@ struct Offer {
   Shape shape;
   Placement placement;
   std::uint32_t logical_rank = 0;  ///< that saved it
-  std::uint64_t file_offset = 0;   ///< of the region in that rank's container
   /// In this node's stores: only the steward reads it. Otherwise it lies on the prefix, where any process can.
   bool is_mapped = false;
 };

@@ -32,8 +32,7 @@ Offered offers_of(const OpenCheckpoint& checkpoint) {
     for (const format::StoredRegion& placed : holding.container().regions()) {
       if (format::is_attributes(placed.spec) || placed.spec.routed) continue;
       offered.offers.push_back({placed.spec.name, placed.spec.dtype, placed.spec.members, placed.spec.shape,
-                                placed.spec.placement, holding.logical_rank().value, placed.offset,
-                                holding.is_in_store()});
+                                placed.spec.placement, holding.logical_rank().value, holding.is_in_store()});
       offered.places.emplace_back(&holding, &placed);
     }
   }
@@ -149,9 +148,7 @@ arrays::LoadCounts load_all(const comm::Group& group, const OpenCheckpoint& chec
     offered = offers_of(checkpoint);
   });
   BlockReader reader(checkpoint, commit, offered);
-  arrays::LoadInput input{to_plan, offered.offers, commit.world_size, buffer_bytes, arrays::kRowsPerBatch, {}, {}, {}};
-  // A process that reads a block opens the container, which has its checksum.
-  input.checksum = [](std::uint32_t, std::uint64_t) { return arrays::StoredChecksum{}; };
+  arrays::LoadInput input{to_plan, offered.offers, commit.world_size, buffer_bytes, arrays::kRowsPerBatch, {}, {}};
   input.read = [&](const arrays::BlockToRead& block, std::vector<std::byte>& buffer) {
     return reader.read(block, buffer);
   };

@@ -80,7 +80,13 @@ void Engine::load_all(std::span<const Want> wants) {
   impl_->call([&] { impl_->reader().load_all(wants); });
 }
 
-std::vector<LogicalRank> Engine::logical_ranks() const { return impl_->reader().logical_ranks(); }
+std::vector<LogicalRank> Engine::logical_ranks() const {
+  std::vector<LogicalRank> ranks;
+  for (const auto& holding : impl_->reader().checkpoint("logical_ranks").holdings) {
+    ranks.push_back(holding.logical_rank());
+  }
+  return ranks;
+}
 
 Routed Engine::route_in(std::string_view name) { return impl_->reader().route_in(name); }
 

@@ -14,6 +14,9 @@
 
 namespace kedge::engine {
 
+/// Whether the file was there a moment ago and is gone. An error of the system is another matter.
+[[nodiscard]] bool is_lost(const Failure& failure);
+
 struct OpenCheckpoint {
   OpenCheckpoint(store::RoutedDirectories& directories, fs::FileSystem& file_system, const Log& log)
       : routed(directories, file_system, log) {}
@@ -31,6 +34,8 @@ struct OpenCheckpoint {
   std::optional<std::string> unread;  ///< regions that a State did not load, if there are any
 
   [[nodiscard]] bool is_source() const noexcept { return source_prefix_reader != nullptr; }
+  /// Local. A mapped file that another process removed or truncated is noticed before it is read. Throws corrupt, io.
+  void require_present() const;
 };
 
 }  // namespace kedge::engine

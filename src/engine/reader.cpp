@@ -16,15 +16,6 @@
 #include "kedge/state.hpp"
 
 namespace kedge::engine {
-namespace {
-
-/// Whether the file was there a moment ago and is gone. An error of the system is another matter.
-bool is_lost(const Failure& failure) {
-  return failure.code == ErrorCode::corrupt || failure.code == ErrorCode::not_found ||
-         (failure.code == ErrorCode::io && failure.system_errno == 0);
-}
-
-}  // namespace
 
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recovery::Reading reading) {
   const double begin_s = uses_.clock.seconds();
@@ -39,7 +30,6 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   uses_.recreation.run();
   std::optional<recovery::Opened> opened = uses_.recovery.open(selection, newer, reading);
   while (opened && !try_to_pin(*opened)) opened = uses_.recovery.open(selection, newer, reading);
-  const bool is_own_size = opened && opened->commit.world_size == uses_.group.world_size();
   if (!opened || !opened->is_own_unread)
     uses_.recovery.recover_outputs();  // output rescue may write over files that an older
                                        // commit needs
@@ -49,7 +39,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   }
   if (!opened->commit.is_output) uses_.markers.mark(opened->commit.id);
   if (newer == Newer::discard) uses_.pipeline.snapshots().ignore_lost();
-  if (!is_own_size) uses_.pipeline.continue_from_other_ranks(opened->commit, opened->persistent);
+  if (is_of_other_ranks()) uses_.pipeline.continue_from_other_ranks(opened->commit, opened->persistent);
   else if (!opened->is_own_unread)
     uses_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
   count_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
@@ -238,21 +228,9 @@ const format::ContainerReader& Reader::container() const {
 
 bool Reader::is_of_other_ranks() const noexcept { return info_->world_size != uses_.group.world_size(); }
 
-std::vector<LogicalRank> Reader::logical_ranks() const {
-  if (const auto failure = check_reading("logical_ranks")) throw Error(*failure);
-  std::vector<LogicalRank> ranks;
-  for (const recovery::Holding& holding : open_->holdings) ranks.push_back(holding.logical_rank());
-  return ranks;
-}
-
-void Reader::require_present() const {
-  const auto all = [&] {
-    for (const recovery::Holding& holding : open_->holdings) holding.require_present();
-  };
-  if (auto failure = attempt(all)) {
-    if (is_lost(*failure)) failure->code = ErrorCode::corrupt;
-    throw Error(std::move(*failure));
-  }
+const OpenCheckpoint& Reader::checkpoint(std::string_view call) const {
+  if (const auto failure = check_reading(call)) throw Error(*failure);
+  return *open_;
 }
 
 Status Reader::load(std::string_view name, const MutableRegion& target, const Placement& placement) {
@@ -263,7 +241,7 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
     const auto memory = with_region_name(placed.spec.name,
                                          [&] { return find_device_memory(uses_.staging, target, placed.size_bytes); });
     const pipeline::Pause::Guard guard(uses_.pause);  // as while saving
-    require_present();
+    open_->require_present();
     copy(placed, {static_cast<std::byte*>(target.data), placed.size_bytes}, memory);
     if (open_->unproven) open_->unproven->mark_read(placed);
   });
@@ -298,7 +276,7 @@ void Reader::confirm_intact() {
     damage = open_->first_failure;
   } else if (!reads_behind) {
     damage = attempt([&] {
-      require_present();
+      open_->require_present();
       unproven.verify_unread(container(), open_->holdings.front().path());
     });
   }

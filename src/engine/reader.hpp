@@ -1,7 +1,6 @@
 // The read side: open, load, close.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "arrays/saved_names.hpp"
 #include "device/staging.hpp"
 #include "engine/commit_markers.hpp"
 #include "engine/lifecycle.hpp"
@@ -47,7 +45,7 @@ class Reader {
     const Log& log;
     Verify verify = Verify::all;  ///< open.verify
     unsigned copy_threads = 1;
-    std::uint64_t load_buffer_bytes = 0;  ///< reader.buffer_bytes
+    std::uint64_t load_buffer_bytes = 0;  ///< open.buffer_bytes
   };
 
   Reader(const Uses& uses, recovery::SourceRecovery sources) : uses_(uses), sources_(std::move(sources)) {}
@@ -62,18 +60,11 @@ class Reader {
   /// COLLECTIVE. Throws the same Error on all ranks; close then throws it, too, if it is damage.
   /// `local`: why this rank cannot ask for anything.
   void load_all(std::span<const Want> wants, std::optional<Failure> local = {});
-  /// Local. The region of this name of each rank whose container this process holds, ascending; of those that have it.
-  /// Throws corrupt, io, and what `take` throws.
-  void load_each(std::string_view name,
-                 const std::function<void(LogicalRank saved_by, std::span<const std::byte> bytes)>& take) const;
-  [[nodiscard]] std::uint32_t process() const noexcept { return uses_.group.logical_rank().value; }
-  [[nodiscard]] std::uint32_t processes() const noexcept { return uses_.group.world_size(); }
-  /// COLLECTIVE. How what has these names was saved, by whichever ranks.
-  [[nodiscard]] std::vector<arrays::SavedName> find_saved(std::span<const std::string> names) const;
   /// Local. Whether another number of ranks saved what is open.
   [[nodiscard]] bool is_of_other_ranks() const noexcept;
-  /// Local. The ranks of the commit whose containers this process holds, ascending.
-  [[nodiscard]] std::vector<LogicalRank> logical_ranks() const;
+  /// Local. What is open; throws bad_state if nothing is. `call` is the caller's name for messages.
+  [[nodiscard]] const OpenCheckpoint& checkpoint(std::string_view call) const;
+  [[nodiscard]] const comm::Group& group() const noexcept { return uses_.group; }
   /// Local. A load that was refused before it came here: as one that failed.
   Status refuse(const Failure& failure);
   /// Local. The checkpoint was not loaded as wanted: close will throw the first such failure on all ranks.
@@ -101,7 +92,6 @@ class Reader {
   [[nodiscard]] const format::ContainerReader& container() const;
   void copy(const format::StoredRegion& placed, std::span<std::byte> on_host,
             const std::optional<device::Span>& on_device) const;
-  void require_present() const;
   [[nodiscard]] std::vector<const format::StoredRegion*> routed_regions(std::string_view name) const;
   void extract(const format::StoredRegion& placed, const Route& route) const;
   void log_unread(const std::optional<std::string>& mine) const;

@@ -16,7 +16,7 @@ Routed Reader::route_in(std::string_view name) {
   Route route;
   auto failure = attempt([&] {
     const std::vector<const format::StoredRegion*> regions = routed_regions(name);
-    require_present();
+    open_->require_present();
     {
       const std::lock_guard guard(mutex_);
       // Asked for again, it is extracted again: the application may have changed the first one.

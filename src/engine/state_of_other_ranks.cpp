@@ -6,6 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "engine/collective_load.hpp"
 #include "engine/state_io.hpp"
 #include "engine/state_items.hpp"
 
@@ -39,7 +40,7 @@ bool is_list(const State::Item& item, const State::View& view, const SavedName& 
 
 class Request {
  public:
-  Request(const Reader& reader, Asked& asked) : reader_(reader), asked_(asked) {}
+  Request(const comm::Group& group, Asked& asked) : group_(group), asked_(asked) {}
 
   void add(const State::Item& item, const SavedName& saved) {
     if (item.per_rank) return;
@@ -58,7 +59,7 @@ class Request {
 
  private:
   void add_share(const State::Item& item, State::View& view, const SavedName& saved) {
-    const auto [begin, end] = share_of(saved.type.shape[0], reader_.process(), reader_.processes());
+    const auto [begin, end] = share_of(saved.type.shape[0], group_.logical_rank().value, group_.world_size());
     resize(item, view, end - begin);
     std::vector<std::uint64_t> offset(saved.type.shape.dimensions());
     offset[0] = begin;
@@ -87,7 +88,7 @@ class Request {
     asked_.wants.push_back({item.name, target, std::move(placement), of});
   }
 
-  const Reader& reader_;
+  const comm::Group& group_;
   Asked& asked_;
 };
 
@@ -107,45 +108,55 @@ std::optional<Failure> why_not(const Asked& asked, const CheckpointInfo& info, s
                          info.world_size, processes, reasons)};
 }
 
-/// Local. Throws corrupt or io.
-void check_per_rank(const Reader& reader, const State& state) {
-  for (const State::Item& item : state.items()) {
-    if (item.per_rank) reader.load_each(item.name, [](LogicalRank, std::span<const std::byte>) {});
-  }
-}
-
-void load_per_rank(Reader& reader, const State& state) {
+/// Local. Gives `take` the bytes of all items with PerRank, of each rank whose container this process reads. Throws
+/// corrupt, io, and what `take` throws.
+template <class Take>
+void read_per_rank(const OpenCheckpoint& checkpoint, const State& state, const Take& take) {
+  checkpoint.require_present();
+  std::vector<std::byte> bytes;
   for (const State::Item& item : state.items()) {
     if (!item.per_rank) continue;
-    reader.load_each(item.name, [&](LogicalRank saved_by, std::span<const std::byte> bytes) {
-      in_application(item, "restoring", [&] { item.per_rank(saved_by, bytes); });
-    });
+    for (const recovery::Holding& holding : checkpoint.holdings) {
+      const format::StoredRegion* placed = holding.container().find(item.name);
+      if (placed == nullptr) continue;
+      bytes.resize(placed->size_bytes);
+      holding.container().read(*placed, bytes);
+      take(item, holding.logical_rank(), bytes);
+    }
   }
 }
 
 }  // namespace
 
 void load_of_other_ranks(Reader& reader, const State& state) {
+  const comm::Group& group = reader.group();
+  const OpenCheckpoint& checkpoint = reader.checkpoint("restore");
   try {
     std::vector<std::string> names;
     for (const State::Item& item : state.items()) names.push_back(item.name);
-    const std::vector<SavedName> saved = reader.find_saved(names);
+    const std::vector<SavedName> saved = find_saved(group, checkpoint, reader.info(), names);
     Asked asked;
     auto failure = attempt([&] {
-      Request request(reader, asked);
+      Request request(group, asked);
       for (std::size_t i = 0; i < saved.size(); ++i) request.add(state.items()[i], saved[i]);
     });
-    if (!failure) failure = why_not(asked, reader.info(), reader.processes());
+    if (!failure) failure = why_not(asked, reader.info(), group.world_size());
     // Before any function is called, on any rank: after damage another checkpoint is loaded, and a function that had
     // got bytes already would get each rank's again.
-    if (!failure) failure = attempt([&] { check_per_rank(reader, state); });
+    const auto only_check = [](const State::Item&, LogicalRank, std::span<const std::byte>) {};
+    if (!failure) failure = attempt([&] { read_per_rank(checkpoint, state, only_check); });
     reader.load_all(asked.wants, failure);
   } catch (const Error& error) {
     if (comm::ends_communication(error.code())) throw;
     reader.remember_shared(error.failure());
     return;
   }
-  if (auto failure = attempt([&] { load_per_rank(reader, state); })) (void)reader.remember(*std::move(failure));
+  const auto give = [](const State::Item& item, LogicalRank saved_by, std::span<const std::byte> bytes) {
+    in_application(item, "restoring", [&] { item.per_rank(saved_by, bytes); });
+  };
+  if (auto failure = attempt([&] { read_per_rank(checkpoint, state, give); })) {
+    (void)reader.remember(*std::move(failure));
+  }
 }
 
 }  // namespace kedge::engine

@@ -216,7 +216,7 @@ class History : private ElasticStarts {
     if (saw.level == Level::protected_ && harm_ != Harm::damage) {
       EXPECT_EQ(fatal_loss(job_.disk, nodes, 1, saw.id), "") << *saw.tag << " is called protected";
     }
-    // Those that store.keep keeps.
+    // The checkpoints that store.keep keeps.
     std::uint32_t counted = 0;
     for (const RemainingCommit& commit : held) {
       if (!commit.can_be_recovered()) continue;

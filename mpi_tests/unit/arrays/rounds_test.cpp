@@ -81,9 +81,9 @@ Orders orders_of(const std::vector<Box>& saved, const std::vector<Box>& wanted, 
     for (const auto& [block, reader] : readers.blocks) {
       auto& mine = orders[static_cast<std::size_t>(reader)];
       if (mine.empty() || mine.back().logical_rank != i) {
-        mine.push_back({"u", static_cast<std::uint32_t>(i), 0, mapped, 0, size, {}, told});
+        mine.push_back({"u", static_cast<std::uint32_t>(i), 0, mapped, size, {}, told});
       }
-      mine.back().blocks.push_back({block, {}});
+      mine.back().blocks.push_back(block);
     }
     for (std::size_t part = 0; part < parts.size(); ++part) {
       auto& mine = readers_of[static_cast<std::size_t>(parts[part].process)];
@@ -124,7 +124,7 @@ Simulation simulate(const std::vector<Box>& saved, const std::vector<Box>& wante
       std::uint64_t most_held = held[p];
       for (const auto& turn : sends[p].next_round()) {
         const ReadOrder& order = orders[p][turn.order];
-        const std::uint64_t begin = order.blocks[turn.block].number * kBlockBytes;
+        const std::uint64_t begin = order.blocks[turn.block] * kBlockBytes;
         const std::uint64_t size = mapped ? 0 : std::min(kBlockBytes, order.size_bytes - begin);
         if (turn.is_first) held[p] += size;
         most_held = std::max(most_held, held[p]);
