@@ -106,6 +106,7 @@ class FaultyDisk {
   void make_unreadable(const std::string& path, std::uint64_t from_offset_bytes, int system_errno = EIO);
 
   /// A bit of the file flips when somebody next opens it to read and write: after a scan, before its bytes are used.
+  /// If the file has become shorter than that, the bit flips at a later opening.
   void flip_bit_when_opened(const std::string& path, std::uint64_t offset_bytes);
   /// The file is gone when somebody next opens it to read and write.
   void vanish_when_opened(const std::string& path);

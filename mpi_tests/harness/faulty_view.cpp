@@ -233,8 +233,12 @@ class View final : public fs::FileSystem {
       state_->tree.erase(place);
       throw_system_error("open", path, ENOENT);
     }
-    const auto planned = state_->flips_when_opened.extract(place.path);
-    if (!planned.empty()) place.node->bytes()[planned.mapped()] ^= std::byte{1};
+    const auto planned = state_->flips_when_opened.find(place.path);
+    if (planned == state_->flips_when_opened.end()) return;
+    const auto bytes = place.node->bytes();
+    if (planned->second >= bytes.size()) return;  // the file was made anew, and is shorter until it is written
+    bytes[planned->second] ^= std::byte{1};
+    state_->flips_when_opened.erase(planned);
   }
   void add(Place& place, std::string_view action, const std::string& path, const fs::FileStatus& status) {
     if (!may(*place.directory, kWrite)) throw_system_error(action, path, EACCES);

@@ -259,6 +259,16 @@ TEST_F(Faulty, OutsidersDamageWhatIsMapped) {
   EXPECT_EQ(failure_of([&] { mapping->write_with_crc(kPiece, bytes_of(1, 1), 0); }).value().code, ErrorCode::corrupt);
 }
 
+TEST_F(Faulty, ABitThatFlipsAtAnOpeningLeavesAShorterFileAlone) {
+  (void)system->create("/d/a")->reserve(2 * kPiece);
+  disk.flip_bit_when_opened("/d/a", kPiece + 1);
+  disk.truncate_from_outside("/d/a", kPiece);
+  system->open("/d/a", Access::read_write)->reserve(2 * kPiece);
+  EXPECT_EQ(disk.read_all("/d/a"), std::vector(2 * kPiece, std::byte{0}));
+  (void)system->open("/d/a", Access::read_write);
+  EXPECT_EQ(disk.read_all("/d/a")[kPiece + 1], std::byte{1});
+}
+
 TEST_F(Faulty, ASnapshotBringsBackAnOlderFileOrTheWholeDisk) {
   disk.write_all("/d/a", bytes_of(10, 1));
   disk.plant_link("/d/link", "a");
