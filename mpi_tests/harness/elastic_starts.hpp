@@ -111,10 +111,24 @@ class ElasticStarts {
       const std::uint64_t size = job_.disk.read_all(path).size();
       if (size == 0) continue;
       const std::uint64_t offset = choices_.below(size);
+      if (path.starts_with("/nodes") && choices_.one_in(3)) {
+        strike_in_use(path, offset);
+        continue;
+      }
       job_.disk.flip_bit(path, offset, static_cast<unsigned>(choices_.below(8)));
       if (path.starts_with("/prefix")) prefix_is_damaged_ = true;
       tell(compose("flipped a bit of {} at {} of {}", path, offset, size));
     }
+  }
+
+  /// In the next start: after the file was found good.
+  void strike_in_use(const std::string& path, std::uint64_t offset) {
+    is_lazy_ = true;
+    const int how = choices_.int_below(3);
+    if (how == 0) job_.disk.flip_bit_when_verified(path, offset);
+    if (how == 1) job_.disk.flip_bit_when_opened(path, offset);
+    if (how == 2) job_.disk.vanish_when_opened(path);
+    tell(compose("{} of {} at {}", how == 2 ? "loss" : "damage", path, offset));
   }
 
   void configure() {
@@ -186,7 +200,7 @@ class ElasticStarts {
   std::uint32_t keep_ = 1;  ///< of this start and the last: that one may have given up more
   int next_step_ = 1;
   bool prefix_is_damaged_ = false;
-  bool lazy_ = false;  ///< a start did not read every byte
+  bool is_lazy_ = false;  ///< the disk does not tell what a start must find: it did not read all, or files changed
   bool ended_ = false;
 };
 
