@@ -43,8 +43,11 @@ class StagePolicy {
   }
   /// Restarts the count: the stage took a checkpoint, or a worker has it.
   void restart() noexcept { since_last_ = 0; }
-  /// Makes the stage due for the next checkpoint, if it is scheduled.
-  void make_due() noexcept { since_last_ = every_; }
+  /// Makes the stage due for the next checkpoint, if it is scheduled; the next turn is `every` checkpoints after that.
+  void make_due() noexcept {
+    if (has_any()) made_ = every_ - 1;
+    since_last_ = every_;
+  }
 
   // Thread-safe.
 
