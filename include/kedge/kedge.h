@@ -217,7 +217,8 @@ kedge_error kedge_save_shard(kedge_engine* engine, const char* name, const void*
                              int dimensions, const uint64_t* shape, const uint64_t* global_shape,
                              const uint64_t* offset, int holes_allowed);
 
-/** As kedge_save, for a region that every rank saves with the same bytes; they are not compared. */
+/** As kedge_save, for a region that has the same bytes on every rank that saves it: kedge_commit compares their checksums,
+    and fails with KEDGE_MISMATCH if they differ. */
 kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                                   int dimensions, const uint64_t* shape);
 

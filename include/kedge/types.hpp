@@ -166,7 +166,8 @@ struct Shard {
   bool operator==(const Shard&) const = default;  ///< Member by member.
 };
 
-/// A region that all ranks save with the same bytes. The bytes are not compared; each rank loads what it saved.
+/// A region that all ranks that save it save with the same bytes. commit compares them by their checksums, and throws
+/// `mismatch` with the region and two ranks if they differ.
 struct Replicated {
   bool operator==(const Replicated&) const = default;  ///< Always true.
 };

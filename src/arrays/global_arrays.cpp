@@ -146,15 +146,21 @@ NameBits shared_names(std::span<const format::StoredRegion> regions) {
   return names;
 }
 
-std::optional<NameBits> gather_names_if_changed(const comm::Group& group, bool changed, const NameBits& names) {
-  std::array<std::uint64_t, std::tuple_size_v<NameBits> + 1> words{};
+ComparedContainers compare_containers(const comm::Group& group, bool changed, const NameBits& names,
+                                      std::uint64_t replicas) {
+  constexpr std::size_t kChanged = std::tuple_size_v<NameBits>, kDigest = kChanged + 1, kInverse = kDigest + 1;
+  std::array<std::uint64_t, kInverse + 1> words{};
   std::ranges::copy(names, words.begin());
-  words.back() = changed ? 1 : 0;
+  words[kChanged] = changed ? 1 : 0;
+  words[kDigest] = replicas;
+  words[kInverse] = ~replicas;
   words = group.bit_or(words);
-  if (words.back() == 0) return std::nullopt;
-  NameBits of_all{};
-  std::copy_n(words.begin(), of_all.size(), of_all.begin());
-  return of_all;
+  ComparedContainers compared;
+  compared.has_replicas = words[kDigest] != 0;
+  compared.replicas_are_equal =
+      (words[kDigest] & words[kInverse]) == 0;  // no bit is set on one rank and clear on another
+  if (words[kChanged] != 0) std::copy_n(words.begin(), names.size(), compared.names.emplace().begin());
+  return compared;
 }
 
 std::vector<SharedRegion> own_regions_among(const NameBits& names, std::span<const format::StoredRegion> regions) {

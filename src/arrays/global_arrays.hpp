@@ -36,9 +36,15 @@ inline constexpr std::uint64_t kListedRegionsMax = 1000;
 
 /// The names of the shared regions.
 [[nodiscard]] NameBits shared_names(std::span<const format::StoredRegion> regions);
-/// COLLECTIVE, one all-reduce. Names of all ranks if any rank's structure changed; else nothing.
-[[nodiscard]] std::optional<NameBits> gather_names_if_changed(const comm::Group& group, bool changed,
-                                                              const NameBits& names);
+/// What ranks know of each other's containers after one all-reduce; the same on all ranks.
+struct ComparedContainers {
+  std::optional<NameBits> names;  ///< shared names of all ranks, if any rank's structure changed
+  bool has_replicas = false;      ///< on some rank
+  bool replicas_are_equal = true;
+};
+/// COLLECTIVE, one all-reduce. `replicas`: digest_of this rank's.
+[[nodiscard]] ComparedContainers compare_containers(const comm::Group& group, bool changed, const NameBits& names,
+                                                    std::uint64_t replicas);
 /// The rank's own regions whose names may be among these: few, unless these are hundreds.
 [[nodiscard]] std::vector<SharedRegion> own_regions_among(const NameBits& names,
                                                           std::span<const format::StoredRegion> regions);

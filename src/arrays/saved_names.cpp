@@ -14,20 +14,23 @@ namespace {
 
 using Messages = std::vector<Communicator::Message>;
 
+constexpr std::uint32_t kNoRank = ~std::uint32_t{0};
+
 /// How the ranks whose containers some processes read saved a name.
 struct Summary {
   LookUp look_up = LookUp::of_rank;
   ArrayType type;
   std::uint32_t regions = 0;
-  std::uint64_t digest = 0;  ///< of the bytes of one region
-  bool is_alike = true;      ///< so far
+  std::uint64_t digest = 0;        ///< of the bytes of the lowest rank's region
+  std::uint32_t lowest_rank = 0;   ///< that saved it
+  std::uint32_t unlike = kNoRank;  ///< a rank that saved it unlike the lowest one
 
-  void add(const Summary& other) {
-    if (regions == 0) *this = other;
-    else {
-      is_alike = is_alike && other.is_alike && look_up == other.look_up && type == other.type && digest == other.digest;
-      regions += other.regions;
-    }
+  void add(Summary other) {
+    if (regions == 0 || (other.regions != 0 && other.lowest_rank < lowest_rank)) std::swap(*this, other);
+    if (other.regions == 0) return;
+    const bool is_equal = look_up == other.look_up && type == other.type && digest == other.digest;
+    if (unlike == kNoRank) unlike = is_equal ? other.unlike : other.lowest_rank;
+    regions += other.regions;
   }
 };
 using Summaries = std::map<std::string, Summary, std::less<>>;
@@ -43,8 +46,8 @@ Summary summary_of(const SavedRegion& region) {
     summary.look_up = LookUp::replicated;
   }
   summary.regions = 1;
-  const auto bytes = std::as_bytes(region.checksums);
-  summary.digest = fnv1a({reinterpret_cast<const char*>(bytes.data()), bytes.size()});  // NOLINT(*-reinterpret-cast)
+  summary.digest = fnv1a(std::as_bytes(region.checksums));
+  summary.lowest_rank = region.logical_rank.value;
   return summary;
 }
 
@@ -59,7 +62,8 @@ void put(comm::Packer& packer, const Summary& summary) {
   packer.put(summary.type.shape);
   packer.put(summary.regions);
   packer.put(summary.digest);
-  packer.put(summary.is_alike);
+  packer.put(summary.lowest_rank);
+  packer.put(summary.unlike);
 }
 
 Summary get_summary(comm::Unpacker& unpacker) {
@@ -70,7 +74,8 @@ Summary get_summary(comm::Unpacker& unpacker) {
   summary.type.shape = unpacker.get_shape();
   summary.regions = unpacker.get<std::uint32_t>();
   summary.digest = unpacker.get<std::uint64_t>();
-  summary.is_alike = unpacker.get_bool();
+  summary.lowest_rank = unpacker.get<std::uint32_t>();
+  summary.unlike = unpacker.get<std::uint32_t>();
   return summary;
 }
 
@@ -89,11 +94,11 @@ class NameSearch {
   NameSearch(const comm::Group& group, std::span<const std::string> names, std::span<const SavedRegion> mine)
       : group_(group), names_(names), mine_(mine) {}
 
-  std::vector<SavedName> run(std::uint32_t logical_ranks) {
+  std::vector<SavedName> run() {
     tell_homes();
     const Messages answers = group_.exchange(answer(group_.exchange(questions())));
     std::vector<SavedName> found;
-    group_.run_on_all_ranks([&] { found = take(answers, logical_ranks); });
+    group_.run_on_all_ranks([&] { found = take(answers); });
     return found;
   }
 
@@ -145,7 +150,7 @@ class NameSearch {
     return sealed(packed);
   }
 
-  [[nodiscard]] std::vector<SavedName> take(const Messages& answers, std::uint32_t logical_ranks) const {
+  [[nodiscard]] std::vector<SavedName> take(const Messages& answers) const {
     std::map<int, comm::Unpacker> by_home;
     for (const auto& message : answers) by_home.emplace(message.peer, comm::Unpacker(checked_bytes(message)));
     std::vector<SavedName> found;
@@ -153,8 +158,9 @@ class NameSearch {
       const auto home = by_home.find(home_of(name, group_));
       if (home == by_home.end()) refuse_message(home_of(name, group_));
       Summary summary = get_summary(home->second);
-      found.push_back({summary.look_up, std::move(summary.type), summary.regions,
-                       summary.is_alike && summary.regions == logical_ranks});
+      std::optional<std::pair<LogicalRank, LogicalRank>> unlike;
+      if (summary.unlike != kNoRank) unlike = {LogicalRank{summary.lowest_rank}, LogicalRank{summary.unlike}};
+      found.push_back({summary.look_up, std::move(summary.type), summary.regions, unlike});
     }
     return found;
   }
@@ -168,8 +174,8 @@ class NameSearch {
 }  // namespace
 
 std::vector<SavedName> find_saved_names(const comm::Group& group, std::span<const std::string> names,
-                                        std::span<const SavedRegion> mine, std::uint32_t logical_ranks) {
-  return NameSearch(group, names, mine).run(logical_ranks);
+                                        std::span<const SavedRegion> mine) {
+  return NameSearch(group, names, mine).run();
 }
 
 }  // namespace kedge::arrays

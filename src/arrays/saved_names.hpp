@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arrays/wants.hpp"
@@ -17,6 +18,7 @@ namespace kedge::arrays {
 struct SavedRegion {
   format::RegionSpec spec;
   std::span<const std::uint32_t> checksums;  ///< as the container has them
+  LogicalRank logical_rank;                  ///< that saved it
 };
 
 /// Equal on all processes that ask.
@@ -24,13 +26,14 @@ struct SavedName {
   LookUp look_up = LookUp::of_rank;  ///< shard, replicated or of_rank
   ArrayType type;                    ///< of one of its regions; a shard's is that of the global array
   std::uint32_t regions = 0;         ///< 0: nobody saved it
-  bool is_alike = false;             ///< all ranks of the commit saved it, with the same type and bytes
+  /// Two ranks, the lower one first, that saved it with different types, placements or bytes; nothing if none did.
+  std::optional<std::pair<LogicalRank, LogicalRank>> unlike;
 };
 
 /// COLLECTIVE. For each of `names`, which may differ between processes, in their order. `mine` are regions that this
 /// process can read, each known to one process. Bytes are compared by their checksums. Costs an all-reduce and three
 /// sparse exchanges, of what has these names alone.
 [[nodiscard]] std::vector<SavedName> find_saved_names(const comm::Group& group, std::span<const std::string> names,
-                                                      std::span<const SavedRegion> mine, std::uint32_t logical_ranks);
+                                                      std::span<const SavedRegion> mine);
 
 }  // namespace kedge::arrays

@@ -1,15 +1,22 @@
 // Hashes that are the same in every process of a job. Not for what somebody may choose to our harm.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace kedge {
 
-/// FNV-1a, 64 bit (Fowler, Noll, Vo).
-[[nodiscard]] constexpr std::uint64_t fnv1a(std::string_view text) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325U;
+inline constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325U;
+
+/// FNV-1a, 64 bit (Fowler, Noll, Vo). `hash` is that of what comes before.
+[[nodiscard]] constexpr std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kFnvBasis) noexcept {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+[[nodiscard]] constexpr std::uint64_t fnv1a(std::span<const std::byte> bytes, std::uint64_t hash = kFnvBasis) noexcept {
+  for (const std::byte byte : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3U;
   return hash;
 }
 

@@ -159,17 +159,17 @@ arrays::LoadCounts load_all(const comm::Group& group, const OpenCheckpoint& chec
 }
 
 std::vector<arrays::SavedName> find_saved(const comm::Group& group, const OpenCheckpoint& checkpoint,
-                                          const CommitHead& commit, std::span<const std::string> names) {
+                                          std::span<const std::string> names) {
   std::vector<arrays::SavedRegion> mine;
   group.run_on_all_ranks([&] {
     for (const Holding& holding : checkpoint.holdings) {
       for (const format::StoredRegion& placed : holding.container().regions()) {
         if (format::is_attributes(placed.spec) || placed.spec.routed) continue;
-        mine.push_back({placed.spec, holding.container().checksums(placed)});
+        mine.push_back({placed.spec, holding.container().checksums(placed), holding.logical_rank()});
       }
     }
   });
-  return arrays::find_saved_names(group, names, mine, commit.world_size);
+  return arrays::find_saved_names(group, names, mine);
 }
 
 }  // namespace kedge::engine

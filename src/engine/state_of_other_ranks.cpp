@@ -40,7 +40,8 @@ bool is_list(const State::Item& item, const State::View& view, const SavedName& 
 
 class Request {
  public:
-  Request(const comm::Group& group, Asked& asked) : group_(group), asked_(asked) {}
+  Request(const comm::Group& group, std::uint32_t saved_by, Asked& asked)
+      : group_(group), saved_by_(saved_by), asked_(asked) {}
 
   void add(const State::Item& item, const SavedName& saved) {
     if (item.per_rank) return;
@@ -51,7 +52,8 @@ class Request {
     if (std::holds_alternative<Shard>(block.placement)) return add_shard(item, view, block);
     if (saved.look_up == LookUp::replicated) return add_region(item, view, saved, Replicated{}, {});
     const bool is_replicated = std::holds_alternative<Replicated>(block.placement);
-    if (is_replicated && saved.is_alike) return add_region(item, view, saved, {}, LogicalRank{0});
+    const bool is_equal = !saved.unlike && saved.regions == saved_by_;
+    if (is_replicated && is_equal) return add_region(item, view, saved, {}, LogicalRank{0});
     if (is_replicated) return add_name(asked_.differ, item.name);
     if (saved.look_up == LookUp::of_rank && saved.regions == 1) return add_region(item, view, saved, {}, {});
     add_name(asked_.need_callback, item.name);
@@ -89,6 +91,7 @@ class Request {
   }
 
   const comm::Group& group_;
+  std::uint32_t saved_by_;  ///< how many ranks
   Asked& asked_;
 };
 
@@ -134,10 +137,10 @@ void load_of_other_ranks(Reader& reader, const State& state) {
   try {
     std::vector<std::string> names;
     for (const State::Item& item : state.items()) names.push_back(item.name);
-    const std::vector<SavedName> saved = find_saved(group, checkpoint, reader.info(), names);
+    const std::vector<SavedName> saved = find_saved(group, checkpoint, names);
     Asked asked;
     auto failure = attempt([&] {
-      Request request(group, asked);
+      Request request(group, reader.info().world_size, asked);
       for (std::size_t i = 0; i < saved.size(); ++i) request.add(state.items()[i], saved[i]);
     });
     if (!failure) failure = why_not(asked, reader.info(), group.world_size());

@@ -226,17 +226,27 @@ void Writer::save_attributes() {
                               std::as_bytes(std::span(text)));
 }
 
-/// COLLECTIVE. Costs one all-reduce as long as no rank's structure changes.
+/// COLLECTIVE. Costs one all-reduce as long as no rank's structure changes and replicated regions are equal.
 void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& layout) {
   const bool is_new = layout != pattern().layout;
   const arrays::NameBits names = is_new ? arrays::shared_names(layout->regions) : pattern().shared_names;
-  const auto of_all = arrays::gather_names_if_changed(uses_.group, is_new, names);
-  if (!of_all) return;
-  const auto mine = arrays::shared_regions(layout->regions);
-  const auto own = arrays::own_regions_among(*of_all, layout->regions);
-  const auto homed = arrays::GlobalArrays::exchange(uses_.group, mine, own);
-  abort_if_failed(checkpoint_->seal_transaction.vote(homed.check()));
-  pattern().shared_names = names;
+  const arrays::Replicas replicas = replicas_of(*checkpoint_, *layout);
+  const auto compared = arrays::compare_containers(uses_.group, is_new, names, arrays::digest_of(replicas));
+  if (compared.names) {
+    const auto mine = arrays::shared_regions(layout->regions);
+    const auto own = arrays::own_regions_among(*compared.names, layout->regions);
+    const auto homed = arrays::GlobalArrays::exchange(uses_.group, mine, own);
+    abort_if_failed(checkpoint_->seal_transaction.vote(homed.check()));
+    pattern().shared_names = names;
+  }
+  pattern().has_replicas = compared.has_replicas;
+  if (compared.replicas_are_equal) return;
+  abort_if_failed(checkpoint_->seal_transaction.vote(arrays::find_difference(uses_.group, replicas)));
+}
+
+/// Local. Of a container that is finished.
+arrays::Replicas Writer::replicas_of(const Checkpoint& checkpoint, const format::Layout& layout) {
+  return {layout.regions, [&](std::size_t position) { return checkpoint.container->checksums(position); }};
 }
 
 /// Local. Adds what the application does not save itself: routed files, attributes.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "arrays/global_arrays.hpp"
+#include "arrays/replicas.hpp"
 #include "device/copies.hpp"
 #include "device/staging.hpp"
 #include "engine/commit_markers.hpp"
@@ -127,6 +128,7 @@ class Writer {
     arrays::NameBits shared_names{};  ///< in the layout that was checked last
     std::size_t attributes_room = 0;  ///< of the region for them; it never shrinks, so that places stay
     bool mostly_of_devices = false;
+    bool has_replicas = false;  ///< some rank
   };
   [[nodiscard]] Pattern& pattern(bool is_output) noexcept { return is_output ? outputs_ : checkpoints_; }
   /// Pattern for the commit that is being written.
@@ -159,6 +161,7 @@ class Writer {
   void seal();
   void save_attributes();
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
+  [[nodiscard]] static arrays::Replicas replicas_of(const Checkpoint& checkpoint, const format::Layout& layout);
   void abort_if_failed(const std::optional<Failure>& failure);
   void abort_checkpoint();
   [[nodiscard]] std::optional<Failure> check_writing(std::string_view call) const;

@@ -13,19 +13,22 @@ namespace kedge::engine {
 /// stopped.
 class Writer::PendingSnapshot final : public pipeline::PendingSeal {
  public:
-  PendingSnapshot(const Uses& uses, std::unique_ptr<Checkpoint> checkpoint, bool straight)
-      : uses_(uses), checkpoint_(std::move(checkpoint)), straight_(straight) {}
+  PendingSnapshot(const Uses& uses, std::unique_ptr<Checkpoint> checkpoint, bool straight, bool has_replicas)
+      : uses_(uses), checkpoint_(std::move(checkpoint)), straight_(straight), has_replicas_(has_replicas) {}
 
   [[nodiscard]] std::optional<Failure> seal(const comm::Group& group) override {
     Checkpoint& checkpoint = *checkpoint_;
     checkpoint.seal_transaction.set_group(group);
     // No region changes the layout: it is the predicted one, for which HDF5 is not called.
-    auto local = attempt([&] { (void)finish_container(uses_, checkpoint, straight_, [this] { check_not_ending(); }); });
+    std::shared_ptr<const format::Layout> layout;
+    auto local =
+        attempt([&] { layout = finish_container(uses_, checkpoint, straight_, [this] { check_not_ending(); }); });
     if (local) {
       local->rank = group.rank();
       checkpoint.on_device.clear();  // memory is freed also if nobody waits for the result any more
     }
     auto failure = checkpoint.seal_transaction.ready(local);
+    if (!failure && has_replicas_) failure = compare_replicas(group, replicas_of(checkpoint, *layout));
     if (!failure) failure = checkpoint.seal_transaction.write_seals();
     if (!failure) {
       uses_.ledger.commit(checkpoint.commit);
@@ -39,6 +42,12 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
   }
 
  private:
+  /// COLLECTIVE. The first failure of any rank, on all alike, with all files discarded.
+  [[nodiscard]] std::optional<Failure> compare_replicas(const comm::Group& group, const arrays::Replicas& replicas) {
+    const auto compared = arrays::compare_containers(group, false, {}, arrays::digest_of(replicas));
+    if (compared.replicas_are_equal) return std::nullopt;
+    return checkpoint_->seal_transaction.vote(arrays::find_difference(group, replicas));
+  }
   /// Between two regions: an engine that ends is not kept waiting for those that are left.
   void check_not_ending() const {
     uses_.pause.pass();
@@ -48,6 +57,7 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
   Uses uses_;
   std::unique_ptr<Checkpoint> checkpoint_;
   bool straight_;
+  bool has_replicas_;  ///< some rank
 };
 
 /// Local. Not while another commit is under way: that may take long, and what is not sealed yet would wait for it.
@@ -118,6 +128,7 @@ Writer::Committed Writer::commit_snapshot(double begin_s) {
   pipeline::CommitBytes bytes;
   bytes.own = checkpoint.container->container_bytes();
   bytes.total = uses_.group.sum(bytes.own);
+  const bool has_replicas = pattern().has_replicas;
   const bool straight = std::exchange(pattern().mostly_of_devices, 2 * checkpoint.device_bytes >= bytes.own);
   last_ = checkpoint.commit.id;
   checkpoint.routed.drop();
@@ -125,7 +136,7 @@ Writer::Committed Writer::commit_snapshot(double begin_s) {
   const CommitHead head = checkpoint.commit;
   const auto blocked_s = [&, before_s = checkpoint.blocked_s] { return before_s + uses_.clock.seconds() - begin_s; };
   uses_.ledger.take_snapshot(head);
-  auto behind = std::make_unique<PendingSnapshot>(uses_, std::move(checkpoint_), straight);
+  auto behind = std::make_unique<PendingSnapshot>(uses_, std::move(checkpoint_), straight, has_replicas);
   uses_.pipeline.submit_unsealed(head, {bytes, blocked_s()}, std::move(behind));
   return {.blocked_s = blocked_s(), .is_sealed = false};
 }

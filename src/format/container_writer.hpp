@@ -79,6 +79,11 @@ class ContainerWriter {
   /// once, after all add() returned. Throws Error{bad_state} if an add() failed.
   [[nodiscard]] std::shared_ptr<const Layout> finish();
 
+  /// The checksums of the region at this position of the layout, one for each block. Call it after finish().
+  [[nodiscard]] std::span<const std::uint32_t> checksums(std::size_t position) const {
+    return saved_.at(position).checksums;
+  }
+
   /// The sealed superblock: `identity` with the file's size, index and extents. Call it after finish(). Throws
   /// Error{invalid_argument} if something does not fit.
   [[nodiscard]] SuperblockBytes sealed_head(Superblock identity) const;

@@ -302,5 +302,29 @@ TEST_F(LostSnapshot, FinalizeSaysThatTheLastOneIsLostIfAndOnlyIfItIs) {
   EXPECT_LT(n, 200U);
 }
 
+/// On devices the bytes are known only when the worker brings them to the store: then the snapshot is lost.
+TEST_F(LostSnapshot, OfReplicatedRegionsThatDiffer) {
+  OnEachRank told(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    ModelDevices::Array field(*of(scope.rank), 0, kSmall);
+    for (int step = 1; step <= 4; ++step) {
+      const bool differs = step == 3 && scope.rank == 1;
+      fill(field.contents(), static_cast<unsigned>(differs ? 99 : step));
+      engine.create(std::to_string(step));
+      EXPECT_TRUE(engine.save("field", bytes_at(field.address(), kSmall), Replicated{}));
+      engine.commit();
+      const auto failure = failure_of([&] { engine.wait(std::to_string(step), Level::local); });
+      if (step == 3) told.put(scope.rank, failure);
+      else EXPECT_FALSE(failure) << step << failure->message;
+    }
+    EXPECT_NO_THROW(engine.finalize());
+  }));
+  const auto failure = told.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::mismatch);
+  EXPECT_THAT(failure->message, testing::HasSubstr("region 'field' is Replicated, and its bytes on rank 1 differ"));
+}
+
 }  // namespace
 }  // namespace kedge::faults::device_snapshot_lost_test

@@ -50,21 +50,26 @@ struct Mine {
   State state;
 };
 
+/// What is replicated is equal on all ranks; everything else differs.
+int number_of(const Mine& mine, const Placement& placement) {
+  return std::holds_alternative<Replicated>(placement) ? 0 : mine.rank;
+}
+
 Add numbers(const Placement& placement, std::size_t size = 4) {
   return [placement, size](Mine& mine) {
-    mine.values.numbers.assign(size, mine.rank + 0.5);
+    mine.values.numbers.assign(size, number_of(mine, placement) + 0.5);
     mine.state.add("x", mine.values.numbers, placement);
   };
 }
 Add counts(const Placement& placement) {
   return [placement](Mine& mine) {
-    mine.values.counts.assign(4, mine.rank);
+    mine.values.counts.assign(4, number_of(mine, placement));
     mine.state.add("x", mine.values.counts, placement);
   };
 }
 Add points(const Placement& placement) {
   return [placement](Mine& mine) {
-    mine.values.points.assign(2, {1.0 * mine.rank, 2});
+    mine.values.points.assign(2, {1.0 * number_of(mine, placement), 2});
     mine.state.add("x", mine.values.points, placement);
   };
 }

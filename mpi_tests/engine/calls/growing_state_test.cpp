@@ -69,7 +69,7 @@ TEST_P(GrowingState, ContainersAreSavedAsTheyAreThenAndResizedToWhatWasSaved) {
       std::string text;
       std::vector<Particle> cloud = particles(9, 3);
       const State state =
-          State().add("grid", grid).add("text", text).add("cloud", cloud).add("rank", scope.rank, Replicated{});
+          State().add("grid", grid).add("text", text).add("cloud", cloud).add("job size", scope.ranks, Replicated{});
       const auto rank = static_cast<std::size_t>(scope.rank);
       const auto tag = engine.restore(state);
       ASSERT_EQ(tag.has_value(), start != 0);

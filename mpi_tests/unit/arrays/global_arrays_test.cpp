@@ -173,7 +173,7 @@ TEST(GlobalArrays, ARanksOwnRegionHasNoNameThatOthersShare) {
         const comm::Group group(communicator, std::chrono::seconds(60));
         const bool shares = group.rank() == odd;
         const std::vector regions = {placed("other"), placed("x", shares ? placement : Placement())};
-        const auto names = gather_names_if_changed(group, group.rank() == 1, shared_names(regions));
+        const auto names = compare_containers(group, group.rank() == 1, shared_names(regions), 0).names;
         ASSERT_TRUE(names);
         const auto arrays = GlobalArrays::exchange(group, shared_regions(regions), own_regions_among(*names, regions));
         const auto failure = group.vote(arrays.check());
@@ -197,7 +197,7 @@ TEST(GlobalArrays, RegionsOfARanksOwnAreToldToOthersOnlyWhereTheirNamesMayBeShar
   testing::InProcessWorld world(kRanks);
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const comm::Group group(communicator, std::chrono::seconds(60));
-    EXPECT_FALSE(gather_names_if_changed(group, false, names));
+    EXPECT_FALSE(compare_containers(group, false, names, 0).names);
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
 }
