@@ -114,7 +114,10 @@ contains
     integer :: i
 
     whole = to_c(text)
-    closed = [(whole(i:i), i=1, len(whole))]
+    allocate (closed(len(whole)))
+    do i = 1, len(whole)
+      closed(i) = whole(i:i)
+    end do
   end function letters
 
   pure function address(place) result(number)
