@@ -12,8 +12,7 @@ import tempfile
 
 MPIEXEC = sys.argv[1]
 PROGRAMS = dict(zip(("C++", "C", "Fortran"), sys.argv[2:5]))
-STARTS = [{"C++": 4}, {"Fortran": 3}, {"C": 5}, {"C++": 2}, {"Fortran": 6}, {"C": 1}, {"C++": 1, "C": 1, "Fortran": 1},
-          {"Fortran": 1}]
+STARTS = [{"C++": 4}, {"Fortran": 3}, {"C": 5}, {"C++": 2}, {"C++": 1, "C": 1, "Fortran": 1}, {"Fortran": 1}]
 
 
 def check(condition, *what):
