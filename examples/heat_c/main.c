@@ -90,18 +90,27 @@ static uint64_t checksum(const plate* p) {
   return hash;
 }
 
-/* [kedge] COLLECTIVE. Restores the newest checkpoint, if there is one, and sets *step. Damage is detected by
- * kedge_close at the latest; the loop then opens the checkpoint before. */
+/* [kedge] COLLECTIVE. Restores the newest checkpoint, if there is one, whatever number of ranks saved it, and sets
+ * *step. Damage is detected by kedge_close at the latest; the loop then opens the checkpoint before. */
 static kedge_error restore(kedge_engine* engine, plate* p, uint64_t* step) {
-  const uint64_t shape[2] = {p->count, p->columns};
+  const uint64_t shape[2] = {p->count, p->columns}, whole[2] = {p->rows, p->columns}, offset[2] = {p->first, 0};
+  const kedge_want wants[] = {
+      {.name = "temperature",
+       .data = p->now + p->columns,
+       .dtype = KEDGE_FLOAT64,
+       .dimensions = 2,
+       .shape = shape,
+       .placement = KEDGE_PLACEMENT_SHARD,
+       .global_shape = whole,
+       .offset = offset},
+      {.name = "step", .data = step, .dtype = KEDGE_UINT64, .placement = KEDGE_PLACEMENT_REPLICATED}};
   kedge_error error = KEDGE_OK;
   do {
     int found = 0;
     error = kedge_open(engine, NULL, KEDGE_KEEP_NEWER, &found);
     if (error != KEDGE_OK || !found) return error;
-    kedge_load(engine, "temperature", p->now + p->columns, KEDGE_FLOAT64, 2, shape);
-    kedge_load(engine, "step", step, KEDGE_UINT64, 0, NULL);
-    error = kedge_close(engine); /* says whether all loads on all ranks went well */
+    error = kedge_load_all(engine, wants, 2);
+    if (error == KEDGE_OK || error == KEDGE_CORRUPT) error = kedge_close(engine);
   } while (error == KEDGE_CORRUPT);
   kedge_info info;
   if (error == KEDGE_OK) error = kedge_get_info(engine, &info);

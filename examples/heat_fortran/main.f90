@@ -127,23 +127,26 @@ contains
     if (p%rank == 0) call MPI_Recv(hash, 1, MPI_INTEGER8, p%ranks - 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
   end function checksum
 
-  ! [kedge] COLLECTIVE. Restores the newest checkpoint, if there is one, and sets step. Damage is detected by
-  ! kedge_close at the latest; the loop then opens the checkpoint before. Other failures end the program.
+  ! [kedge] COLLECTIVE. Restores the newest checkpoint, if there is one, whatever number of ranks saved it, and sets
+  ! step. Damage is detected by kedge_close at the latest; the loop then opens the checkpoint before. Other failures end
+  ! the program.
   subroutine restore(engine, p, step)
     type(kedge_engine), intent(in) :: engine
-    type(plate), intent(inout) :: p
-    integer, intent(inout) :: step
+    type(plate), intent(inout), target :: p
+    integer, intent(inout), target :: step
+    type(kedge_wants) :: wants
     type(kedge_info) :: info
     character(len=500) :: reason
     logical :: found
     integer :: code
 
+    call kedge_want(wants, "temperature", p%now(:, 1:p%count), kedge_shard([p%rows, p%columns], [1, p%first]))
+    call kedge_want(wants, "step", step, kedge_replicated)
     do
       call kedge_open(engine, found)
       if (.not. found) return
-      call kedge_load(engine, "temperature", p%now(:, 1:p%count))
-      call kedge_load(engine, "step", step)
-      call kedge_close(engine, stat=code, errmsg=reason)  ! whether all loads on all ranks went well
+      call kedge_load_all(engine, wants, stat=code, errmsg=reason)
+      if (code == KEDGE_OK .or. code == KEDGE_CORRUPT) call kedge_close(engine, stat=code, errmsg=reason)
       if (code == KEDGE_OK) exit
       if (code /= KEDGE_CORRUPT) call stop_all(reason)
     end do
@@ -174,10 +177,11 @@ contains
   ! COLLECTIVE. A call of Kedge that fails and is not asked for `stat` ends the program on all ranks.
   subroutine run(a, p)
     type(arguments), intent(in) :: a
-    type(plate), intent(inout) :: p
+    type(plate), intent(inout), target :: p
     type(kedge_options) :: options
     type(kedge_engine) :: engine
-    integer :: step, computed
+    integer, target :: step
+    integer :: computed
     integer(int64) :: field
     logical :: needed, is_ending
     character(len=60) :: fingerprint  ! another plate must not go on from this one's checkpoints
@@ -263,7 +267,7 @@ program heat_fortran
   use mpi_f08
   implicit none
   type(arguments) :: given
-  type(plate) :: field
+  type(plate), target :: field
   logical :: ready
   integer :: provided
 

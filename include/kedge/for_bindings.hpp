@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,6 +15,9 @@ struct ForBindings {
   /// Local, never throws. Reports a region that could not be passed to save or load: the next commit or close throws
   /// invalid_argument with the name and the reason, on all ranks.
   static Status refuse(Engine& engine, std::string_view name, std::string_view reason);
+  /// COLLECTIVE. Engine::load_all; `refused`, on any rank, is why its wants could not be passed on: thrown on all
+  /// ranks.
+  static void load_all(Engine& engine, std::span<const Want> wants, std::optional<Failure> refused);
   /// Local. The bytes of a region in this rank's last committed checkpoint, in the store's memory. Empty if the store
   /// is not in memory or there is no such region. Valid until the next collective call. Waits until a snapshot is
   /// sealed. If another process truncates the file, the bytes from there on read as zeros.

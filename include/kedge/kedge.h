@@ -217,8 +217,8 @@ kedge_error kedge_save_shard(kedge_engine* engine, const char* name, const void*
                              int dimensions, const uint64_t* shape, const uint64_t* global_shape,
                              const uint64_t* offset, int holes_allowed);
 
-/** As kedge_save, for a region that has the same bytes on every rank that saves it: kedge_commit compares their checksums,
-    and fails with KEDGE_MISMATCH if they differ. */
+/** As kedge_save, for a region that has the same bytes on every rank that saves it: kedge_commit compares their
+    checksums, and fails with KEDGE_MISMATCH if they differ. */
 kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                                   int dimensions, const uint64_t* shape);
 
@@ -307,8 +307,9 @@ typedef enum kedge_newer KEDGE_AS_INT {
 
 /** COLLECTIVE. Opens the newest commit of this tag that can be recovered on all ranks; a NULL tag or "latest" is the
  * newest of all. Sets `found` to 1, or to 0 if the run has no commit yet or none of this tag; kedge_get_info describes
- * the opened one. If a commit is damaged or incomplete, opens the next older one, and logs why. KEDGE_UNRECOVERABLE if
- * commits match but none can be recovered, KEDGE_IO if the prefix cannot be listed. */
+ * the opened one. If a commit is damaged or incomplete, opens the next older one, and logs why. If another number of
+ * ranks saved it, kedge_load_all loads it; open.other_ranks can refuse such commits. KEDGE_UNRECOVERABLE if commits
+ * match but none can be recovered, KEDGE_IO if the prefix cannot be listed. */
 KEDGE_MUST_CHECK kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
 /** COLLECTIVE. As kedge_open, for the newest commit that is older than every commit of this tag; KEDGE_NOT_FOUND if
@@ -325,9 +326,10 @@ KEDGE_MUST_CHECK kedge_error kedge_open_source(kedge_engine* engine, const char*
 /** Bytes of one element; 0 for a number that is not a type. */
 size_t kedge_dtype_size(kedge_dtype dtype);
 
-/** Loads a region and verifies every byte; type and shape must be the saved ones. On failure the memory's content is
- * undefined, and kedge_close reports the first failure on all ranks. KEDGE_NOT_FOUND, KEDGE_MISMATCH, KEDGE_CORRUPT,
- * KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_IO. */
+/** Loads a region that this rank saved, and verifies every byte; type and shape must be the saved ones. Where another
+ * number of ranks saved the checkpoint it is KEDGE_MISMATCH, and kedge_load_all (kedge_want.h) loads it. On failure the
+ * memory's content is undefined, and kedge_close reports the first failure on all ranks. KEDGE_NOT_FOUND,
+ * KEDGE_MISMATCH, KEDGE_CORRUPT, KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_IO. */
 kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
 
@@ -358,7 +360,8 @@ KEDGE_MUST_CHECK kedge_error kedge_close(kedge_engine* engine);
 }
 #endif
 
-#include "kedge/kedge_info.h" /* needs what is above */
+#include "kedge/kedge_info.h" /* these need what is above */
+#include "kedge/kedge_want.h"
 
 #endif
 /* NOLINTEND(modernize-*,readability-identifier-naming) */

@@ -76,7 +76,8 @@ typedef struct kedge_region {
 } kedge_region;
 
 /** The number of regions of the open checkpoint on this rank. This call and the next two describe regions, e.g. to
- * allocate memory before kedge_load. KEDGE_BAD_STATE: no checkpoint is open; KEDGE_NOT_FOUND: no such index or name. */
+ * allocate memory before kedge_load. KEDGE_BAD_STATE: no checkpoint is open; KEDGE_MISMATCH: another number of ranks
+ * saved it; KEDGE_NOT_FOUND: no such index or name. */
 kedge_error kedge_region_count(const kedge_engine* engine, size_t* count);
 /** Describes a region by its index, from 0. */
 kedge_error kedge_get_region(const kedge_engine* engine, size_t index, kedge_region* region);

@@ -1,5 +1,5 @@
 // Memory of GPUs in C: it is read and written after the work of its stream.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -63,6 +63,14 @@ TEST_F(CApiDevice, IsReadAfterTheStreamThatWasSet) {
     EXPECT_FALSE(other_ran);
     devices->synchronize({}, {});
     EXPECT_EQ(array.contents().front(), std::byte{2});
+    kedge_want want{};
+    want.name = "two";
+    want.data = array.address();
+    want.dtype = KEDGE_UINT8;
+    want.dimensions = 1;
+    want.shape = &kSize;
+    EXPECT_EQ(kedge_load_all(engine, &want, 1), KEDGE_INVALID_ARGUMENT);
+    EXPECT_THAT(kedge_last_error(), testing::HasSubstr("load_all fills host memory"));
     EXPECT_EQ(kedge_close(engine), KEDGE_OK);
   });
 }

@@ -77,6 +77,8 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_get_region(nullptr, 0, &region), "get_region");
   refused(kedge_find_region(nullptr, "a", &region), "find_region");
   refused(kedge_load(nullptr, "a", &number, KEDGE_INT32, 0, nullptr), "load");
+  refused(kedge_load_all(nullptr, nullptr, 0), "load_all");
+  refused(kedge_logical_ranks(nullptr, nullptr, 0, &count), "logical_ranks");
   refused(kedge_close(nullptr), "close");
   EXPECT_EQ(number, 5);
   EXPECT_EQ(count, 5U);
@@ -362,6 +364,9 @@ TEST(CApiMisuse, LocalCallsReportThatThereIsNoMemory) {
     EXPECT_GT(survive_without_memory([&] { return kedge_get_info(engine, &info); }), 0);
     EXPECT_GT(survive_without_memory([&] { return kedge_find_region(engine, "value", &region); }), 0);
     EXPECT_EQ(region.dtype, KEDGE_INT32);
+    std::uint32_t saved_by = 9;
+    EXPECT_GT(survive_without_memory([&] { return kedge_logical_ranks(engine, &saved_by, 1, nullptr); }), 0);
+    EXPECT_EQ(saved_by, 0U);
     kedge_options* options = nullptr;
     ASSERT_EQ(kedge_options_load(&options), KEDGE_OK);
     EXPECT_GT(survive_without_memory([&] { return kedge_options_set(options, "store.path", "/a/path/that/is/long"); }),

@@ -2,7 +2,8 @@
 """A program that 8 ranks saved goes on with 6, 1 and 12: from the node-local stores, with a node lost, and from the
 prefix; and ends with the same result as a run that nothing happened to.
 
-usage: other_ranks_test.py MPIEXEC PROGRAM [ARGUMENT ...]   (KEDGE_TEST_FULL=1: more losses)
+usage: other_ranks_test.py [--few] MPIEXEC PROGRAM [ARGUMENT ...]   (--few: each number of ranks once;
+       KEDGE_TEST_FULL=1: more losses, in any case)
 """
 import os
 import pathlib
@@ -13,7 +14,8 @@ import sys
 import tempfile
 import time
 
-MPIEXEC, *PROGRAM = sys.argv[1:]
+IS_FEW = sys.argv[1] == "--few"
+MPIEXEC, *PROGRAM = sys.argv[1 + IS_FEW:]
 FULL = os.environ.get("KEDGE_TEST_FULL") == "1"
 SAVED_BY = 8
 DEATH = 25
@@ -73,7 +75,12 @@ CASES = [
     (2, "the prefix and a node", [lose_prefix, lose_node], 12, 3),
     (2, "all nodes but one", [], 1, 1),
 ]
-QUICK = 6
+QUICK = CASES[:6]
+FEW = [
+    (2, "the prefix and a node", [lose_prefix], 6, 2),  # from the stores, and rebuilt
+    (2, "the stores", [lose_stores], 12, 4),            # from the prefix
+    (2, "all nodes but one", [], 1, 1),                 # from both together
+]
 
 
 def main():
@@ -83,11 +90,12 @@ def main():
         check(code == 0, output)
         expected = result(output)
         directory = root / "job"
-        for saved_per_node in (2, 8):
+        cases = CASES if FULL else FEW if IS_FEW else QUICK
+        for saved_per_node in sorted({case[0] for case in cases}):
             code, output = launch(directory, SAVED_BY, saved_per_node, "--die-at", str(DEATH), "--die-rank", "0")
             check(code != 0, output)
             directory.rename(root / f"saved-{saved_per_node}")
-        for saved_per_node, lost, losses, ranks, ranks_per_node in CASES if FULL else CASES[:QUICK]:
+        for saved_per_node, lost, losses, ranks, ranks_per_node in cases:
             shutil.copytree(root / f"saved-{saved_per_node}", directory, symlinks=True)
             for lose in losses:
                 lose(directory)

@@ -1,5 +1,7 @@
 #include "kedge/for_bindings.hpp"
 
+#include <utility>
+
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
@@ -15,6 +17,10 @@ Status ForBindings::refuse(Engine& engine, std::string_view name, std::string_vi
         impl.lifecycle().phase() == engine::Phase::reading ? impl.reader().refuse(given) : impl.writer().refuse(given);
   });
   return failure ? Status(*failure) : refused;
+}
+
+void ForBindings::load_all(Engine& engine, std::span<const Want> wants, std::optional<Failure> refused) {
+  engine.impl_->call([&] { engine.impl_->reader().load_all(wants, std::move(refused)); });
 }
 
 std::span<const std::byte> ForBindings::committed(const Engine& engine, std::string_view name) {

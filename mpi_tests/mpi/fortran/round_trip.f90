@@ -58,5 +58,5 @@ program round_trip
   call check(found, "kedge_finalize_for gave up")
   call kedge_free(engine)
   call MPI_Finalize(code)
-  call finish(13 * (2 + 7 * 6))
+  call finish(13 * (4 + 7 * 10))
 end program round_trip

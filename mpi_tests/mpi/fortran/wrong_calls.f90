@@ -27,6 +27,8 @@ contains
     type(kedge_engine) :: engine
     type(kedge_options) :: options
     type(kedge_counters) :: counters
+    type(kedge_wants) :: wants
+    integer, allocatable :: saved_by(:)
     character(len=:), allocatable :: path, value
     character(len=40) :: short
     logical :: answer
@@ -49,6 +51,11 @@ contains
     call kedge_save(engine, "x", 1)  ! goes on: kedge_commit reports it
     call kedge_load(engine, "x", level, stat=code)
     call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_load without an engine")
+    call kedge_load_all(engine, wants, stat=code)
+    call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_load_all without an engine")
+    call kedge_logical_ranks(engine, saved_by, stat=code)
+    call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_logical_ranks without an engine")
+    call check(size(saved_by) == 0, "ranks without an engine")
     call kedge_route_out(engine, "x", path, stat=code)
     call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_route_out without an engine")
     call check(path == "", "a path without an engine")

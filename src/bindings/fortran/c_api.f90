@@ -1,7 +1,8 @@
 ! The calls of kedge.h and of the headers beside it as the other modules here make them; programs do not see this
 ! module. Written by share/kedge/fortran-interface: change the headers, and run it.
 module kedge_m_c_api
-  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_intptr_t, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_intptr_t, c_ptr, &
+    c_size_t
   use kedge_m_c_types
   implicit none
   public
@@ -351,6 +352,23 @@ module kedge_m_c_api
       type(c_region), intent(out) :: region
       integer(c_int) :: outcome
     end function c_find_region
+    function c_load_all(engine, wants, count) bind(c, name="kedge_load_all") result(outcome)
+      import
+      implicit none
+      type(c_ptr), value :: engine
+      type(c_want), intent(in) :: wants(*)
+      integer(c_size_t), value :: count
+      integer(c_int) :: outcome
+    end function c_load_all
+    function c_logical_ranks(engine, ranks, capacity, count) bind(c, name="kedge_logical_ranks") result(outcome)
+      import
+      implicit none
+      type(c_ptr), value :: engine
+      integer(c_int32_t), intent(inout) :: ranks(*)
+      integer(c_size_t), value :: capacity
+      integer(c_size_t), intent(out) :: count
+      integer(c_int) :: outcome
+    end function c_logical_ranks
     function c_set_stream(engine, stream) bind(c, name="kedge_set_stream") result(outcome)
       import
       implicit none

@@ -4,7 +4,7 @@ module kedge_m_c_types
   use kedge_m_constants, only: KEDGE_ID_SIZE, KEDGE_MAX_DIMENSIONS, KEDGE_TAG_SIZE
   implicit none
   private
-  public :: c_failure, c_attribute, c_counters, c_info, c_region
+  public :: c_failure, c_attribute, c_counters, c_info, c_region, c_want
 
   type, bind(c) :: c_failure
     integer(c_int) :: code
@@ -73,4 +73,18 @@ module kedge_m_c_types
     integer(c_int64_t) :: offset(KEDGE_MAX_DIMENSIONS)
     integer(c_int64_t) :: reserved(8)
   end type c_region
+
+  type, bind(c) :: c_want
+    type(c_ptr) :: name
+    type(c_ptr) :: data
+    type(c_ptr) :: shape
+    integer(c_int) :: dtype
+    integer(c_int) :: dimensions
+    integer(c_int) :: placement
+    type(c_ptr) :: global_shape
+    type(c_ptr) :: offset
+    type(c_ptr) :: of
+    type(c_ptr) :: refused
+    integer(c_int64_t) :: reserved(4)
+  end type c_want
 end module kedge_m_c_types

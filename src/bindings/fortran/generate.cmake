@@ -1,10 +1,13 @@
-# Makes the modules that save and load: one for each type of elements, from regions.f90.in, with a pair of procedures
-# from region.f90.in for each rank from 0 to 7. KEDGE_MAX_DIMENSIONS is 8: one more is left for the length of strings.
+# Makes the modules that save and load: one for each type of elements, from regions.f90.in, with procedures from
+# region.f90.in for each rank from 0 to 7. KEDGE_MAX_DIMENSIONS is 8: one more is left for the length of strings.
 
 # What differs between numbers, which C gets as they lie in memory, strings, which it gets letter by letter, and
 # logicals, which become bytes of 0 and 1, whatever the compiler takes for true.
 macro(kedge_fortran_numbers)
   set(INNER 0)
+  set(LOCAL_TYPE "${TYPE}")
+  set(ELEMENT_BYTES "storage_size(data, int64) / 8")
+  set(ADDRESS c_loc)
   if(RANK EQUAL 0)
     set(SAVED "[data]")
     set(EXTENTS "[integer(int64) ::]")
@@ -23,6 +26,9 @@ endmacro()
 
 macro(kedge_fortran_strings)
   set(INNER 1)
+  set(LOCAL_TYPE "character(len=len(data))")
+  set(ELEMENT_BYTES "len(data, int64)")
+  set(ADDRESS text_address)
   set(SAVED "data")
   if(RANK EQUAL 0)
     set(EXTENTS "[len(data, int64)]")
@@ -53,6 +59,31 @@ macro(kedge_fortran_logicals)
   endif()
 endmacro()
 
+# The addresses of the first element of `here`, and of the second in each dimension, or of the first where there is but
+# one. Sets FROM_ONE, lower bounds, too.
+macro(kedge_fortran_corners)
+  set(FROM_ONE)
+  set(CORNERS "${ADDRESS}(here)")
+  if(RANK GREATER 0)
+    string(REPEAT ", 1:" ${RANK} FROM_ONE)
+    string(REGEX REPLACE "^, (.*)" "(\\1)" FROM_ONE "${FROM_ONE}")
+    string(REPLACE ":" "" first "${FROM_ONE}")
+    set(CORNERS "${ADDRESS}(here${first})")
+    foreach(dimension RANGE 1 ${RANK})
+      set(index)
+      foreach(other RANGE 1 ${RANK})
+        if(other EQUAL dimension)
+          list(APPEND index "second(${other})")
+        else()
+          list(APPEND index 1)
+        endif()
+      endforeach()
+      list(JOIN index ", " index)
+      string(APPEND CORNERS ", &\n        ${ADDRESS}(here(${index}))")
+    endforeach()
+  endif()
+endmacro()
+
 # kedge_fortran_regions(numbers|strings|logicals LABEL TYPE STORED DTYPE): makes modules' file LABEL.f90 and appends it
 # to kedge_fortran_made. STORED is the type of what C is given.
 function(kedge_fortran_regions manner LABEL TYPE STORED DTYPE)
@@ -67,6 +98,7 @@ function(kedge_fortran_regions manner LABEL TYPE STORED DTYPE)
       list(APPEND sizes "size(data, ${RANK}, int64)")
     endif()
     cmake_language(CALL kedge_fortran_${manner})
+    kedge_fortran_corners()
     string(CONFIGURE "${region}" procedures @ONLY)
     string(APPEND PROCEDURES "${procedures}")
   endforeach()

@@ -10,6 +10,7 @@ module kedge_m_memory
   implicit none
   private
   public :: save_memory, load_memory, refuse_save
+  public :: global_shape_in_c, offset_in_c, problem_of, reversed
 
 contains
 
@@ -26,16 +27,12 @@ contains
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
     type(kedge_placement) :: where_to
-    integer(c_int64_t), dimension(size(extents)) :: c_extents, global_shape, offset
+    integer(c_int64_t) :: c_extents(size(extents))
     integer(c_int) :: code, dimensions
 
     if (present(placement)) where_to = placement
-    if (where_to%kind == KEDGE_PLACEMENT_SHARD .and. where_to%problem == "" .and. &
-        where_to%dimensions /= size(extents) - inner) then
-      where_to%problem = "kedge_shard: global_shape has a different rank than the data"
-    end if
-    if (where_to%problem /= "") then
-      call refuse_save(engine, name, trim(where_to%problem), stat, errmsg)
+    if (problem_of(where_to, size(extents) - inner) /= "") then
+      call refuse_save(engine, name, trim(problem_of(where_to, size(extents) - inner)), stat, errmsg)
       return
     end if
 
@@ -43,10 +40,9 @@ contains
     c_extents = reversed(extents)
     select case (where_to%kind)
     case (KEDGE_PLACEMENT_SHARD)
-      global_shape = reversed([extents(:inner), where_to%global_shape(:dimensions - inner)])
-      offset = reversed([0 * extents(:inner), where_to%start(:dimensions - inner) - 1])
-      code = c_save_shard(engine%handle, to_c(name), memory, int(dtype, c_int), dimensions, c_extents, global_shape, &
-        offset, merge(1_c_int, 0_c_int, where_to%holes_allowed))
+      code = c_save_shard(engine%handle, to_c(name), memory, int(dtype, c_int), dimensions, c_extents, &
+        global_shape_in_c(where_to, extents(:inner)), offset_in_c(where_to, extents(:inner)), &
+        merge(1_c_int, 0_c_int, where_to%holes_allowed))
     case (KEDGE_PLACEMENT_REPLICATED)
       code = c_save_replicated(engine%handle, to_c(name), memory, int(dtype, c_int), dimensions, c_extents)
     case default
@@ -77,6 +73,36 @@ contains
 
     call settle(c_refuse(engine%handle, to_c(name), to_c(text)), reported_later, stat, errmsg)
   end subroutine refuse_save
+
+  ! Why an array of this rank cannot have this placement; blank if it can.
+  pure function problem_of(placement, rank) result(problem)
+    type(kedge_placement), intent(in) :: placement
+    integer, intent(in) :: rank
+    character(len=len(placement%problem)) :: problem
+
+    problem = placement%problem
+    if (placement%kind == KEDGE_PLACEMENT_SHARD .and. problem == "" .and. placement%dimensions /= rank) then
+      problem = "kedge_shard: global_shape has a different rank than the data"
+    end if
+  end function problem_of
+
+  ! Of a shard's whole array; `inner` are the extents of an element, of a string its length.
+  pure function global_shape_in_c(placement, inner) result(extents)
+    type(kedge_placement), intent(in) :: placement
+    integer(int64), intent(in) :: inner(:)
+    integer(c_int64_t) :: extents(size(inner) + placement%dimensions)
+
+    extents = reversed([inner, placement%global_shape(:placement%dimensions)])
+  end function global_shape_in_c
+
+  ! Of a shard's first element in the whole array, from 0.
+  pure function offset_in_c(placement, inner) result(offset)
+    type(kedge_placement), intent(in) :: placement
+    integer(int64), intent(in) :: inner(:)
+    integer(c_int64_t) :: offset(size(inner) + placement%dimensions)
+
+    offset = reversed([0 * inner, placement%start(:placement%dimensions) - 1])
+  end function offset_in_c
 
   pure function reversed(numbers) result(others)
     integer(int64), intent(in) :: numbers(:)
