@@ -138,8 +138,11 @@ class StoreCloser {
     const std::optional<commits::Entry> newest = its_.ledger.known().newest();
     const bool is_meant = its_.persistent.every != 0 && its_.on_exit != OnExit::remove;
     if (!is_meant || !newest || newest->persistent || its_.ledger.known().lost) return;
+    const std::uint32_t ranks = newest->commit.world_size;
+    const std::string how =
+        how_to_flush(its_.started.path, its_.started.run, ranks == its_.group.world_size() ? 0 : ranks);
     its_.log.warning(
-        compose("the newest checkpoint, {}, is only in the node-local stores. {}", newest->commit.tag, flush_words()));
+        compose("the newest checkpoint, {}, is only in the node-local stores. {}", newest->commit.tag, how));
   }
 
   /// Bytes of the newest commit's containers that this rank has.
@@ -189,11 +192,11 @@ void warn_of_unflushed_outputs(const commits::Ledger& ledger, const std::string&
                       outputs.size() == 1 ? "is" : "are", commits::listed(outputs), how_to_flush));
 }
 
-std::string how_to_flush(const std::string& prefix, const commits::RunIdentity& run) {
+std::string how_to_flush(const std::string& prefix, const commits::RunIdentity& run, std::uint32_t ranks) {
   return compose(
       "To flush it when this job has ended, run with the job's options: kedge drain {} --run {}; or start the job "
-      "again",
-      shell_word(prefix), run.name);
+      "again{}",
+      shell_word(prefix), run.name, ranks == 0 ? "" : compose(" with {} ranks", ranks));
 }
 
 void close_store(const StoreClosing& closing) { StoreCloser(closing).run(); }

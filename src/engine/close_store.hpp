@@ -31,7 +31,9 @@ void close_store(const StoreClosing& closing);
 /// they get there.
 void warn_of_unflushed_outputs(const commits::Ledger& ledger, const std::string& how_to_flush, const Log& log);
 
-/// Pure. A sentence for whoever has to flush a job's newest checkpoint himself.
-[[nodiscard]] std::string how_to_flush(const std::string& prefix, const commits::RunIdentity& run);
+/// Pure. Says how to flush a job's newest checkpoint by hand. `ranks`: how many a job must have to flush it; 0: as many
+/// as this one.
+[[nodiscard]] std::string how_to_flush(const std::string& prefix, const commits::RunIdentity& run,
+                                       std::uint32_t ranks = 0);
 
 }  // namespace kedge::engine

@@ -128,6 +128,7 @@ TEST_F(OtherRanksCalls, FinalizeLeavesTheFlushToTheDrain) {
     expect_restored(job, ranks, 1, 4);
     EXPECT_FALSE(job.logged("is not on the parallel filesystem")) << ranks;
     EXPECT_EQ(tags(job).size(), ranks == 4 ? 1U : 0U);
+    EXPECT_TRUE(job.logged("or start the job again with 4 ranks"));
   }
 }
 

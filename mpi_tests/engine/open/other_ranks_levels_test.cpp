@@ -70,6 +70,33 @@ TEST_F(OtherRanksLevels, TheLevelSaysWhatSurvivesTheLossOfANode) {
   }
 }
 
+/// A container on one node and its member's parity on another: the set needs them together. What only the set could
+/// give comes from the prefix then.
+TEST_F(OtherRanksLevels, ParityApartFromItsMembersContainerIsNotUsed) {
+  PersistentJob job(4);
+  job.options.redundancy.scheme = Scheme::xor_;
+  save(job, 4, "s1", 1);
+  job.options.redundancy.every = 0;
+  job.nodes = {"node0", "node1", "node2", "node4"};
+  expect_restored(job, 4, 1, 4);  // rebuilds the files of rank 3 on node4; node3 comes back below
+  const auto remove = [&](const std::string& node, const std::string& file) {
+    const std::string directory = run_directory_of(job.disk, node);
+    const auto files = job.disk.snapshot();
+    std::size_t removed = 0;  // the file, and one for the next commit
+    for (const auto& [path, content] : files) {
+      if (!path.starts_with(directory + file)) continue;
+      job.disk.remove_all(path);
+      ++removed;
+    }
+    EXPECT_NE(removed, 0U) << file;
+  };
+  remove("node3", "/rank-3.");
+  remove("node4", "/parity-3.");
+  job.nodes = {"node0", "node2", "node3", "node4", "node0"};  // rank 1 is lost
+  expect_restored(job, 5, 1, 4);
+  EXPECT_TRUE(job.logged("3 containers in place, 1 on the prefix"));
+}
+
 /// Nothing is lost for it, and with room the next start succeeds.
 TEST_F(OtherRanksLevels, WithoutRoomToRebuildEveryRankIsTold) {
   PersistentJob job(4);
