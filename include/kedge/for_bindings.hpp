@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "kedge/engine.hpp"
 
@@ -14,6 +18,25 @@ struct ForBindings {
   /// Local, never throws. Reports a region that could not be passed to save or load: the next commit or close throws
   /// invalid_argument with the name and the reason, on all ranks.
   static Status refuse(Engine& engine, std::string_view name, std::string_view reason);
+  /// COLLECTIVE. Engine::load_all, with a failure of this rank, which then asks for nothing: all ranks throw it.
+  static void load_all(Engine& engine, std::span<const Want> wants, std::optional<Failure> local);
+  struct NameToFind {
+    std::string name;
+    std::optional<LogicalRank> of = {};  ///< as this rank alone saved it
+  };
+  /// How the open checkpoint has a name.
+  struct Saved {
+    enum class As : std::uint8_t { shard, replicated, of_rank };
+    As as = As::of_rank;
+    DataType dtype = DataType::opaque;
+    Shape shape;                ///< of one of its regions; of the global array for shards
+    std::string members;        ///< of structs
+    std::uint32_t regions = 0;  ///< 0: nobody saved it
+    bool is_alike = false;      ///< all ranks saved it, with the same type and bytes
+  };
+  /// COLLECTIVE. Of each name, which may differ between ranks. Throws on all ranks alike, `local` of any of them, too.
+  [[nodiscard]] static std::vector<Saved> find_saved(Engine& engine, std::span<const NameToFind> names,
+                                                     std::optional<Failure> local);
   /// Local. The bytes of a region in this rank's last committed checkpoint, in the store's memory. Empty if the store
   /// is not in memory or there is no such region. Valid until the next collective call. Waits until a snapshot is
   /// sealed. If another process truncates the file, the bytes from there on read as zeros.

@@ -159,13 +159,13 @@ arrays::LoadCounts load_all(const comm::Group& group, const OpenCheckpoint& chec
 }
 
 std::vector<arrays::SavedName> find_saved(const comm::Group& group, const OpenCheckpoint& checkpoint,
-                                          const CommitHead& commit, std::span<const std::string> names) {
+                                          const CommitHead& commit, std::span<const arrays::NameToFind> names) {
   std::vector<arrays::SavedRegion> mine;
   group.run_on_all_ranks([&] {
     for (const Holding& holding : checkpoint.holdings) {
       for (const format::StoredRegion& placed : holding.container().regions()) {
         if (format::is_attributes(placed.spec) || placed.spec.routed) continue;
-        mine.push_back({placed.spec, holding.container().checksums(placed)});
+        mine.push_back({holding.logical_rank().value, placed.spec, holding.container().checksums(placed)});
       }
     }
   });

@@ -1,5 +1,7 @@
 #include "kedge/for_bindings.hpp"
 
+#include <utility>
+
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
@@ -15,6 +17,29 @@ Status ForBindings::refuse(Engine& engine, std::string_view name, std::string_vi
         impl.lifecycle().phase() == engine::Phase::reading ? impl.reader().refuse(given) : impl.writer().refuse(given);
   });
   return failure ? Status(*failure) : refused;
+}
+
+void ForBindings::load_all(Engine& engine, std::span<const Want> wants, std::optional<Failure> local) {
+  engine.impl_->call([&] { engine.impl_->reader().load_all(wants, std::move(local)); });
+}
+
+std::vector<ForBindings::Saved> ForBindings::find_saved(Engine& engine, std::span<const NameToFind> names,
+                                                        std::optional<Failure> local) {
+  std::vector<arrays::NameToFind> asked;
+  for (const NameToFind& one : names) {
+    asked.push_back({one.name, one.of ? std::optional(one.of->value) : std::nullopt});
+  }
+  std::vector<Saved> found;
+  engine.impl_->call([&] {
+    for (arrays::SavedName& saved : engine.impl_->reader().find_saved(asked, std::move(local))) {
+      const auto as = saved.look_up == arrays::LookUp::shard        ? Saved::As::shard
+                      : saved.look_up == arrays::LookUp::replicated ? Saved::As::replicated
+                                                                    : Saved::As::of_rank;
+      found.push_back(
+          {as, saved.type.dtype, saved.type.shape, std::move(saved.type.members), saved.regions, saved.is_alike});
+    }
+  });
+  return found;
 }
 
 std::span<const std::byte> ForBindings::committed(const Engine& engine, std::string_view name) {
