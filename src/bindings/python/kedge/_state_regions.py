@@ -75,12 +75,15 @@ def is_state(regions: Regions, group: str) -> bool:
     return f"{group}/{_STATE}" in regions
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
+    """What describes a state."""
+
     pickled: bytes
     storages: list[tuple[str, int]]  #: names and sizes, in the order of keys
 
 
-def _header_of(group: str, data: bytes) -> _Header:
+def header_of(group: str, data: bytes) -> Header:
+    """Raises Mismatch if another version of Kedge wrote it."""
     line, _, rest = data.partition(b"\n")
     header = json.loads(line)
     if header["version"] != _VERSION:
@@ -88,7 +91,7 @@ def _header_of(group: str, data: bytes) -> _Header:
             f"the state {group!r} has format {header['version']}, and this Kedge reads format {_VERSION}: load it with the "
             "Kedge that saved it"
         )
-    return _Header(rest[: header["pickle_bytes"]], header["storages"])
+    return Header(rest[: header["pickle_bytes"]], header["storages"])
 
 
 class SavedState:
@@ -98,7 +101,7 @@ class SavedState:
         self._engine = engine
         self._regions = regions
         self._group = group
-        header = _header_of(group, load_bytes(engine, regions, f"{group}/{_STATE}"))
+        header = header_of(group, load_bytes(engine, regions, f"{group}/{_STATE}"))
         self.pickled = header.pickled
         self._storages = header.storages
 
@@ -122,7 +125,7 @@ def load_replicated(
     """COLLECTIVE. Loads a state that is the same on all ranks that saved it, on any number of ranks (``size``)."""
     try:
         described = _load_alike(engine, size, [f"{group}/{_STATE}"])
-        header = _header_of(group, described[f"{group}/{_STATE}"].numpy().tobytes())
+        header = header_of(group, described[f"{group}/{_STATE}"].numpy().tobytes())
         loaded = _load_alike(engine, size, [f"{group}/{name}" for name, _ in header.storages])
     except Mismatch as error:
         raise Mismatch(
@@ -143,6 +146,18 @@ def load_replicated(
 def _load_alike(engine: _kedge.Engine, size: int, names: list[str]) -> dict[str, torch.Tensor]:
     """COLLECTIVE. As bytes, whatever their type is."""
     return Loading(engine, _bytes_for).run({name: Want(replicated=True) for name in names}, size)
+
+
+def load_of_rank(engine: _kedge.Engine, size: int, names: list[str], of: int | None) -> dict[str, torch.Tensor]:
+    """COLLECTIVE. Regions of a rank, as bytes."""
+    return Loading(engine, _bytes_for).run({name: Want(of=of) for name in names}, size)
+
+
+def load_described(engine: _kedge.Engine, size: int, groups: Mapping[str, int]) -> dict[str, bytes]:
+    """COLLECTIVE. What describes these states, for header_of; of the ranks that saved them."""
+    wants = {f"{group}/{_STATE}": Want(of=rank) for group, rank in groups.items()}
+    loaded = Loading(engine, _bytes_for).run(wants, size)
+    return {group: loaded[f"{group}/{_STATE}"].numpy().tobytes() for group in groups}
 
 
 def _bytes_for(name: str, dtype: int, shape: tuple[int, ...]) -> Target:
