@@ -20,19 +20,25 @@ struct ForBindings {
   static Status refuse(Engine& engine, std::string_view name, std::string_view reason);
   /// COLLECTIVE. Engine::load_all, with a failure of this rank, which then asks for nothing: all ranks throw it.
   static void load_all(Engine& engine, std::span<const Want> wants, std::optional<Failure> local);
+  /// A name that was given to save.
   struct NameToFind {
-    std::string name;
+    std::string name;                    ///< of the region
     std::optional<LogicalRank> of = {};  ///< as this rank alone saved it
   };
   /// How the open checkpoint has a name.
   struct Saved {
-    enum class As : std::uint8_t { shard, replicated, of_rank };
-    As as = As::of_rank;
-    DataType dtype = DataType::opaque;
-    Shape shape;                ///< of one of its regions; of the global array for shards
-    std::string members;        ///< of structs
-    std::uint32_t regions = 0;  ///< 0: nobody saved it
-    bool is_alike = false;      ///< all ranks saved it, with the same type and bytes
+    /// Its placement.
+    enum class As : std::uint8_t {
+      shard,       ///< blocks of a global array
+      replicated,  ///< the same on all ranks
+      of_rank,     ///< each rank's own
+    };
+    As as = As::of_rank;                ///< of all ranks that saved it
+    DataType dtype = DataType::opaque;  ///< of one element
+    Shape shape;                        ///< of one of its regions; of the global array for shards
+    std::string members;                ///< of structs
+    std::uint32_t regions = 0;          ///< 0: nobody saved it
+    bool is_alike = false;              ///< all ranks saved it, with the same type and bytes
   };
   /// COLLECTIVE. Of each name, which may differ between ranks. Throws on all ranks alike, `local` of any of them, too.
   [[nodiscard]] static std::vector<Saved> find_saved(Engine& engine, std::span<const NameToFind> names,

@@ -38,7 +38,7 @@ with kedge.Engine(place.options(sys.argv[1], **{"comm.timeout_s": 40})) as engin
             ):  # fmt: skip
                 c.save(name, distribute_tensor(FULL, mesh, placements))
             parts = DTensor.from_local(torch.ones(2), row, [Partial()])
-            refuses("which is no block of the array", lambda: c.save("parts", parts))
+            refuses("which is not a block of the array", lambda: c.save("parts", parts))
             refuses("leave shard and replicated out", lambda: c.save("rows2", distribute_tensor(FULL, row, [Shard(0)]), replicated=True))
         engine.wait("a", "persistent")
     with engine.restart() as r:

@@ -33,7 +33,7 @@ def part_of(name: str, tensor: Any) -> Part:
     for placement in placements:
         if type(placement) not in (Replicate, Sharded):
             raise InvalidArgument(
-                f"{name!r} is a DTensor placed as {placement}, which is no block of the array: redistribute it by Shard and "
+                f"{name!r} is a DTensor placed as {placement}, which is not a block of the array: redistribute it by Shard and "
                 "Replicate first"
             )
     coordinate = tensor.device_mesh.get_coordinate()
