@@ -4,6 +4,7 @@ ranks' values, into memory of any layout; mistakes of one rank fail on all. 3 ra
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,13 @@ with place.directory() as saved:
             output = over_mpi(ranks, path, RANKS_PER_NODE=str(ranks_per_node), WITH_TORCH=str(torch))
             read = [int(rank) for found in re.findall(r"reads \[([^]]*)\]", output) for rank in found.split(",") if rank.strip()]
             assert sorted(read) == [0, 1, 2, 3], output
+    for file in Path(saved, "prefix").glob("step-7.*/data/*/rank-2.h5"):
+        data = bytearray(file.read_bytes())
+        begin = data.index(b"".join(struct.pack("<d", value) for value in range(20_000, 20_010)))  # of rank 2's elements
+        data[begin + 8000] ^= 1
+        file.write_bytes(data)
+    shutil.rmtree(Path(saved, "store"))
+    over_mpi(3, saved, "damaged", WITH_TORCH="0")
 if place.has("torch"):
     with place.directory() as path:
         over_torch(4, path)

@@ -1,5 +1,5 @@
-"""several_sizes.py DIRECTORY [save]: saves as so many ranks as there are, or loads what other ranks saved. Each rank ends
-with "rank N: done".
+"""several_sizes.py DIRECTORY [save | damaged]: saves as so many ranks as there are, or loads what other ranks saved, of which
+the newest is damaged. Each rank ends with "rank N: done".
 
 usage: mpirun -n 4 python3 several_sizes.py DIRECTORY save; mpirun -n 3 python3 several_sizes.py DIRECTORY
 """
@@ -15,6 +15,7 @@ import kedge
 SAVED_BY = 4
 FIELD = np.arange(60, dtype=np.float64).reshape(10, 6)
 FEW = np.arange(6, dtype=np.int32).reshape(3, 2)  # of which some ranks have no row
+LONG = np.arange(40_000, dtype=np.float64)
 HAS_TORCH = place.has("torch") and os.environ.get("WITH_TORCH", "1") == "1"  # slow to import
 if HAS_TORCH:
     import torch
@@ -36,8 +37,12 @@ def rows_of(array, rank, size):
 def save(engine):
     rank, size = engine.rank, engine.size
     assert size == SAVED_BY
+    with engine.checkpoint("step-3", {"step": 3}) as c:
+        mine, shard = rows_of(LONG, rank, size)
+        c.save("long", mine, shard=shard)
+    engine.wait("step-3", "persistent")
     with engine.checkpoint("step-7", {"step": 7}) as c:
-        for name, array in (("field", FIELD), ("few", FEW)):
+        for name, array in (("field", FIELD), ("few", FEW), ("long", LONG)):
             mine, shard = rows_of(array, rank, size)
             c.save(name, mine, shard=shard)
         c.save("step", 7, replicated=True)
@@ -220,6 +225,8 @@ def main():
         if "save" in sys.argv:
             save(engine)
             engine.wait("step-7", "persistent")
+        elif "damaged" in sys.argv:
+            check_damaged(engine, rank, size)
         else:
             with engine.restart() as r:
                 assert r.tag == "step-7" and r.attributes == {"step": 7} and r.info.world_size == SAVED_BY
@@ -234,6 +241,23 @@ def main():
     if size == 3:
         check_different_calls(options)
     print(f"rank {rank}: done", flush=True)
+
+
+def check_damaged(engine, rank, size):
+    """Damage that one rank reads is met by all, and after a second try an older checkpoint is loaded."""
+    tags = []
+    while not tags or tags[-1] != "step-3":
+        assert len(tags) < 3, tags
+        mine, shard = rows_of(LONG, rank, size)
+        out = np.zeros(mine.shape)
+        try:
+            with engine.restart() as r:
+                tags.append(r.tag)
+                r.load_all({"long": kedge.Want(shard=shard, out=out)})
+        except kedge.Corrupt as error:
+            assert tags[-1] == "step-7" and error.rank == 2, error
+    np.testing.assert_array_equal(out, mine)
+    assert tags[0] == "step-7", tags
 
 
 def check_different_calls(options):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
 from . import _kedge
 from ._bracket import Scope
-from ._errors import InvalidArgument, Mismatch, NotFound
+from ._errors import Corrupt, InvalidArgument, Mismatch, NotFound
 from ._load_all import Loading
 from ._memory import OPAQUE, Block, dtype_name, dtype_number, empty_array, empty_tensor, target_of
 from ._plain import restricted_loads
@@ -94,9 +95,10 @@ class Restart(Scope):
 
         Raises on all ranks if it fails on any: Mismatch, before anything is loaded, with all names that cannot be loaded
         as they are asked for; InvalidArgument for mistakes. The content of each ``out`` is undefined then. After
-        Corrupt, leave the ``with`` statement and restart again: an older checkpoint is taken, or a rebuilt one."""
-        self._check_open()
-        return Loading(self._engine).run(wants, self._size)
+        Corrupt, leave the ``with`` statement and restart again, in a loop: the checkpoint is rebuilt, or, after a second
+        try, an older one is taken."""
+        with self._meeting():
+            return Loading(self._engine).run(wants, self._size)
 
     def load(self, name: str, out: Any = None) -> Any:
         """Loads a region as a NumPy array and verifies every byte; bytes become an array of uint8. ``out``: an array
@@ -157,11 +159,22 @@ class Restart(Scope):
 
         self._check_open()
         if replicated:
-            return load_replicated(self._engine, self._size, name, map_location, allow_pickle, allow)
+            with self._meeting():
+                return load_replicated(self._engine, self._size, name, map_location, allow_pickle, allow)
         regions = {region[0]: region for region in self._engine.regions()}
         if not is_state(regions, name):
             raise NotFound(f"{self.tag} has no state {name!r} on this rank; regions lists what it has")
         return SavedState(self._engine, regions, name).load(map_location, allow_pickle, allow=allow)
+
+    @contextlib.contextmanager
+    def _meeting(self) -> Iterator[None]:
+        """A load that all ranks make together."""
+        self._check_open()
+        try:
+            yield
+        except Corrupt as error:
+            self._met = error
+            raise
 
     def route_in(self, name: str) -> str:
         """Extracts a routed file or directory and returns its path, which is valid inside the ``with`` statement."""

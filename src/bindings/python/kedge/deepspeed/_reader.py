@@ -70,7 +70,8 @@ class Reader:
             self._shared.together(lambda: self._lay_out(whole))
         except Exception as error:
             self._loading = None
-            self._close_quietly(error_text(error))
+            # On all ranks. Of damage the engine knows; refused as well, it would not count as damage.
+            self._close_quietly("" if isinstance(error, Corrupt) else error_text(error))
             raise
         return mine.tag
 
@@ -177,7 +178,8 @@ class Reader:
             )
 
     def _close_quietly(self, reason: str) -> None:
-        self._shared.low.refuse("DeepSpeed's checkpoint", reason)
+        if reason:
+            self._shared.low.refuse("DeepSpeed's checkpoint", reason)
         try:
             self._shared.low.close()
         except Error:
