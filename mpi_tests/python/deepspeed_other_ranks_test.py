@@ -1,6 +1,6 @@
 """2 and 4 ranks load with DeepSpeed what 3 ranks saved, with files for torch.load and without: without ZeRO all of it, with
 ZeRO the weights; DeepSpeed refuses the partitions, on all ranks, and Kedge says what to do. A file that cannot be written
-fails on all ranks."""
+fails on all ranks; after damage an older checkpoint is loaded."""
 
 import os
 import shutil
@@ -16,8 +16,8 @@ FULL = os.environ.get("KEDGE_TEST_FULL") == "1"
 warm = Warm("deepspeed", {**os.environ, **place.DEEPSPEED})
 
 
-def run(ranks, directory, torch_files, stage):
-    done = warm.run(PROGRAM, directory, torch_files, stage, ranks=ranks)
+def run(ranks, directory, torch_files, stage, *how):
+    done = warm.run(PROGRAM, directory, torch_files, stage, *how, ranks=ranks)
     missing = [rank for rank in range(ranks) if f"rank {rank}: done" not in done.stdout]
     if done.returncode != 0 or missing:
         sys.exit(f"{ranks} ranks, torch_files {torch_files}, stage {stage}: ranks {missing} did not end:\n{done.stdout}")
@@ -40,4 +40,11 @@ for torch_files, stage in CASES:
                     assert ("ds_to_universal.py" in output) == (stage != "0"), output
                 shutil.rmtree(saved)
                 shutil.copytree(f"{directory}/kept", saved, symlinks=True)
+        if torch_files == "false" and stage == "0":
+            for file in Path(saved, "prefix").glob("t.*/data/*/rank-1.h5"):  # which the second process reads
+                data = bytearray(file.read_bytes())
+                data[data.index(b'{"version": 1, "mark": ') + 25] ^= 1
+                file.write_bytes(data)
+            shutil.rmtree(f"{saved}/store")
+            run(2, saved, torch_files, stage, "damaged")
 warm.close()

@@ -1,6 +1,5 @@
-"""deepspeed_sizes.py DIRECTORY TORCH_FILES STAGE: 3 ranks train with DeepSpeed and save; other numbers of ranks load.
-
-Each rank ends with "rank N: done", and prints which of the files it found were whole.
+"""deepspeed_sizes.py DIRECTORY TORCH_FILES STAGE [damaged]: 3 ranks train with DeepSpeed and save; other numbers of ranks load,
+or find the newest damaged. Each rank ends with "rank N: done".
 """
 
 import os
@@ -66,7 +65,17 @@ place = f"{directory}/checkpoints"
 if size == SAVED_BY:
     train(2)
     state = {"weights": weights(), "momenta": momenta() if stage == 0 else 0}
+    engine.save_checkpoint(place, tag="s")
     engine.save_checkpoint(place, tag="t", client_state=state)
+elif "damaged" in sys.argv:
+    tries = 0
+    path = None
+    while path is None:
+        try:
+            path, _ = engine.load_checkpoint(place)
+        except kedge.Corrupt:
+            tries += 1
+    assert os.path.dirname(path).endswith("/s") and tries == 2, (path, tries)
 else:
     if not torch_files and stage < 3:
         check_unwritable(f"{place}/t/.kedge-{rank}-mp_rank_00_model_states.pt")

@@ -28,13 +28,8 @@ void Reader::load_all(std::span<const Want> wants, std::optional<Failure> local)
 std::vector<arrays::SavedName> Reader::find_saved(std::span<const arrays::NameToFind> names,
                                                   std::optional<Failure> local) {
   if (auto wrong = uses_.lifecycle.check_phase(comm::Call::find_saved, {Phase::reading})) local = std::move(wrong);
-  try {
-    comm::begin_call(uses_.group, comm::Call::find_saved, 0, local);
-    return engine::find_saved(uses_.group, *open_, *info_, names);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::corrupt) remember_shared(error.failure());
-    throw;
-  }
+  comm::begin_call(uses_.group, comm::Call::find_saved, 0, local);
+  return engine::find_saved(uses_.group, *open_, *info_, names);
 }
 
 }  // namespace kedge::engine
