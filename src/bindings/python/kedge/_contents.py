@@ -100,7 +100,7 @@ class Opened:
 
 
 class OpenedOfOthers:
-    """The files of the ranks whose containers this process reads, in a checkpoint that another number of ranks saved."""
+    """The files of the ranks whose containers this process reads, in a checkpoint of another number of ranks."""
 
     def __init__(self, engine: _kedge.Engine, size: int) -> None:
         """COLLECTIVE. ``size``: how many ranks there are now."""
@@ -119,8 +119,8 @@ class OpenedOfOthers:
         return list(self._ranks)
 
     def write(self, paths: Mapping[str, str], rounds: int) -> Exception | None:
-        """COLLECTIVE. Writes these files, by name, one after another. ``rounds``: the most that any process writes. Returns
-        why this rank could not write one."""
+        """COLLECTIVE. Writes these files, by name, one after another. ``rounds``: the most that any process writes.
+        Returns why this rank could not write one."""
         described = load_described(self._engine, self._size, {name: self._ranks[name] for name in paths})
         failed: Exception | None = None
         for name, path in [*paths.items(), *[("", "")] * (rounds - len(paths))]:
@@ -145,8 +145,8 @@ def _listed(data: bytes) -> tuple[str, list[str]]:
     listed: Any = json.loads(data)
     if listed["version"] != _VERSION:
         raise Mismatch(
-            f"this checkpoint has format {listed['version']}, and this Kedge reads format {_VERSION}: load it with the Kedge "
-            "that saved it"
+            f"this checkpoint has format {listed['version']}, and this Kedge reads format {_VERSION}: load it with the "
+            "Kedge that saved it"
         )
     for name in listed["files"]:
         if os.path.isabs(name) or ".." in name.split("/"):

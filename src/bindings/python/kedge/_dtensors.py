@@ -33,8 +33,8 @@ def part_of(name: str, tensor: Any) -> Part:
     for placement in placements:
         if type(placement) not in (Replicate, Sharded):
             raise InvalidArgument(
-                f"{name!r} is a DTensor placed as {placement}, which is not a block of the array: redistribute it by Shard and "
-                "Replicate first"
+                f"{name!r} is a DTensor placed as {placement}, which is not a block of the array: redistribute it by "
+                "Shard and Replicate first"
             )
     coordinate = tensor.device_mesh.get_coordinate()
     is_first = coordinate is not None and all(
@@ -45,7 +45,10 @@ def part_of(name: str, tensor: Any) -> Part:
         return Part(local, None, is_first)
     shape, offset = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, placements)
     if tuple(shape) != tuple(local.shape):
-        raise InvalidArgument(f"{name!r} is a DTensor whose local tensor has shape {tuple(local.shape)} instead of {tuple(shape)}")
+        raise InvalidArgument(
+            f"{name!r} is a DTensor whose local tensor has shape {tuple(local.shape)} instead of {tuple(shape)}: save its "
+            "to_local() with a shard"
+        )
     return Part(local, Shard(tuple(tensor.shape), tuple(offset)), is_first)
 
 

@@ -215,7 +215,9 @@ class Checkpoint(Scope):
         self._check_open()
         if _dtensors.is_one(data):
             if shard is not None or replicated:
-                raise InvalidArgument(f"{name!r}: a DTensor says itself which block it is; leave shard and replicated out")
+                raise InvalidArgument(
+                    f"{name!r}: a DTensor says itself which block it is; leave shard and replicated out"
+                )
             part = _dtensors.part_of(name, data)
             data, shard, replicated = part.local, part.shard, part.shard is None
             if not part.is_first and not replicated:

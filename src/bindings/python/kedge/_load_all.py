@@ -15,8 +15,8 @@ from ._values import PerRank, Shard, Want
 #: By which a rank lets all fail.
 _Failure = tuple[str, str]
 _OWN = (
-    "are each rank's own: say replicated=True if they are equal on all ranks, of=RANK for that rank's, or PerRank(function), "
-    "which gets what each rank saved"
+    "are each rank's own: say replicated=True if they are equal on all ranks, of=RANK for that rank's, or "
+    "PerRank(function), which gets what each rank saved"
 )
 _DIFFER = "are replicated now, but the ranks saved different values: use PerRank(function) instead"
 
@@ -92,7 +92,8 @@ class Loading:
             try:
                 tell((code, words))
             except Error as told:
-                if isinstance(told, (RankFailed, Timeout)) or isinstance(error, Error) and type(told) is not type(error):
+                is_other = isinstance(error, Error) and type(told) is not type(error)
+                if is_other or isinstance(told, (RankFailed, Timeout)):
                     raise told from error
             raise
 
@@ -105,7 +106,9 @@ class Loading:
 
     def _item(self, name: str, want: Want | PerRank) -> _Item:
         if not isinstance(name, str) or not isinstance(want, (Want, PerRank)):
-            raise InvalidArgument(f"load_all takes names, and a kedge.Want or kedge.PerRank for each, not {name!r}: {want!r:.60}")
+            raise InvalidArgument(
+                f"load_all takes names, and a kedge.Want or kedge.PerRank for each, not {name!r}: {want!r:.60}"
+            )
         if isinstance(want, PerRank):
             return _Item(name, want, None)
         given = want.out
@@ -114,8 +117,10 @@ class Loading:
         if (want.shard is not None) + want.replicated + (want.of is not None) > 1:
             raise InvalidArgument(f"{name!r}: give one of shard, replicated and of")
         if want.of is not None and not (_is_extent(want.of) and want.of < self._info["world_size"]):
-            raise InvalidArgument(f"{name!r}: of={want.of!r} is none of the {self._info['world_size']} ranks that saved "
-                                  f"{self._info['tag']}; they count from 0")  # fmt: skip
+            raise InvalidArgument(
+                f"{name!r}: of={want.of!r} is none of the {self._info['world_size']} ranks that saved "
+                f"{self._info['tag']}; they count from 0"
+            )
         if want.shard is not None:
             _check_shard(name, want)
         if want.out is None:
@@ -146,8 +151,10 @@ class Loading:
                 self._ask_one(item, item.want, saved, of_ranks)
         if self._problems:
             reasons = "; ".join(f"{', '.join(names)} {why}" for why, names in self._problems.items())
-            raise Mismatch(f"{self._info['tag']} was saved by {self._info['world_size']} ranks and this job has {self._size}; "
-                           f"these cannot be loaded: {reasons}")  # fmt: skip
+            raise Mismatch(
+                f"{self._info['tag']} was saved by {self._info['world_size']} ranks and this job has {self._size}; "
+                f"these cannot be loaded: {reasons}"
+            )
 
     def _ask_per_rank(self, item: _Item, saved: _Saved, of_ranks: dict[int, _Saved]) -> None:
         assert isinstance(item.want, PerRank)
@@ -209,7 +216,8 @@ class Loading:
         target = item.target
         if target is None:
             target = self._new(item.name, saved.dtype, shape)
-        self._asked.append((item.name, target.block.address, saved.dtype, target.block.shape, placement, of, saved.members))
+        block = target.block
+        self._asked.append((item.name, block.address, saved.dtype, block.shape, placement, of, saved.members))
         return target
 
     def _refuse(self, item: _Item, why: str) -> None:
@@ -238,7 +246,9 @@ def _check_shard(name: str, want: Want) -> None:
     if isinstance(shard, Shard):
         extents = [*shard.global_shape, *shard.offset, *(want.shape or ())]
     if not isinstance(shard, Shard) or not all(map(_is_extent, extents)):
-        raise InvalidArgument(f"{name!r}: shard is a kedge.Shard, whose global_shape and offset are integers of 0 or more, as is shape")
+        raise InvalidArgument(
+            f"{name!r}: shard is a kedge.Shard, whose global_shape and offset are integers of 0 or more, as is shape"
+        )
     if want.out is None and want.shape is None:
         raise InvalidArgument(f"{name!r}: give the block's shape, or out to load it into")
 

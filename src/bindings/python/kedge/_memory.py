@@ -269,9 +269,9 @@ def check_apart(targets: list[tuple[str, Any, Any]]) -> None:
     arrays = [(name, _array_on(out), finish) for name, out, finish in targets]
     for place, (name, array, finish) in enumerate(arrays):
         for other, before, its in arrays[:place]:
-            if array is None or before is None or (finish is None and its is None) or not np.may_share_memory(array, before):
+            if array is None or before is None or (finish is None and its is None):
                 continue
-            if np.shares_memory(array, before):
+            if np.may_share_memory(array, before) and np.shares_memory(array, before):
                 raise InvalidArgument(f"{other!r} and {name!r} are to be loaded into the same memory: give each its own")
 
 

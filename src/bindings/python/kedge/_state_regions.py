@@ -129,8 +129,8 @@ def load_replicated(
         loaded = _load_alike(engine, size, [f"{group}/{name}" for name, _ in header.storages])
     except Mismatch as error:
         raise Mismatch(
-            f"the state {group!r} cannot be loaded as replicated: {error.message}. Save what differs between ranks, such as random "
-            "states, by another call of save_state or save_object",
+            f"the state {group!r} cannot be loaded as replicated: {error.message}. Save what differs between ranks, such as "
+            "random states, by another call of save_state or save_object",
             rank=error.rank,
         ) from error
 

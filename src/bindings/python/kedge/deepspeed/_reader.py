@@ -20,12 +20,13 @@ _log = logging.getLogger("kedge.deepspeed")
 #: What DeepSpeed can load of a checkpoint that another number of ranks saved.
 _UNPARTITIONED = "DeepSpeed loads its files, which are in place"
 _TOO_FEW = (
-    "its files are in place, and of ZeRO-3's weights DeepSpeed finds no partition for the ranks that were not there. Make a "
-    'universal checkpoint of them by ds_to_universal.py and load it with "load_universal": true, or start with fewer ranks'
+    "its files are in place, and of ZeRO-3's weights DeepSpeed finds no partition for the ranks that were not there. Make "
+    'a universal checkpoint of them by ds_to_universal.py and load it with "load_universal": true, or start with fewer '
+    "ranks"
 )
 _PARTITIONED = (
-    "its files are in place, and DeepSpeed refuses ZeRO's partitions of another number of ranks. Make a universal checkpoint of "
-    'them by ds_to_universal.py and load it with "load_universal": true, or load the weights alone with '
+    "its files are in place, and DeepSpeed refuses ZeRO's partitions of another number of ranks. Make a universal "
+    'checkpoint of them by ds_to_universal.py and load it with "load_universal": true, or load the weights alone with '
     "load_checkpoint(..., load_optimizer_states=False)"
 )
 
@@ -97,8 +98,8 @@ class Reader:
                          place.path_of(""))  # fmt: skip
 
     def _lay_out_of_others(self, place: Place, opened: OpenedOfOthers) -> None:
-        """COLLECTIVE. Another number of ranks saved it: writes all its files, and leaves it to DeepSpeed what it can load of
-        them, as it alone knows how ZeRO's partitions belong together. Closes the checkpoint."""
+        """COLLECTIVE. Another number of ranks saved it: writes all its files, and leaves it to DeepSpeed what it can load
+        of them, as it alone knows how ZeRO's partitions belong together. Closes the checkpoint."""
         info, rank = self._shared.low.info(), self._shared.engine.rank
         paths: dict[str, str] = {}
 
