@@ -79,6 +79,11 @@ elif "damaged" in sys.argv:
 else:
     if not torch_files and stage < 3:
         check_unwritable(f"{place}/t/.kedge-{rank}-mp_rank_00_model_states.pt")
+    changed = [name for name in os.listdir(f"{place}/t") if "zero_pp_rank_2" in name] if torch_files and stage == 1 else []
+    for name in changed:
+        if rank == 0:
+            torch.save({"changed": 1}, f"{place}/t/{name}")
+        dist.barrier()
     if stage == 0:
         path, state = engine.load_checkpoint(place)
         assert path is not None and (state["weights"], state["momenta"]) == (weights(), momenta()), (path, state)
@@ -98,7 +103,8 @@ else:
         assert path is not None and state["weights"] == weights(), (path, state)
     names = [name for name in sorted(os.listdir(f"{place}/t")) if name.endswith(".pt")]
     assert len(names) == {0: 1, 1: 1 + SAVED_BY, 3: 2 * SAVED_BY}[stage], names
-    assert all(_torch_files.is_whole(f"{place}/t/{name}") for name in names) and not any(n.startswith(".") for n in names)
+    assert all(_torch_files.is_whole(f"{place}/t/{name}") for name in names if name not in changed)
+    assert all(torch.load(f"{place}/t/{name}") == {"changed": 1} for name in changed), "what another program changed stays"
     assert sorted(os.listdir(f"{place}/t")) == sorted(names), os.listdir(f"{place}/t")
     train(1)
     engine.save_checkpoint(place, tag="u")

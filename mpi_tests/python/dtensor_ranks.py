@@ -39,6 +39,8 @@ with kedge.Engine(place.options(sys.argv[1], **{"comm.timeout_s": 40})) as engin
                 c.save(name, distribute_tensor(FULL, mesh, placements))
             parts = DTensor.from_local(torch.ones(2), row, [Partial()])
             refuses("which is not a block of the array", lambda: c.save("parts", parts))
+            uneven = DTensor.from_local(torch.ones(3), row, [Shard(0)], shape=(8,), stride=(1,), run_check=False)
+            refuses("has shape (3,) instead of (2,)", lambda: c.save("uneven", uneven))
             refuses("leave shard and replicated out", lambda: c.save("rows2", distribute_tensor(FULL, row, [Shard(0)]), replicated=True))
         engine.wait("a", "persistent")
     with engine.restart() as r:
