@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "kedge/engine.hpp"
 
@@ -18,6 +21,29 @@ struct ForBindings {
   /// COLLECTIVE. Engine::load_all; `refused`, on any rank, is why its wants could not be passed on: thrown on all
   /// ranks.
   static void load_all(Engine& engine, std::span<const Want> wants, std::optional<Failure> refused);
+  /// A name that was given to save.
+  struct NameToFind {
+    std::string name;                    ///< of the region
+    std::optional<LogicalRank> of = {};  ///< as this rank alone saved it
+  };
+  /// How the open checkpoint has a name.
+  struct Saved {
+    /// Its placement.
+    enum class As : std::uint8_t {
+      shard,       ///< blocks of a global array
+      replicated,  ///< the same on all ranks
+      of_rank,     ///< each rank's own
+    };
+    As as = As::of_rank;                ///< of all ranks that saved it
+    DataType dtype = DataType::opaque;  ///< of one element
+    Shape shape;                        ///< of one of its regions; of the global array for shards
+    std::string members;                ///< of structs
+    std::uint32_t regions = 0;          ///< 0: nobody saved it
+    bool is_alike = false;              ///< all ranks saved it, with the same type and bytes
+  };
+  /// COLLECTIVE. Of each name, which may differ between ranks. Throws on all ranks alike, `local` of any of them, too.
+  [[nodiscard]] static std::vector<Saved> find_saved(Engine& engine, std::span<const NameToFind> names,
+                                                     std::optional<Failure> local);
   /// Local. The bytes of a region in this rank's last committed checkpoint, in the store's memory. Empty if the store
   /// is not in memory or there is no such region. Valid until the next collective call. Waits until a snapshot is
   /// sealed. If another process truncates the file, the bytes from there on read as zeros.

@@ -1,4 +1,5 @@
-"""guides_test.py DIRECTORY_OF_PAGES: the programs of the guides run; stopped before the end and started again they go on."""
+"""guides_test.py DIRECTORY_OF_PAGES: the programs of the guides run; stopped before the end and started again they go on,
+one of them with another number of ranks."""
 
 import importlib.util
 import os
@@ -13,16 +14,16 @@ place.need("torch")
 DECLARED = re.compile(r"<!-- example: program, [^\n]*-->\n```python\n(.*?)```", re.S)
 
 
-def run(program, directory):
-    """What two ranks print."""
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(program)],
+def run(program, directory, ranks=2):
+    """What they print."""
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), str(program)],
                           cwd=directory, text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env={**os.environ, **place.DEEPSPEED, "KEDGE_STORE_PATH": f"{directory}/store"})
     assert done.returncode == 0, done.stdout
     return done.stdout
 
 
-for page, steps in (("python.md", 200), ("deepspeed.md", 20)):
+for page, steps, ranks in (("python.md", 200, 2), ("deepspeed.md", 20, 2), ("another-number-of-ranks.md", 200, 3)):
     programs = DECLARED.findall(Path(sys.argv[1], page).read_text())
     assert len(programs) == 1, page
     if "deepspeed" in page and importlib.util.find_spec("deepspeed") is None:
@@ -37,5 +38,6 @@ for page, steps in (("python.md", 200), ("deepspeed.md", 20)):
         program.write_text(half)
         assert "resumed" not in run(program, directory)
         program.write_text(programs[0])
-        output = run(program, directory)
-        assert f"resumed at step {steps // 2}\n" in output, output
+        output = run(program, directory, ranks)
+        resumed = f"resumed at step {steps // 2}" + (f", 2 to {ranks} ranks\n" if ranks != 2 else "\n")
+        assert resumed in output, output

@@ -1,5 +1,5 @@
 """train_lightning_test.py EXAMPLE: a training that is killed and started again goes on, with the losses of an undisturbed
-run; so it does by DDP, and so does a program with DeepSpeedStrategy."""
+run; so it does by DDP, with one process after two, too, and so does a program with DeepSpeedStrategy."""
 
 import os
 import re
@@ -38,6 +38,11 @@ with place.directory() as undisturbed, place.directory() as disturbed:
     assert found == wanted, (found, wanted)
 with place.directory() as directory:
     killed_and_resumed(directory, example, "--devices", "2")
+with place.directory() as directory:
+    status, output, _ = train(directory, example, "--devices", "2", "--die-at", "10")
+    assert status != 0, output
+    status, output, after = train(directory, example)
+    assert status == 0 and list(after) == [str(step) for step in range(9, 21)], output
 if place.has("deepspeed"):
     with place.directory() as directory:
         killed_and_resumed(directory, str(Path(__file__).resolve().parent / "lightning_deepspeed.py"))

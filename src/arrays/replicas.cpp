@@ -36,18 +36,18 @@ std::uint64_t digest_of(const Replicas& replicas) {
 
 std::optional<Failure> find_difference(const comm::Group& group, const Replicas& replicas) {
   try {
-    std::vector<std::string> names;
+    std::vector<NameToFind> names;
     std::vector<SavedRegion> mine;
     group.run_on_all_ranks([&] {
       for (std::size_t i = 0; i < replicas.regions.size(); ++i) {
         if (!is_replicated(replicas.regions[i])) continue;
-        names.push_back(replicas.regions[i].spec.name);
+        names.push_back({replicas.regions[i].spec.name});
         mine.push_back({replicas.regions[i].spec, replicas.checksums(i), group.logical_rank()});
       }
     });
     const std::vector<SavedName> saved = find_saved_names(group, names, mine);
     for (std::size_t i = 0; i < saved.size(); ++i) {
-      if (saved[i].unlike) return describe_difference(names[i], saved[i].unlike->first, saved[i].unlike->second);
+      if (saved[i].unlike) return describe_difference(names[i].name, saved[i].unlike->first, saved[i].unlike->second);
     }
     return std::nullopt;
   } catch (const Error& error) {

@@ -33,7 +33,7 @@ struct Summary {
     regions += other.regions;
   }
 };
-using Summaries = std::map<std::string, Summary, std::less<>>;
+using Summaries = std::map<NameToFind, Summary>;
 
 Summary summary_of(const SavedRegion& region) {
   const format::RegionSpec& spec = region.spec;
@@ -79,6 +79,20 @@ Summary get_summary(comm::Unpacker& unpacker) {
   return summary;
 }
 
+void put(comm::Packer& packer, const NameToFind& asked) {
+  packer.put(std::string_view(asked.name));
+  packer.put(asked.of.has_value());
+  packer.put(asked.of.value_or(0));
+}
+
+NameToFind get_name(comm::Unpacker& unpacker) {
+  NameToFind asked{unpacker.get_text()};
+  const bool has_of = unpacker.get_bool();
+  const auto of = unpacker.get<std::uint32_t>();
+  if (has_of) asked.of = of;
+  return asked;
+}
+
 Messages sealed(std::map<int, comm::Packer>& packed) {
   Messages messages;
   for (auto& [peer, packer] : packed) {
@@ -91,7 +105,7 @@ Messages sealed(std::map<int, comm::Packer>& packed) {
 
 class NameSearch {
  public:
-  NameSearch(const comm::Group& group, std::span<const std::string> names, std::span<const SavedRegion> mine)
+  NameSearch(const comm::Group& group, std::span<const NameToFind> names, std::span<const SavedRegion> mine)
       : group_(group), names_(names), mine_(mine) {}
 
   std::vector<SavedName> run() {
@@ -104,17 +118,21 @@ class NameSearch {
 
  private:
   void tell_homes() {
-    NameBits wanted{};
-    for (const std::string& name : names_) add_name(wanted, name);
+    NameBits wanted{};     // of all ranks together
+    NameBits wanted_of{};  // of single ranks
+    for (const NameToFind& asked : names_) add_name(asked.of ? wanted_of : wanted, asked.name);
     wanted = group_.bit_or(wanted);
+    wanted_of = group_.bit_or(wanted_of);
     Summaries local;
     for (const SavedRegion& region : mine_) {
-      if (may_have(wanted, region.spec.name)) local[region.spec.name].add(summary_of(region));
+      const std::string& name = region.spec.name;
+      if (may_have(wanted, name)) local[{name}].add(summary_of(region));
+      if (may_have(wanted_of, name)) local[{name, region.logical_rank.value}].add(summary_of(region));
     }
     std::map<int, comm::Packer> packed;
-    for (const auto& [name, summary] : local) {
-      comm::Packer& packer = packed[home_of(name, group_)];
-      packer.put(std::string_view(name));
+    for (const auto& [asked, summary] : local) {
+      comm::Packer& packer = packed[home_of(asked.name, group_)];
+      put(packer, asked);
       put(packer, summary);
     }
     const Messages arrived = group_.exchange(sealed(packed));
@@ -122,8 +140,8 @@ class NameSearch {
       for (const auto& message : arrived) {
         comm::Unpacker unpacker(checked_bytes(message));
         while (!unpacker.empty()) {
-          const std::string name = unpacker.get_text();
-          homed_[name].add(get_summary(unpacker));
+          const NameToFind asked = get_name(unpacker);
+          homed_[asked].add(get_summary(unpacker));
         }
       }
     });
@@ -131,7 +149,7 @@ class NameSearch {
 
   [[nodiscard]] Messages questions() const {
     std::map<int, comm::Packer> packed;
-    for (const std::string& name : names_) packed[home_of(name, group_)].put(std::string_view(name));
+    for (const NameToFind& asked : names_) put(packed[home_of(asked.name, group_)], asked);
     return sealed(packed);
   }
 
@@ -142,7 +160,7 @@ class NameSearch {
       (void)attempt([&] {
         comm::Unpacker unpacker(checked_bytes(message));
         while (!unpacker.empty()) {
-          const auto found = homed_.find(unpacker.get_text());
+          const auto found = homed_.find(get_name(unpacker));
           put(packed[message.peer], found == homed_.end() ? Summary{} : found->second);
         }
       });
@@ -154,9 +172,10 @@ class NameSearch {
     std::map<int, comm::Unpacker> by_home;
     for (const auto& message : answers) by_home.emplace(message.peer, comm::Unpacker(checked_bytes(message)));
     std::vector<SavedName> found;
-    for (const std::string& name : names_) {
-      const auto home = by_home.find(home_of(name, group_));
-      if (home == by_home.end()) refuse_message(home_of(name, group_));
+    for (const NameToFind& asked : names_) {
+      const int rank = home_of(asked.name, group_);
+      const auto home = by_home.find(rank);
+      if (home == by_home.end()) refuse_message(rank);
       Summary summary = get_summary(home->second);
       std::optional<std::pair<LogicalRank, LogicalRank>> unlike;
       if (summary.unlike != kNoRank) unlike = {LogicalRank{summary.lowest_rank}, LogicalRank{summary.unlike}};
@@ -166,14 +185,14 @@ class NameSearch {
   }
 
   const comm::Group& group_;
-  std::span<const std::string> names_;
+  std::span<const NameToFind> names_;
   std::span<const SavedRegion> mine_;
   Summaries homed_;
 };
 
 }  // namespace
 
-std::vector<SavedName> find_saved_names(const comm::Group& group, std::span<const std::string> names,
+std::vector<SavedName> find_saved_names(const comm::Group& group, std::span<const NameToFind> names,
                                         std::span<const SavedRegion> mine) {
   return NameSearch(group, names, mine).run();
 }

@@ -1,6 +1,7 @@
 // How the ranks of a commit saved what has a name: asked before a load of a program that does not know it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,6 +22,13 @@ struct SavedRegion {
   LogicalRank logical_rank;                  ///< that saved it
 };
 
+struct NameToFind {
+  std::string name;
+  std::optional<std::uint32_t> of = {};  ///< as this logical rank alone saved it
+
+  [[nodiscard]] auto operator<=>(const NameToFind&) const = default;
+};
+
 /// Equal on all processes that ask.
 struct SavedName {
   LookUp look_up = LookUp::of_rank;  ///< shard, replicated or of_rank
@@ -33,7 +41,7 @@ struct SavedName {
 /// COLLECTIVE. For each of `names`, which may differ between processes, in their order. `mine` are regions that this
 /// process can read, each known to one process. Bytes are compared by their checksums. Costs an all-reduce and three
 /// sparse exchanges, of what has these names alone.
-[[nodiscard]] std::vector<SavedName> find_saved_names(const comm::Group& group, std::span<const std::string> names,
+[[nodiscard]] std::vector<SavedName> find_saved_names(const comm::Group& group, std::span<const NameToFind> names,
                                                       std::span<const SavedRegion> mine);
 
 }  // namespace kedge::arrays

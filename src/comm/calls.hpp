@@ -25,6 +25,7 @@ enum class Call : std::uint32_t {
   should_exit,
   finalize_for,
   load_all,
+  find_saved,
 };
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;

@@ -159,7 +159,7 @@ arrays::LoadCounts load_all(const comm::Group& group, const OpenCheckpoint& chec
 }
 
 std::vector<arrays::SavedName> find_saved(const comm::Group& group, const OpenCheckpoint& checkpoint,
-                                          std::span<const std::string> names) {
+                                          std::span<const arrays::NameToFind> names) {
   std::vector<arrays::SavedRegion> mine;
   group.run_on_all_ranks([&] {
     for (const Holding& holding : checkpoint.holdings) {

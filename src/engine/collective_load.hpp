@@ -26,6 +26,6 @@ arrays::LoadCounts load_all(const comm::Group& group, const OpenCheckpoint& chec
 
 /// COLLECTIVE. How the ranks saved what has these names.
 [[nodiscard]] std::vector<arrays::SavedName> find_saved(const comm::Group& group, const OpenCheckpoint& checkpoint,
-                                                        std::span<const std::string> names);
+                                                        std::span<const arrays::NameToFind> names);
 
 }  // namespace kedge::engine

@@ -23,6 +23,28 @@ void ForBindings::load_all(Engine& engine, std::span<const Want> wants, std::opt
   engine.impl_->call([&] { engine.impl_->reader().load_all(wants, std::move(refused)); });
 }
 
+std::vector<ForBindings::Saved> ForBindings::find_saved(Engine& engine, std::span<const NameToFind> names,
+                                                        std::optional<Failure> local) {
+  std::vector<arrays::NameToFind> asked;
+  for (const NameToFind& one : names) {
+    asked.push_back({one.name, one.of ? std::optional(one.of->value) : std::nullopt});
+  }
+  std::vector<Saved> found;
+  engine.impl_->call([&] {
+    std::vector<arrays::SavedName> names_saved = engine.impl_->reader().find_saved(asked, std::move(local));
+    const std::uint32_t ranks = engine.impl_->reader().info().world_size;
+    for (arrays::SavedName& saved : names_saved) {
+      const auto as = saved.look_up == arrays::LookUp::shard        ? Saved::As::shard
+                      : saved.look_up == arrays::LookUp::replicated ? Saved::As::replicated
+                                                                    : Saved::As::of_rank;
+      const bool is_alike = !saved.unlike && saved.regions == ranks;
+      found.push_back(
+          {as, saved.type.dtype, saved.type.shape, std::move(saved.type.members), saved.regions, is_alike});
+    }
+  });
+  return found;
+}
+
 std::span<const std::byte> ForBindings::committed(const Engine& engine, std::string_view name) {
   return engine.impl_->writer().committed(name);
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "arrays/saved_names.hpp"
 #include "device/staging.hpp"
 #include "engine/commit_markers.hpp"
 #include "engine/lifecycle.hpp"
@@ -60,6 +61,10 @@ class Reader {
   /// COLLECTIVE. Throws the same Error on all ranks; close then throws it, too, if it is damage.
   /// `local`: why this rank cannot ask for anything.
   void load_all(std::span<const Want> wants, std::optional<Failure> local = {});
+  /// COLLECTIVE. How the ranks saved what has these names, before it is asked for. `local`: why this rank cannot ask.
+  /// Throws as load_all.
+  [[nodiscard]] std::vector<arrays::SavedName> find_saved(std::span<const arrays::NameToFind> names,
+                                                          std::optional<Failure> local = {});
   /// Local. Whether another number of ranks saved what is open.
   [[nodiscard]] bool is_of_other_ranks() const noexcept;
   /// Local. What is open; throws bad_state if nothing is. `call` is the caller's name for messages.

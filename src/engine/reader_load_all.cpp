@@ -2,6 +2,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/attempt.hpp"
 #include "comm/calls.hpp"
@@ -22,6 +23,13 @@ void Reader::load_all(std::span<const Want> wants, std::optional<Failure> local)
     if (error.code() == ErrorCode::corrupt) remember_shared(error.failure());
     throw;
   }
+}
+
+std::vector<arrays::SavedName> Reader::find_saved(std::span<const arrays::NameToFind> names,
+                                                  std::optional<Failure> local) {
+  if (auto wrong = uses_.lifecycle.check_phase(comm::Call::find_saved, {Phase::reading})) local = std::move(wrong);
+  comm::begin_call(uses_.group, comm::Call::find_saved, 0, local);
+  return engine::find_saved(uses_.group, *open_, names);
 }
 
 }  // namespace kedge::engine

@@ -135,8 +135,8 @@ void load_of_other_ranks(Reader& reader, const State& state) {
   const comm::Group& group = reader.group();
   const OpenCheckpoint& checkpoint = reader.checkpoint("restore");
   try {
-    std::vector<std::string> names;
-    for (const State::Item& item : state.items()) names.push_back(item.name);
+    std::vector<arrays::NameToFind> names;
+    for (const State::Item& item : state.items()) names.push_back({item.name});
     const std::vector<SavedName> saved = find_saved(group, checkpoint, names);
     Asked asked;
     auto failure = attempt([&] {

@@ -87,6 +87,61 @@ void load(const Engine& engine, const Text& name, std::uintptr_t address, int dt
   check(call(engine, CallKind::beside, [&](kedge::Engine& it) { return it.load(name.bytes, region); }));
 }
 
+/// (code, words), by which one rank lets all fail.
+std::optional<Failure> failure_of(const nb::object& value) {
+  if (value.is_none()) return std::nullopt;
+  const auto given = nb::cast<nb::tuple>(value);
+  return Failure{code_of(nb::cast<Text>(given[0])).value_or(ErrorCode::invalid_argument),
+                 nb::cast<Text>(given[1]).bytes};
+}
+
+/// Wants as (name, address, dtype, shape, placement, of, members).
+void load_all(const Engine& engine, const nb::list& asked, const nb::object& failed) {
+  std::vector<std::string> members(nb::len(asked));
+  std::vector<Want> wants;
+  for (const nb::handle item : asked) {
+    const auto one = nb::cast<nb::tuple>(item);
+    Want want{nb::cast<Text>(one[0]).bytes,
+              mutable_region_at(nb::cast<std::uintptr_t>(one[1]), nb::cast<int>(one[2]), nb::cast<Extents>(one[3])),
+              placement_of(one[4])};
+    if (!one[5].is_none()) want.of = LogicalRank{nb::cast<std::uint32_t>(one[5])};
+    members[wants.size()] = nb::cast<Text>(one[6]).bytes;
+    want.region.members = members[wants.size()];
+    wants.push_back(std::move(want));
+  }
+  const std::optional<Failure> failure = failure_of(failed);
+  call(engine, [&](kedge::Engine& it) { kedge::ForBindings::load_all(it, wants, failure); });
+}
+
+/// Names as (name, of); the result as (how, dtype, shape, members, regions, is_alike).
+nb::list find_saved(const Engine& engine, const nb::list& asked, const nb::object& failed) {
+  using Saved = kedge::ForBindings::Saved;
+  std::vector<kedge::ForBindings::NameToFind> names;
+  for (const nb::handle item : asked) {
+    const auto one = nb::cast<nb::tuple>(item);
+    names.push_back({nb::cast<Text>(one[0]).bytes});
+    if (!one[1].is_none()) names.back().of = LogicalRank{nb::cast<std::uint32_t>(one[1])};
+  }
+  const std::optional<Failure> failure = failure_of(failed);
+  const auto found =
+      call(engine, [&](kedge::Engine& it) { return kedge::ForBindings::find_saved(it, names, failure); });
+  nb::list all;
+  for (const Saved& saved : found) {
+    const char* how = saved.as == Saved::As::shard ? "shard" : saved.as == Saved::As::replicated ? "replicated" : "own";
+    all.append(nb::make_tuple(how, static_cast<int>(saved.dtype), tuple_of(saved.shape), text_object(saved.members),
+                              saved.regions, saved.is_alike));
+  }
+  return all;
+}
+
+std::vector<std::uint32_t> logical_ranks(const Engine& engine) {
+  std::vector<std::uint32_t> numbers;
+  for (const LogicalRank rank : call(engine, CallKind::beside, [](kedge::Engine& it) { return it.logical_ranks(); })) {
+    numbers.push_back(rank.value);
+  }
+  return numbers;
+}
+
 std::optional<Text> open_selected(const Engine& engine, const Selection& selection, bool discard_newer) {
   const Newer newer = discard_newer ? Newer::discard : Newer::keep;
   const auto tag = call(engine, [&](kedge::Engine& it) {
@@ -279,6 +334,9 @@ void bind_loading(nb::class_<Engine>& bound) {
       .def("info", &info)
       .def("counters", &counters)
       .def("load", &load, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("stream") = nb::none())
+      .def("load_all", &load_all, nb::arg(), nb::arg().none())
+      .def("find_saved", &find_saved, nb::arg(), nb::arg().none())
+      .def("logical_ranks", &logical_ranks)
       .def("route_in",
            [](const Engine& engine, const Text& name) {
              return call(engine, CallKind::beside, [&](kedge::Engine& it) { return path_of(it.route_in(name.bytes)); });

@@ -4,6 +4,8 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
@@ -19,6 +21,9 @@ struct Ranks {
 
 /// The exception of kedge._errors for a failure.
 [[nodiscard]] nanobind::object exception_of(const Failure& failure);
+
+/// The code of this name, if there is one.
+[[nodiscard]] std::optional<ErrorCode> code_of(const std::string& name);
 
 void bind_errors(nanobind::module_& module);
 void bind_communicators(nanobind::module_& module);

@@ -18,12 +18,17 @@ nb::object exception_of(const Failure& failure) {
                             failure.system_errno, text_object(to_string(failure)));
 }
 
+std::optional<ErrorCode> code_of(const std::string& name) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::device_failed); ++code) {
+    if (name == to_string(static_cast<ErrorCode>(code))) return static_cast<ErrorCode>(code);
+  }
+  return std::nullopt;
+}
+
 /// The exit status for a code's name; 1 for an unknown name.
 int exit_status_of(const Text& name) {
-  for (int code = 0; code <= static_cast<int>(ErrorCode::device_failed); ++code) {
-    if (name.bytes == to_string(static_cast<ErrorCode>(code))) return exit_status(static_cast<ErrorCode>(code));
-  }
-  return 1;
+  const auto code = code_of(name.bytes);
+  return code ? exit_status(*code) : 1;
 }
 
 /// Makes Python raise kedge._errors.from_failure for kedge::Error.

@@ -16,7 +16,7 @@
 """
 
 from ._counters import Counters
-from ._engine import Checkpoint, Engine, Restart
+from ._engine import Checkpoint, Engine, Restart, loads
 from ._errors import (
     BadState,
     Busy,
@@ -33,13 +33,13 @@ from ._errors import (
     Unrecoverable,
 )
 from ._kedge import __version__
-from ._values import Attribute, Info, Level, RegionInfo, Shard
+from ._values import Attribute, Info, Level, PerRank, RegionInfo, Shard, Want
 from .communicators import check_mpi4py
 
 __all__ = [
     "Attribute", "BadState", "Busy", "Checkpoint", "Corrupt", "Counters", "DeviceFailed", "Engine", "Error", "Info",
-    "InvalidArgument", "IoError", "Level", "Mismatch", "NoSpace", "NotFound", "RankFailed", "RegionInfo", "Restart",
-    "Shard", "Timeout", "Unrecoverable", "__version__",
+    "InvalidArgument", "IoError", "Level", "Mismatch", "NoSpace", "NotFound", "PerRank", "RankFailed", "RegionInfo", "Restart",
+    "Shard", "Timeout", "Unrecoverable", "Want", "__version__", "loads",
 ]  # fmt: skip
 
 check_mpi4py()

@@ -16,6 +16,7 @@ class Scope:
         self._is_alone = is_alone  # there are no other ranks
         self._what = what  # in messages
         self._is_open = False
+        self._met: Exception | None = None  # damage that all ranks met: refused as well, it would not count as damage
         self._is_empty = False  # a restart that found no checkpoint
 
     def _check_open(self) -> None:
@@ -30,7 +31,8 @@ class Scope:
             end()
         elif isinstance(error, Exception) or self._is_alone:
             # This rank raises its own error; the others learn of it here.
-            self._engine.refuse(self._what, f"the with block raised {type(error).__name__}: {error}")
+            if error is not self._met:
+                self._engine.refuse(self._what, f"the with block raised {type(error).__name__}: {error}")
             try:
                 end()
             except Exception:

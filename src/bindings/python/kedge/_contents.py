@@ -5,13 +5,27 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from . import _kedge
 from ._errors import Corrupt, InvalidArgument, Mismatch
-from ._state_regions import SavedState, committed_parts, load_bytes, padded, save_bytes, save_state
+from ._load_all import Loading
+from ._state_regions import (
+    Header,
+    SavedState,
+    committed_parts,
+    header_of,
+    load_bytes,
+    load_described,
+    load_of_rank,
+    padded,
+    save_bytes,
+    save_state,
+)
 from ._states import SplitState
 from ._torch_files import Part, write
+from ._values import PerRank
 
 _LIST = ".torch/files"
 #: What ``RefusalWarnings`` says of states that are loaded as PyTorch's files are.
@@ -64,19 +78,9 @@ class Opened:
     def __init__(self, engine: _kedge.Engine) -> None:
         self._engine = engine
         self._regions = {region[0]: region for region in engine.regions()}
-        listed: Any = {"version": _VERSION, "mark": "", "files": []}
+        self.mark, self._names = "", list[str]()
         if _LIST in self._regions:
-            listed = json.loads(load_bytes(engine, self._regions, _LIST))
-        if listed["version"] != _VERSION:
-            raise Mismatch(
-                f"this checkpoint has format {listed['version']}, and this Kedge reads format {_VERSION}: load "
-                "it with the Kedge that saved it"
-            )
-        self.mark: str = listed["mark"]
-        self._names: list[str] = listed["files"]
-        for name in self._names:
-            if os.path.isabs(name) or ".." in name.split("/"):
-                raise Corrupt(f"the checkpoint lists the file {name!r}, which lies outside of its directory")
+            self.mark, self._names = _listed(load_bytes(engine, self._regions, _LIST))
 
     def names(self) -> list[str]:
         """Names of the files, below the tag's directory."""
@@ -93,3 +97,58 @@ class Opened:
 
     def _state(self, name: str) -> SavedState:
         return SavedState(self._engine, self._regions, name)
+
+
+class OpenedOfOthers:
+    """The files of the ranks whose containers this process reads, in a checkpoint of another number of ranks."""
+
+    def __init__(self, engine: _kedge.Engine, size: int) -> None:
+        """COLLECTIVE. ``size``: how many ranks there are now."""
+        self._engine = engine
+        self._size = size
+        self.mark = ""
+        self._ranks: dict[str, int] = {}  # that saved the files
+        Loading(engine).run({_LIST: PerRank(self._take)}, size)
+
+    def _take(self, rank: int, listed: Any) -> None:
+        self.mark, names = _listed(listed.tobytes())
+        self._ranks.update(dict.fromkeys(names, rank))
+
+    def names(self) -> list[str]:
+        """Names of the files, below the tag's directory."""
+        return list(self._ranks)
+
+    def write(self, paths: Mapping[str, str], rounds: int) -> Exception | None:
+        """COLLECTIVE. Writes these files, by name, one after another. ``rounds``: the most that any process writes.
+        Returns why this rank could not write one."""
+        described = load_described(self._engine, self._size, {name: self._ranks[name] for name in paths})
+        failed: Exception | None = None
+        for name, path in [*paths.items(), *[("", "")] * (rounds - len(paths))]:
+            header = Header(b"", [])
+            try:
+                if name and failed is None:
+                    header = header_of(name, described[name])
+            except Exception as error:
+                failed = error
+            names = [f"{name}/{one}" for one, _ in header.storages]
+            loaded = load_of_rank(self._engine, self._size, names, self._ranks.get(name))
+            try:
+                if name and failed is None:
+                    parts = [Part(str(key), loaded[one].untyped_storage()) for key, one in enumerate(names)]
+                    write(path, header.pickled, parts, self.mark)
+            except Exception as error:
+                failed = error
+        return failed
+
+
+def _listed(data: bytes) -> tuple[str, list[str]]:
+    listed: Any = json.loads(data)
+    if listed["version"] != _VERSION:
+        raise Mismatch(
+            f"this checkpoint has format {listed['version']}, and this Kedge reads format {_VERSION}: load it with the "
+            "Kedge that saved it"
+        )
+    for name in listed["files"]:
+        if os.path.isabs(name) or ".." in name.split("/"):
+            raise Corrupt(f"the checkpoint lists the file {name!r}, which lies outside of its directory")
+    return listed["mark"], listed["files"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import itertools
-import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -13,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from . import _kedge, communicators
+from . import _dtensors, _kedge, communicators
 from ._bracket import Scope
 from ._counters import Counted
-from ._errors import InvalidArgument, Mismatch, NotFound
-from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
+from ._errors import InvalidArgument
+from ._memory import block_of
 from ._options import given_options
-from ._plain import restricted_loads
 from ._refused import REFUSED, RefusalWarnings, dump_object, refused_object
-from ._values import Attribute, Info, Level, RegionInfo, Shard
+from ._restart import Restart, loads
+from ._values import Attribute, Level, Shard
 
 
 _numbers = itertools.count()
@@ -110,14 +108,14 @@ class Engine(Counted):
             raise InvalidArgument("restart takes tag or before, not both")
         engine = self._engine
         if before is not None:
-            return Restart(engine, lambda: engine.open_before(before, discard_newer), self.size == 1)
-        return Restart(engine, lambda: engine.open(tag or "latest", discard_newer), self.size == 1)
+            return Restart(engine, lambda: engine.open_before(before, discard_newer), self.size)
+        return Restart(engine, lambda: engine.open(tag or "latest", discard_newer), self.size)
 
     def restart_from(self, prefix: str, tag: str = "latest", *, run: str = "") -> Restart:
         """COLLECTIVE, like the end of the ``with`` statement. Opens another run's checkpoint in place, as the origin
         of this run. Raises NotFound if there is none."""
         engine = self._engine
-        return Restart(engine, lambda: engine.open_source(prefix, run, tag), self.size == 1)
+        return Restart(engine, lambda: engine.open_source(prefix, run, tag), self.size)
 
     def level(self, tag: str) -> Level:
         """The level that the newest commit of this tag has reached."""
@@ -212,8 +210,18 @@ class Checkpoint(Scope):
 
     def save(self, name: str, data: Any, *, shard: Shard | None = None, replicated: bool = False) -> None:
         """Saves a NumPy array, PyTorch tensor, GPU array, any array with ``__dlpack__``, number or bytes; it may be
-        changed afterwards. Non-contiguous memory is first copied into a contiguous buffer."""
+        changed afterwards. Non-contiguous memory is first copied into a contiguous buffer. A DTensor says itself which
+        block it is; of ranks that have the same block, one saves it."""
         self._check_open()
+        if _dtensors.is_one(data):
+            if shard is not None or replicated:
+                raise InvalidArgument(
+                    f"{name!r}: a DTensor says itself which block it is; leave shard and replicated out"
+                )
+            part = _dtensors.part_of(name, data)
+            data, shard, replicated = part.local, part.shard, part.shard is None
+            if not part.is_first and not replicated:
+                return
         block = block_of(name, data)
         self._engine.save(name, block.address, block.dtype, block.shape, _placement(shard, replicated), block.stream)
 
@@ -252,130 +260,6 @@ class Checkpoint(Scope):
         return self._engine.route_out(name, max_bytes)
 
 
-class Restart(Scope):
-    """A checkpoint that is being read; see Engine.restart. Use loaded data only if the ``with`` statement ends
-    without an error."""
-
-    def __init__(self, engine: _kedge.Engine, open_it: Callable[[], str | None], is_alone: bool) -> None:
-        super().__init__(engine, "restart", is_alone)
-        self._open_it = open_it
-        self._regions: dict[str, RegionInfo] | None = None
-        #: The tag that was opened; None if there was none.
-        self.tag: str | None = None
-
-    def __enter__(self) -> Restart:
-        self.tag = self._open_it()
-        self._is_open = self.tag is not None
-        self._is_empty = not self._is_open
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._is_open:
-            self._end(self._engine.close, error)
-
-    def __bool__(self) -> bool:
-        return self.tag is not None
-
-    @property
-    def info(self) -> Info:
-        """Describes the open checkpoint."""
-        self._check_open()
-        return Info(**self._engine.info())
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The attributes given to Engine.checkpoint."""
-        return self.info.attributes
-
-    @property
-    def regions(self) -> dict[str, RegionInfo]:
-        """This rank's regions, by name."""
-        self._check_open()
-        if self._regions is None:
-            self._regions = {region[0]: _region(*region) for region in self._engine.regions()}
-        return self._regions
-
-    def load(self, name: str, out: Any = None) -> Any:
-        """Loads a region as a NumPy array and verifies every byte; bytes become an array of uint8. ``out``: an array
-        or tensor of the saved type and shape to load into, which is returned."""
-        self._check_open()
-        if out is None:
-            region = self._find(name)
-            array = empty_array(name, _number(region), region.shape)
-            self._load(name, Block(array.ctypes.data, _number(region), region.shape, array))
-            return array
-        region = self._find(name)
-        block, finish = target_of(name, out)
-        if region.dtype == "opaque" and dtype_name(block.dtype) == "uint8":
-            block = block._replace(dtype=OPAQUE)
-        self._load(name, block)
-        if finish is not None:
-            finish()
-        return out
-
-    def load_tensor(self, name: str) -> Any:
-        """Loads a region as a new PyTorch tensor."""
-        self._check_open()
-        region = self._find(name)
-        tensor = empty_tensor(_number(region), region.shape)
-        self._load(name, Block(tensor.data_ptr(), _number(region), region.shape, tensor))
-        return tensor
-
-    def load_bytes(self, name: str) -> bytes:
-        """Loads a region that was saved as bytes."""
-        region = self._find(name)
-        if region.dtype != "opaque" or region.routed:
-            raise Mismatch(f"{name!r} was not saved as bytes: use {'route_in' if region.routed else 'load'}")
-        return bytes(self.load(name).tobytes())
-
-    def load_object(self, name: str, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> Any:
-        """Loads an object that save_object saved, if it is plain data: nested containers of numbers, strings, NumPy
-        arrays and the like, and the program's enumerations and named tuples. ``allow``: further permitted classes and
-        functions. Unpickling anything else runs code that the checkpoint names: set ``allow_pickle`` only for
-        checkpoints that nobody else can write."""
-        data = self.load_bytes(name)
-        if allow_pickle:
-            return pickle.loads(data)
-        try:
-            return restricted_loads(data, allow)
-        except pickle.UnpicklingError as error:
-            raise InvalidArgument(
-                f"{name!r} is not plain data ({error}), and unpickling can run any code: pass the classes in allow=[...], or "
-                "allow_pickle=True if no other user can write your checkpoints"
-            ) from None
-
-    def load_state(
-        self, name: str, *, map_location: Any = None, allow: Iterable[Any] = (), allow_pickle: bool = False
-    ) -> Any:
-        """Loads a state that save_state saved; ``map_location`` as in torch.load. Without ``allow_pickle``, permits
-        only tensors, plain data as in load_object, and classes in ``allow`` or given to
-        torch.serialization.add_safe_globals, like torch.load with ``weights_only``."""
-        from ._state_regions import SavedState, is_state
-
-        self._check_open()
-        regions = {region[0]: region for region in self._engine.regions()}
-        if not is_state(regions, name):
-            raise NotFound(f"{self.tag} has no state {name!r} on this rank; regions lists what it has")
-        return SavedState(self._engine, regions, name).load(map_location, allow_pickle, allow=allow)
-
-    def route_in(self, name: str) -> str:
-        """Extracts a routed file or directory and returns its path, which is valid inside the ``with`` statement."""
-        self._check_open()
-        return self._engine.route_in(name)
-
-    def _find(self, name: str) -> RegionInfo:
-        self._check_open()
-        if name not in self.regions:
-            # Raised here because failures of the engine end the restart even if they are caught.
-            nearest = difflib.get_close_matches(name, self.regions, n=1)
-            meant = f"; did you mean {nearest[0]!r}?" if nearest else "; regions lists what it has"
-            raise NotFound(f"{self.tag} has no region {name!r} on this rank{meant}")
-        return self.regions[name]
-
-    def _load(self, name: str, block: Block) -> None:
-        self._engine.load(name, block.address, block.dtype, block.shape, block.stream)
-
-
 def _placement(shard: Shard | None, replicated: bool) -> Any:
     if shard is not None and replicated:
         raise InvalidArgument("a region is a shard or replicated, not both")
@@ -383,17 +267,8 @@ def _placement(shard: Shard | None, replicated: bool) -> Any:
         extents = (*shard.global_shape, *shard.offset)
         if not all(isinstance(extent, (int, np.integer)) and extent >= 0 for extent in extents):
             raise InvalidArgument("global_shape and offset of a shard are integers of 0 or more")
-        return (tuple(shard.global_shape), tuple(shard.offset), shard.holes_allowed)
+        return _dtensors.placement(shard)
     return True if replicated else None
 
 
-def _region(name: str, dtype: int, shape: tuple[int, ...], placement: Any, size_bytes: int, routed: bool) -> RegionInfo:
-    shard = Shard(*placement) if isinstance(placement, tuple) else None
-    return RegionInfo(name, dtype_name(dtype), shape, shard, placement is True, size_bytes, routed)
-
-
-def _number(region: RegionInfo) -> int:
-    return dtype_number(region.dtype)
-
-
-__all__ = ["Checkpoint", "Engine", "Restart"]
+__all__ = ["Checkpoint", "Engine", "Restart", "loads"]

@@ -256,13 +256,47 @@ def target_of(name: str, out: Any) -> tuple[Block, Any]:
     return Block(buffer.ctypes.data, number, out.shape, buffer), lambda: np.copyto(out, buffer)
 
 
-def _target_of_tensor(name: str, out: Any) -> tuple[Block, Any]:
+def host_target_of(name: str, out: Any) -> tuple[Block, Any]:
+    """As target_of, with host memory for tensors of a GPU. Refuses other GPU arrays."""
+    if is_tensor(out):
+        return _target_of_tensor(name, out, is_direct=out.device.type == "cpu")
+    return target_of(name, out)
+
+
+def check_apart(targets: list[tuple[str, Any, Any]]) -> None:
+    """Raises InvalidArgument if two of these, with their names and their functions of target_of, share memory. The
+    engine sees only contiguous memory."""
+    arrays = [(name, _array_on(out), finish) for name, out, finish in targets]
+    for place, (name, array, finish) in enumerate(arrays):
+        for other, before, its in arrays[:place]:
+            if array is None or before is None or (finish is None and its is None):
+                continue
+            if np.may_share_memory(array, before) and np.shares_memory(array, before):
+                raise InvalidArgument(f"{other!r} and {name!r} are to be loaded into the same memory: give each its own")
+
+
+def _array_on(out: Any) -> Any:
+    """A NumPy array on this host memory; None if there is none."""
+    if isinstance(out, np.ndarray):
+        return out
+    try:
+        if is_tensor(out):
+            import torch
+
+            sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+            return out.detach().view(sizes[out.element_size()]).numpy()
+        return np.from_dlpack(out)
+    except Exception:  # libraries raise various exceptions for memory of devices
+        return None
+
+
+def _target_of_tensor(name: str, out: Any, is_direct: bool = True) -> tuple[Block, Any]:
     import torch
 
     _check_tensor(name, out)
     number = _number_of(name, out, out.dtype)
     target = out.detach()
-    if target.is_contiguous() and not target.is_conj() and not target.is_neg():
+    if is_direct and target.is_contiguous() and not target.is_conj() and not target.is_neg():
         return Block(target.data_ptr(), number, tuple(out.shape), target, stream_of(target)), None
     buffer = torch.empty(out.shape, dtype=out.dtype)
     return Block(buffer.data_ptr(), number, tuple(out.shape), buffer), lambda: target.copy_(buffer)

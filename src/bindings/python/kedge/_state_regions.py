@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from . import _kedge
 from ._errors import IoError, Mismatch
-from ._memory import OPAQUE, dtype_number, is_cuda, stream_of
+from ._load_all import Loading, Target
+from ._memory import OPAQUE, Block, dtype_name, dtype_number, is_cuda, stream_of
 from ._put_together import check_size, join_state
 from ._states import SplitState
 from ._torch_files import Part, part_at
+from ._values import Want
 
 #: In each group: one line of JSON, and the pickle.
 _STATE = ".state"
@@ -72,6 +75,25 @@ def is_state(regions: Regions, group: str) -> bool:
     return f"{group}/{_STATE}" in regions
 
 
+class Header(NamedTuple):
+    """What describes a state."""
+
+    pickled: bytes
+    storages: list[tuple[str, int]]  #: names and sizes, in the order of keys
+
+
+def header_of(group: str, data: bytes) -> Header:
+    """Raises Mismatch if another version of Kedge wrote it."""
+    line, _, rest = data.partition(b"\n")
+    header = json.loads(line)
+    if header["version"] != _VERSION:
+        raise Mismatch(
+            f"the state {group!r} has format {header['version']}, and this Kedge reads format {_VERSION}: load it with the "
+            "Kedge that saved it"
+        )
+    return Header(rest[: header["pickle_bytes"]], header["storages"])
+
+
 class SavedState:
     """A state in the open checkpoint."""
 
@@ -79,15 +101,9 @@ class SavedState:
         self._engine = engine
         self._regions = regions
         self._group = group
-        line, _, rest = load_bytes(engine, regions, f"{group}/{_STATE}").partition(b"\n")
-        header = json.loads(line)
-        if header["version"] != _VERSION:
-            raise Mismatch(
-                f"the state {group!r} has format {header['version']}, and this Kedge reads format {_VERSION}: load it with the "
-                "Kedge that saved it"
-            )
-        self.pickled = rest[: header["pickle_bytes"]]
-        self._storages: list[tuple[str, int]] = header["storages"]
+        header = header_of(group, load_bytes(engine, regions, f"{group}/{_STATE}"))
+        self.pickled = header.pickled
+        self._storages = header.storages
 
     def load(self, map_location: Any, allow_pickle: bool, what: str = "", allow: Iterable[Any] = ()) -> Any:
         """Loads the state and verifies every byte. ``what`` replaces its group in errors."""
@@ -101,6 +117,54 @@ class SavedState:
         name, saved = self._storages[int(key)]
         check_size(f"{self._group}/{name}", size, saved)
         return _load(self._engine, self._regions, f"{self._group}/{name}", size)
+
+
+def load_replicated(
+    engine: _kedge.Engine, size: int, group: str, map_location: Any, allow_pickle: bool, allow: Iterable[Any]
+) -> Any:
+    """COLLECTIVE. Loads a state that is the same on all ranks that saved it, on any number of ranks (``size``)."""
+    try:
+        described = _load_alike(engine, size, [f"{group}/{_STATE}"])
+        header = header_of(group, described[f"{group}/{_STATE}"].numpy().tobytes())
+        loaded = _load_alike(engine, size, [f"{group}/{name}" for name, _ in header.storages])
+    except Mismatch as error:
+        raise Mismatch(
+            f"the state {group!r} cannot be loaded as replicated: {error.message}. Save what differs between ranks, such as "
+            "random states, by another call of save_state or save_object",
+            rank=error.rank,
+        ) from error
+
+    def read(key: str, expected: int) -> torch.UntypedStorage:
+        name, _ = header.storages[int(key)]
+        memory = loaded[f"{group}/{name}"].untyped_storage()
+        check_size(f"{group}/{name}", expected, memory.nbytes())
+        return memory
+
+    return join_state(header.pickled, read, map_location, allow_pickle, group, allow)
+
+
+def _load_alike(engine: _kedge.Engine, size: int, names: list[str]) -> dict[str, torch.Tensor]:
+    """COLLECTIVE. As bytes, whatever their type is."""
+    return Loading(engine, _bytes_for).run({name: Want(replicated=True) for name in names}, size)
+
+
+def load_of_rank(engine: _kedge.Engine, size: int, names: list[str], of: int | None) -> dict[str, torch.Tensor]:
+    """COLLECTIVE. Regions of a rank, as bytes."""
+    return Loading(engine, _bytes_for).run({name: Want(of=of) for name in names}, size)
+
+
+def load_described(engine: _kedge.Engine, size: int, groups: Mapping[str, int]) -> dict[str, bytes]:
+    """COLLECTIVE. What describes these states, for header_of; of the ranks that saved them."""
+    wants = {f"{group}/{_STATE}": Want(of=rank) for group, rank in groups.items()}
+    loaded = Loading(engine, _bytes_for).run(wants, size)
+    return {group: loaded[f"{group}/{_STATE}"].numpy().tobytes() for group in groups}
+
+
+def _bytes_for(name: str, dtype: int, shape: tuple[int, ...]) -> Target:
+    """Memory for a region."""
+    kind = torch.uint8 if dtype == OPAQUE else getattr(torch, dtype_name(dtype))
+    memory = torch.empty(math.prod(shape) * kind.itemsize, dtype=torch.uint8)
+    return Target(Block(memory.data_ptr(), dtype, shape, memory), memory, None)
 
 
 def _load(engine: _kedge.Engine, regions: Regions, name: str, size: int) -> torch.UntypedStorage:

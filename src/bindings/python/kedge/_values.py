@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 #: A value of an attribute.
@@ -30,6 +30,28 @@ class Shard(NamedTuple):
     global_shape: Sequence[int]
     offset: Sequence[int]
     holes_allowed: bool = False
+
+
+class Want(NamedTuple):
+    """What ``Restart.load_all`` loads of a name, whichever ranks saved it."""
+
+    #: Any block of a global array; blocks of several ranks may overlap.
+    shard: Shard | None = None
+    #: Of the block, if there is no ``out``.
+    shape: Sequence[int] | None = None
+    #: What all ranks saved alike, also if they did not say so then; of a global array, all of it.
+    replicated: bool = False
+    #: That rank's own. Without all three: the only region of the name, or, with as many ranks as saved it, this rank's.
+    of: int | None = None
+    #: An array or tensor to load into; a DTensor says itself which block it has.
+    out: Any = None
+
+
+class PerRank(NamedTuple):
+    """For a value that is each rank's own: ``restore(saved_by, array)`` is called once for each rank that saved it, on one
+    process or another, after all else is loaded. It must not communicate."""
+
+    restore: Callable[[int, Any], object]
 
 
 class RegionInfo(NamedTuple):

@@ -256,7 +256,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         """COLLECTIVE. Completes the pending checkpoint, then opens the one saved with this directory and tag, or,
         without a tag or with "latest", the newest recoverable one saved with save_latest. Returns its tag, or None if
         Kedge has none; DeepSpeed's own files may exist. Afterwards the files that other ranks read exist, all files
-        if ``whole``."""
+        if ``whole`` or if another number of ranks saved it: then ``load`` reads these."""
         self._shared.leave(self)
         return self._reader.open(load_dir, tag, whole)
 

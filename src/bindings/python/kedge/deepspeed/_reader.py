@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from typing import Any
 
 from .. import _torch_files
-from .._contents import Opened
+from .._contents import Opened, OpenedOfOthers
 from .._errors import Corrupt, Error, Mismatch, NotFound
 from . import _safe
 from ._find import Place, find
@@ -16,6 +17,18 @@ from ._settings import Settings
 from ._shared import Shared, error_text
 
 _log = logging.getLogger("kedge.deepspeed")
+#: What DeepSpeed can load of a checkpoint that another number of ranks saved.
+_UNPARTITIONED = "DeepSpeed loads its files, which are in place"
+_TOO_FEW = (
+    "its files are in place, and of ZeRO-3's weights DeepSpeed finds no partition for the ranks that were not there. Make "
+    'a universal checkpoint of them by ds_to_universal.py and load it with "load_universal": true, or start with fewer '
+    "ranks"
+)
+_PARTITIONED = (
+    "its files are in place, and DeepSpeed refuses ZeRO's partitions of another number of ranks. Make a universal "
+    'checkpoint of them by ds_to_universal.py and load it with "load_universal": true, or load the weights alone with '
+    "load_checkpoint(..., load_optimizer_states=False)"
+)
 
 
 class _Loading:
@@ -44,29 +57,36 @@ class Reader:
         mine = find(self._shared, os.path.abspath(load_dir), None if tag in (None, "latest") else str(tag))
         if mine is None:
             return None
+        low, size = self._shared.low, self._shared.engine.size
         try:
-            marks = self._shared.together(lambda: self._read_list(mine))
+            others = OpenedOfOthers(low, size) if low.info()["world_size"] != size else None
+            marks = self._shared.together(lambda: self._read_list(mine, others or Opened(low)))
             of_all: set[str] = set().union(*marks)
             if len(of_all) == 1 and "" not in of_all:
                 self._leave_to_files(mine)
                 return None
+            if others is not None:
+                self._lay_out_of_others(mine, others)
+                return mine.tag
             self._shared.together(lambda: self._lay_out(whole))
         except Exception as error:
             self._loading = None
-            self._close_quietly(error_text(error))
+            # On all ranks. Of damage the engine knows; refused as well, it would not count as damage.
+            self._close_quietly("" if isinstance(error, Corrupt) else error_text(error))
             raise
         return mine.tag
 
-    def _read_list(self, place: Place) -> set[str]:
+    def _read_list(self, place: Place, opened: Opened | OpenedOfOthers) -> set[str]:
         """The marks of files from a newer commit of this tag that the stores have lost; "" stands for all other
         files."""
-        self._loading = loading = _Loading(place, Opened(self._shared.low), set())
+        if isinstance(opened, Opened):
+            self._loading = _Loading(place, opened, set())
         time_ns = self._shared.low.info()["time_ns"]
         marks = set()
-        for name in loading.opened.names():
+        for name in opened.names():
             path = place.path_of(name)
             mark = _torch_files.mark_of(path)
-            is_older = mark in (None, loading.opened.mark) or os.stat(path).st_mtime_ns < time_ns
+            is_older = mark in (None, opened.mark) or os.stat(path).st_mtime_ns < time_ns
             marks.add("" if is_older or mark is None else mark)
         return marks
 
@@ -76,6 +96,45 @@ class Reader:
         if self._shared.engine.rank == 0:
             _log.warning("the files in %s are of a newer checkpoint than Kedge can recover; loading DeepSpeed's files",
                          place.path_of(""))  # fmt: skip
+
+    def _lay_out_of_others(self, place: Place, opened: OpenedOfOthers) -> None:
+        """COLLECTIVE. Another number of ranks saved it: writes all its files, and leaves it to DeepSpeed what it can load
+        of them, as it alone knows how ZeRO's partitions belong together. Closes the checkpoint."""
+        info, rank = self._shared.low.info(), self._shared.engine.rank
+        paths: dict[str, str] = {}
+
+        def look() -> int:
+            for name in opened.names():
+                path = place.path_of(name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                if _is_newer(path, info["time_ns"]):
+                    _log.warning("%s was changed after the checkpoint was saved; loading the file instead", path)
+                elif _torch_files.mark_of(path) != opened.mark or not _torch_files.is_whole(path):
+                    paths[name] = beside(path, rank)
+            return len(paths)
+
+        most = max(self._shared.together(look))
+
+        def put() -> None:
+            for name, at in paths.items():
+                os.replace(at, place.path_of(name))
+
+        try:
+            self._shared.agree(opened.write(paths, most))
+            self._shared.together(put)
+        finally:
+            for at in paths.values():
+                with contextlib.suppress(OSError):
+                    os.remove(at)  # if it was not moved into place
+        own = [name for name in opened.names() if _is_own(name)]
+        kinds = self._shared.from_all((bool(own), any(name.endswith("model_states.pt") for name in own)))
+        saved_by, size = info["world_size"], self._shared.engine.size
+        said = f"{place.path_of('')} was saved by {saved_by} ranks, and this job has {size}"
+        if size > saved_by and any(are_weights for _, are_weights in kinds):
+            raise Mismatch(f"{said}: {_TOO_FEW}")
+        self._shared.low.close()
+        if rank == 0:
+            _log.warning("%s: %s", said, _PARTITIONED if any(are_there for are_there, _ in kinds) else _UNPARTITIONED)
 
     def load(self, path: str, map_location: Any = None) -> Any:
         """Loads a file's state from Kedge or, if it has none, from the file."""
@@ -120,7 +179,8 @@ class Reader:
             )
 
     def _close_quietly(self, reason: str) -> None:
-        self._shared.low.refuse("DeepSpeed's checkpoint", reason)
+        if reason:
+            self._shared.low.refuse("DeepSpeed's checkpoint", reason)
         try:
             self._shared.low.close()
         except Error:
@@ -170,7 +230,7 @@ def _missing(path: str, loading: _Loading | None) -> str:
     if loading is None:
         return (
             f"{path} is kept in Kedge alone, and no checkpoint is open: load it by load_checkpoint of an engine that was "
-            "made after kedge.deepspeed.install, with as many ranks as saved it"
+            "made after kedge.deepspeed.install"
         )
     return f'{path} is kept by another rank in its node-local store: set "torch_files": true in section "kedge" to share it'
 
