@@ -174,6 +174,20 @@ TEST_F(OtherRanks, AnOlderOneOfFewerRanksIfTheNewestIsLost) {
   expect_on_prefix("a", 3);
 }
 
+TEST_F(OtherRanks, OneThatIsOlderThanThatIsNotFlushed) {
+  options.store.keep = 3;
+  run(3, "z");
+  run(4, "a");
+  run_unprotected(3, "b");
+  lose(1);
+  options.persistent.every = 100;
+  expect_begins(drained(), "drained a (generation ");
+  for (const std::string& name : files()->list(options.persistent.path)) {
+    EXPECT_FALSE(name.starts_with("z.")) << "3 ranks could recover it, and 4 ranks a newer one";
+  }
+  expect_on_prefix("a", 4);
+}
+
 TEST_F(OtherRanks, WhatIsOnThePrefixIfEverythingNewerIsLost) {
   run(4, "a");
   expect_begins(drained(), "drained a (generation ");

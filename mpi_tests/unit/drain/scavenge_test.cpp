@@ -21,6 +21,7 @@
 #include "comm/group.hpp"
 #include "drain/drain.hpp"
 #include "drain/recorded_run.hpp"
+#include "format/on_disk.hpp"
 #include "fs/tree.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/simulated_job.hpp"
@@ -337,6 +338,8 @@ class AfterFewerRanks : public DrainAlone {
              engine.create("b");
              engine.commit();
              engine.create("c");
+             const std::vector<double> state(100000, 7.0);
+             engine.save("state", {state.data(), DataType::float64, Shape{state.size()}});
              engine.commit();
            }
            engine.finalize();
@@ -344,6 +347,29 @@ class AfterFewerRanks : public DrainAlone {
       ASSERT_TRUE(outcome.returned());
     }
     plots_ = flushed_plots();
+  }
+  /// In what only the checksums of the data show.
+  void damage_containers_of_one_rank() const {
+    fs::FileSystem& files = *world.file_system;
+    std::vector<std::byte> first(format::kSuperblockBytes);
+    std::size_t found = 0;
+    for (const std::string& name : files.list(store(0))) {
+      const std::string path = fs::join(store(0), name);
+      if (!name.starts_with("rank-")) continue;
+      const auto file = files.open(path, fs::Access::read_write);
+      if (file->status().size_bytes <= first.size()) continue;
+      file->read(0, first);
+      std::uint32_t world_size = 0;
+      (void)attempt([&] { world_size = format::decode(first, path).commit.world_size; });
+      if (world_size != 1) continue;
+      ++found;
+      std::vector<std::byte> middle(1);
+      const std::uint64_t at = file->status().size_bytes / 2;
+      file->read(at, middle);
+      middle[0] ^= std::byte{1};
+      file->write(at, middle);
+    }
+    ASSERT_GT(found, 0U);
   }
   void expect_flushed(const std::string& words, const std::vector<std::string>& parts) const {
     for (const std::string& part : parts) EXPECT_NE(words.find(part), std::string::npos) << words;
@@ -364,6 +390,20 @@ TEST_F(AfterFewerRanks, DrainTakesOutputsAlone) {
   leave_output_and_go_on_with_one_rank(false);
   expect_flushed(drained(), {"drained 1 output; a (generation "});
   EXPECT_EQ(drained().find("nothing to drain: a (generation "), 0U);
+}
+
+TEST_F(AfterFewerRanks, DrainTakesOutputsAlthoughTheCheckpointIsDamaged) {
+  leave_output_and_go_on_with_one_rank(true);
+  damage_containers_of_one_rank();
+  expect_flushed(drained(), {"nothing to drain: a (generation ", " is the newest that can be recovered",
+                             "; and 1 output of other numbers of ranks"});
+}
+
+TEST_F(AfterFewerRanks, ScavengeTakesOutputsAlthoughTheCheckpointIsDamaged) {
+  leave_output_and_go_on_with_one_rank(true);
+  damage_containers_of_one_rank();
+  expect_flushed(scavenge_store(store(0), options, world),
+                 {"a (generation ", " is the newest that can be recovered", "; and 1 output", "the copies are kept"});
 }
 
 TEST_F(AfterFewerRanks, ScavengeTakesThemToo) {
