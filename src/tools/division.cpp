@@ -54,21 +54,18 @@ std::optional<Cuts> grid_of(std::span<const SavedBlock> blocks, const Box& bound
   return cuts;
 }
 
-std::string axis_name(std::size_t axis, std::size_t dimensions) {
-  if (dimensions == 1) return "elements";
-  if (dimensions == 2) return axis == 0 ? "rows" : "columns";
-  return compose("axis {}", axis);
-}
-
-/// Lengths such as "40 each" or "3 to 4 each".
-std::string lengths_text(const std::vector<std::uint64_t>& cuts) {
+/// Parts such as "40 rows" or "3 to 4 rows".
+std::string parts_text(const std::vector<std::uint64_t>& cuts, std::size_t axis, std::size_t dimensions) {
   std::uint64_t least = cuts[1] - cuts[0];
   std::uint64_t most = least;
   for (std::size_t i = 1; i + 1 < cuts.size(); ++i) {
     least = std::min(least, cuts[i + 1] - cuts[i]);
     most = std::max(most, cuts[i + 1] - cuts[i]);
   }
-  return least == most ? compose("{} each", least) : compose("{} to {} each", least, most);
+  const std::string lengths = least == most ? compose("{}", least) : compose("{} to {}", least, most);
+  const std::string count = compose("{} blocks", cuts.size() - 1);
+  if (dimensions > 2) return compose("{}, {} each along axis {}", count, lengths, axis);
+  return compose("{} of {} {}", count, lengths, dimensions == 1 ? "elements" : axis == 0 ? "rows" : "columns");
 }
 
 std::string grid_text(const Cuts& cuts) {
@@ -80,8 +77,7 @@ std::string grid_text(const Cuts& cuts) {
   }
   if (divided.empty()) return "one block";
   if (divided.size() > 1) return compose("a grid of {} blocks", counts);
-  const std::vector<std::uint64_t>& only = cuts[divided.front()];
-  return compose("{} blocks of {}, {}", only.size() - 1, axis_name(divided.front(), cuts.size()), lengths_text(only));
+  return parts_text(cuts[divided.front()], divided.front(), cuts.size());
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> find_overlap(std::span<const Box> boxes) {

@@ -19,7 +19,7 @@ struct SavedBlock {
 };
 
 struct Division {
-  std::string words;  ///< e.g. "8 blocks of rows, 40 each"
+  std::string words;  ///< e.g. "8 blocks of 40 rows"
   /// Indexes of two blocks that have an element in common.
   std::optional<std::pair<std::size_t, std::size_t>> overlap;
   /// The first element in no block, and how many there are if none overlap.
