@@ -194,7 +194,7 @@ TEST_F(KedgeCommand, WhatCannotBeLookedAtIsStatusTwoAndSaysWhatToDo) {
   }
   EXPECT_THAT(kedge("verify " + store_.directory()).text, HasSubstr("no container or checkpoint in this directory"));
   EXPECT_EQ(kedge("verify " + store_.directory()).status, 2);
-  EXPECT_THAT(kedge("show " + store_.directory()).text, HasSubstr("name one of the containers"));
+  EXPECT_THAT(kedge("show " + store_.directory()).text, HasSubstr("a directory without checkpoint.h5, and no store"));
   std::filesystem::create_directory(store_.path("kedge-0-heat"));
   EXPECT_THAT(kedge("verify " + store_.directory()).text, HasSubstr("e.g. kedge-0-heat"));
 }

@@ -35,14 +35,14 @@ TEST_F(ShowStore, TheNewestOfAnyNumberOfRanks) {
   EXPECT_EQ(shown.status, 0) << shown.text;
   EXPECT_THAT(shown.text,
               AllOf(ContainsRegex("tag +step-000500\n"), ContainsRegex("ranks +3\n"),
-                    ContainsRegex("here +2 of 3 containers: of ranks 0 to 1\n"),
+                    ContainsRegex("here +2 of 3 containers: of ranks 0, 1\n"),
                     ContainsRegex("temperature +float64 +120 x 64 +2 .* 2 blocks of 40 rows, from "
                                   "\\(0, 0\\) to \\(79, 63\\)\n"),
                     ContainsRegex("step +int64 +scalar +2 "), HasSubstr("older ones are here too: kedge ls ")));
   EXPECT_THAT(shown.text, Not(HasSubstr("HOLE"))) << "other nodes have the rest";
   EXPECT_THAT(show(" --blocks").text, ContainsRegex("temperature +1 +\\(40, 0\\) +40 x 64\n"));
   EXPECT_THAT(show(" --rank 1").text, ContainsRegex("logical rank +1 of 3\n"));
-  EXPECT_THAT(show(" --rank 2").text, HasSubstr("of the newest checkpoint, this store has ranks 0 to 1"));
+  EXPECT_THAT(show(" --rank 2").text, HasSubstr("of the newest checkpoint, this store has ranks 0, 1"));
   EXPECT_EQ(show(" --rank 2").status, 2);
   const Json json = kedge_json("show --blocks " + store_.directory(), 0);
   EXPECT_EQ(json["kind"], "store");
@@ -53,7 +53,7 @@ TEST_F(ShowStore, TheNewestOfAnyNumberOfRanks) {
 
 TEST_F(ShowStore, OneThatIsCompleteHere) {
   for (const std::uint32_t rank : {0U, 2U, 3U}) add(rank, 4, 2);
-  EXPECT_THAT(show().text, ContainsRegex("here +3 of 4 containers: of ranks 0, 2 to 3\n"));
+  EXPECT_THAT(show().text, ContainsRegex("here +3 of 4 containers: of ranks 0, 2, 3\n"));
   add(1, 4, 2);
   EXPECT_THAT(show().text, AllOf(ContainsRegex(" 4 blocks of 40 rows\n"), Not(HasSubstr("older ones"))));
 }

@@ -8,6 +8,7 @@
 #include "base/attempt.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "commits/commit_names.hpp"
 #include "store/file_name.hpp"
 #include "tools/container_view.hpp"
 #include "tools/examine.hpp"
@@ -55,17 +56,10 @@ StoreContent read_store(fs::FileSystem& file_system, const std::string& director
   return store;
 }
 
-/// Ranks such as "0 to 3, 6".
-std::string ranks_text(const std::map<std::uint32_t, Content>& containers) {
-  std::string text;
-  for (auto first = containers.begin(); first != containers.end();) {
-    auto last = first;
-    for (auto next = std::next(last); next != containers.end() && next->first == last->first + 1; ++next) last = next;
-    text += compose("{}{}", text.empty() ? "" : ", ", first->first);
-    if (last != first) text += compose(" to {}", last->first);
-    first = std::next(last);
-  }
-  return text;
+std::string ranks_here(const StoreContent& store) {
+  std::vector<std::uint32_t> ranks;
+  for (const auto& [rank, content] : store.containers) ranks.push_back(rank);
+  return compose("rank{} {}", ranks.size() == 1 ? "" : "s", commits::ranks_text(ranks));
 }
 
 std::string head_text(const StoreContent& store, const std::string& shown) {
@@ -80,9 +74,8 @@ std::string head_text(const StoreContent& store, const std::string& shown) {
   head.add({"incarnation", compose("{}", commit.incarnation)});
   head.add({"written", utc(commit.time_ns)});
   head.add({"ranks", compose("{}", commit.world_size)});
-  head.add(
-      {"here", compose("{} of {}: of rank{} {}", store.containers.size(), count_text(commit.world_size, "container"),
-                       store.containers.size() == 1 ? "" : "s", ranks_text(store.containers))});
+  head.add({"here", compose("{} of {}: of {}", store.containers.size(), count_text(commit.world_size, "container"),
+                            ranks_here(store))});
   if (commit.is_output) head.add({"output", "yes"});
   return head.text();
 }
@@ -100,9 +93,7 @@ Outcome show_rank(const StoreContent& store, std::uint32_t rank, bool json, cons
   const auto found = store.containers.find(rank);
   if (found == store.containers.end()) {
     refuse(ErrorCode::invalid_argument,
-           compose("--rank {}: of the newest checkpoint, this store has rank{} {}", rank,
-                   store.containers.size() == 1 ? "" : "s", ranks_text(store.containers)),
-           shown);
+           compose("--rank {}: of the newest checkpoint, this store has {}", rank, ranks_here(store)), shown);
   }
   print(json ? json_text(content_json(found->second)) : content_text(found->second));
   return Outcome::ok;
