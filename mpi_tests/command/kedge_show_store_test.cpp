@@ -58,6 +58,21 @@ TEST_F(ShowStore, OneThatIsCompleteHere) {
   EXPECT_THAT(show().text, AllOf(ContainsRegex(" 4 blocks of 40 rows\n"), Not(HasSubstr("older ones"))));
 }
 
+TEST_F(ShowStore, WhatTwoRanksSaved) {
+  for (const std::uint32_t rank : {0U, 1U}) {
+    format::Superblock identity = sample_identity();
+    identity.commit = sample_entry(2, 2).commit;
+    identity.logical_rank = LogicalRank{rank};
+    (void)store_.add("rank-" + std::to_string(rank) + ".0.h5",
+                     {{"field", DataType::float64, Shape{5, 4}, Shard{{10, 4}, {std::uint64_t{4} * rank, 0}}, false}},
+                     identity);
+  }
+  EXPECT_THAT(show().text, HasSubstr("; OVERLAP: ranks 0 and 1 both saved (4, 0); HOLE: no block has (9, 0)\n"));
+  const Json json = kedge_json("show " + store_.directory(), 0)["arrays"][0];
+  EXPECT_EQ(json["overlap"], (Json{0, 1}));
+  EXPECT_EQ(json["hole"], (Json{9, 0}));
+}
+
 TEST_F(ShowStore, WithoutASealedContainer) {
   (void)store_.add_file("rank-0.1.h5", 8192, 0);
   EXPECT_EQ(show().status, 2);
