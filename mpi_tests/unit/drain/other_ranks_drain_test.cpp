@@ -115,6 +115,17 @@ class OtherRanks : public ::testing::Test {
       for (int number = 0; number < 6; ++number) lose(number);
     }
   }
+  /// A node keeps what it has of other numbers of ranks.
+  void lose_container_of_3_ranks(int number) const {
+    std::size_t found = 0;
+    for (const std::string& name : files()->list(store(number))) {
+      const std::string path = fs::join(store(number), name);
+      if (!name.starts_with("rank-") || !is_of(path, 3)) continue;
+      files()->remove(path);
+      ++found;
+    }
+    EXPECT_EQ(found, 1U);
+  }
   /// Nothing can be rebuilt any more.
   void remove_parity() const {
     for (int number = 0; number < 6; ++number) {
@@ -141,15 +152,7 @@ TEST_F(OtherRanks, TheNewestIsRebuiltAlthoughAnOlderOneIsWhole) {
   options.store.keep = 2;
   run(4, "a");
   run(3, "b");
-  // Node 1 has lost what it had of b alone.
-  std::size_t found = 0;
-  for (const std::string& name : files()->list(store(1))) {
-    const std::string path = fs::join(store(1), name);
-    if (!name.starts_with("rank-1.") || !is_of(path, 3)) continue;
-    files()->remove(path);
-    ++found;
-  }
-  EXPECT_EQ(found, 1U);
+  lose_container_of_3_ranks(1);
   expect_begins(drained(), "drained b (generation ");
   expect_on_prefix("b", 3);
 }
@@ -220,6 +223,17 @@ TEST_F(OtherRanks, ScavengedNodeByNode) {
   expect_begins(words, "flushed a (generation ");
   expect_says(words, "; the copies are kept, because they have parts of generation ");
   expect_begins(finish_scavenge(options, world, false), "a (generation ");
+  expect_on_prefix("a", 4);
+}
+
+TEST_F(OtherRanks, ScavengedWhereAnOlderOneIsWhole) {
+  run(4, "a");
+  run_unprotected(3, "b");
+  lose_container_of_3_ranks(1);
+  expect_says(scavenged({0, 1, 2}), " of 3 containers have been copied; waiting for the remaining nodes");
+  const std::string words = scavenged({3});
+  expect_says(words, "; flushed a (generation ");
+  expect_says(words, "; the copies are kept, because they have parts of generation ");
   expect_on_prefix("a", 4);
 }
 
