@@ -91,7 +91,7 @@ TEST_F(KedgeCommand, ANameCannotWriteToTheTerminal) {
 TEST_F(KedgeCommand, VerifiesAContainer) {
   const Result verified = kedge("verify " + add());
   EXPECT_EQ(verified.status, 0) << verified.text;
-  EXPECT_THAT(verified.text, AllOf(StartsWith("ok"), HasSubstr("step-000100 of rank 2"), HasSubstr("1 ok, 0 damaged")));
+  EXPECT_THAT(verified.text, AllOf(StartsWith("ok"), HasSubstr("step-000100 of rank 2 of 8"), HasSubstr("1 ok, 0 damaged")));
   EXPECT_THAT(kedge("verify -q " + store_.directory()).text, IsEmpty());
 }
 
@@ -194,7 +194,7 @@ TEST_F(KedgeCommand, WhatCannotBeLookedAtIsStatusTwoAndSaysWhatToDo) {
   }
   EXPECT_THAT(kedge("verify " + store_.directory()).text, HasSubstr("no container or checkpoint in this directory"));
   EXPECT_EQ(kedge("verify " + store_.directory()).status, 2);
-  EXPECT_THAT(kedge("show " + store_.directory()).text, HasSubstr("name one of the containers"));
+  EXPECT_THAT(kedge("show " + store_.directory()).text, HasSubstr("a directory without checkpoint.h5, and no store"));
   std::filesystem::create_directory(store_.path("kedge-0-heat"));
   EXPECT_THAT(kedge("verify " + store_.directory()).text, HasSubstr("e.g. kedge-0-heat"));
 }

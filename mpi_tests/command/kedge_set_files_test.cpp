@@ -134,6 +134,19 @@ TEST_F(KedgeSetFiles, AnUnsealedOneIsNoDamage) {
   EXPECT_THAT(verified.text, HasSubstr("1 being written or free"));
 }
 
+TEST_F(KedgeSetFiles, SeveralMembersOfASetInOneStoreAreNotProtected) {
+  format::Superblock other = sample_identity();
+  other.logical_rank = LogicalRank{5};  // a job of other ranks rebuilt it here
+  (void)store_.add("rank-5.1.h5", sample_regions(), other);
+  EXPECT_THAT(kedge("ls " + store_.directory()).text,
+              ::testing::ContainsRegex("step-000100 +7 +[^\n]* 2 of 8 +[0-9.]+ MiB +local +9.0 MiB\n"));
+  set_.scheme = Scheme::rs;
+  set_.parities = 2;
+  write("set-2.0.kedge", false);
+  write("parity-2.0.kedge", true);
+  EXPECT_THAT(kedge("ls " + store_.directory()).text, ::testing::ContainsRegex("MiB +protected +9.0 MiB\n"));
+}
+
 TEST_F(KedgeSetFiles, TheListOfAStoreTellsWhatIsProtected) {
   const Result listed = kedge("ls " + store_.directory());
   EXPECT_EQ(listed.status, 0) << listed.text;

@@ -24,7 +24,7 @@ TEST_F(KedgeCheckpoints, ShowsHeadAttributesArraysAndRegions) {
                                 ContainsRegex("parent +[0-9a-f]{32} \\(step-000100\\)\n")));
   EXPECT_THAT(shown.text, AllOf(ContainsRegex("code +heat2d 1.2\n"), ContainsRegex("grid +\\[1280,2048\\]\n"),
                                 ContainsRegex("time +0.25\n")));
-  EXPECT_THAT(shown.text, AllOf(ContainsRegex("temperature +float64 +160 x 64 +4 +80.0 KiB\n"),
+  EXPECT_THAT(shown.text, AllOf(ContainsRegex("temperature +float64 +160 x 64 +4 +80.0 KiB +4 blocks of 40 rows\n"),
                                 ContainsRegex("fields/mask +bool +160 x 64 +4 ")));
   EXPECT_THAT(shown.text,
               AllOf(ContainsRegex("particles +float32 +differs +4 "), ContainsRegex("step +int64 +scalar +4 +32 B "),
@@ -109,6 +109,21 @@ TEST_F(KedgeCheckpoints, ShowTellsOneRankOrAllContainers) {
   EXPECT_EQ(kedge("show " + prefix_.container(sample_entry(1), 0)).status, 0);
 }
 
+TEST_F(KedgeCheckpoints, ShowListsTheBlocksOfArrays) {
+  add_three();
+  EXPECT_THAT(
+      on_prefix("show step-000200 --blocks").text,
+      AllOf(ContainsRegex("temperature +3 +\\(120, 0\\) +40 x 64\n"), ContainsRegex("fields/mask +0 +\\(0, 0\\) ")));
+  EXPECT_THAT(on_prefix("show step-000200").text, Not(HasSubstr("block at")));
+  const Json shown = kedge_json("show step-000200 --blocks --prefix " + prefix_.directory(), 0)["arrays"][1];
+  EXPECT_EQ(shown["division"], "4 blocks of 40 rows");
+  EXPECT_EQ(shown["hole"], Json());
+  ASSERT_EQ(shown["block_list"].size(), 4U);
+  EXPECT_EQ(shown["block_list"][3], (Json{{"rank", 3}, {"offset", {120, 0}}, {"shape", {40, 64}}}));
+  std::filesystem::remove(prefix_.container(sample_entry(2), 1));
+  EXPECT_EQ(kedge_json("show step-000200 --prefix " + prefix_.directory(), 1)["arrays"][1]["hole"], (Json{40, 0}));
+}
+
 TEST_F(KedgeCheckpoints, ShowInJson) {
   add_three();
   const Json shown = kedge_json("show step-000200 --prefix " + prefix_.directory(), 0);
@@ -129,7 +144,8 @@ TEST_F(KedgeCheckpoints, ShowTellsWhatIsLeftOfADamagedCheckpoint) {
   const Result shown = on_prefix("show step-000200");
   EXPECT_EQ(shown.status, 1) << shown.text;
   EXPECT_THAT(shown.text, AllOf(HasSubstr("rank-1.h5: missing"), HasSubstr("3 of 4 containers can be used"),
-                                ContainsRegex("temperature +float64 +160 x 64 +3 ")));
+                                ContainsRegex("temperature +float64 +160 x 64 +3 .*HOLE: 2560 elements are in no "
+                                              "block, the first at \\(40, 0\\)\n")));
   EXPECT_THAT(kedge_json("show step-000200 --prefix " + prefix_.directory(), 1)["containers"][1]["problem"], "missing");
 }
 

@@ -20,6 +20,7 @@ from heat2d_node_loss_test import DEATH, EVERY, HEAT2D, MPIEXEC, NEWEST, RANKS, 
 
 KEDGE = sys.argv[3]
 LIMIT_S = 60
+RANK = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"  # in a script
 
 
 def killed(directory, *arguments, **variables):
@@ -52,7 +53,8 @@ def drained(outcome):
     """The step."""
     code, out, error = outcome
     check(code == 0, code, out, error)
-    found = re.match(r"drained step-(\d+) \(generation \d+\), [\d.]+ [KM]iB: (/.*/prefix/step-\1\.\d+-[0-9a-f]{8})\n$", out)
+    found = re.match(r"drained step-(\d+) \(generation \d+\)(?: of \d+ ranks)?, [\d.]+ [KM]iB: "
+                     r"(/.*/prefix/step-\1\.\d+-[0-9a-f]{8})\n$", out)
     check(found, out, error)
     check((pathlib.Path(found[2]) / "checkpoint.h5").exists(), out)
     return int(found[1])
@@ -126,9 +128,8 @@ def script(path, text):
 def on_nodes_that_see_their_own_store(directory, wanted):
     """Nodes by KEDGE_NODE, as processes on real nodes: each sees the store of its own alone."""
     job = Job(directory / "nodes", "xor", persistent_every=0, test_ranks_per_node=0)
-    rank = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
-    job_rank = script(directory / "job-rank", f'KEDGE_NODE=n$(({rank} / 2)) exec "$@"\n')
-    drain_process = script(directory / "drain-process", f'KEDGE_NODE=n$(({rank} + ${{FIRST:-0}})) exec "$@"\n')
+    job_rank = script(directory / "job-rank", f'KEDGE_NODE=n$(({RANK} / 2)) exec "$@"\n')
+    drain_process = script(directory / "drain-process", f'KEDGE_NODE=n$(({RANK} + ${{FIRST:-0}})) exec "$@"\n')
     done = subprocess.run([MPIEXEC, "-n", str(RANKS), job_rank, HEAT2D, "--steps", str(STEPS), "--every", str(EVERY),
                            "--die-at", str(DEATH), "--die-rank", "0"], env=job.environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=LIMIT_S)
@@ -142,6 +143,23 @@ def on_nodes_that_see_their_own_store(directory, wanted):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
     check(code.returncode == 0 and printed(code.stdout, "checksum") == wanted, code.stdout, code.stderr)
     print("ok three of four nodes, each with its own store", flush=True)
+
+
+def on_fewer_nodes_than_the_scheme_needs(directory, wanted):
+    """A drain protects as far as the nodes that are left allow: the one that is left has everything, as copies."""
+    job = Job(directory / "one", "partner", persistent_every=0, test_ranks_per_node=0)
+    job_rank = script(directory / "one-rank", f'KEDGE_NODE=n$(({RANK} / 4)) exec "$@"\n')
+    launch = [MPIEXEC, "-n", str(RANKS), job_rank, HEAT2D, "--steps", str(STEPS), "--every", str(EVERY)]
+    done = subprocess.run([*launch, "--die-at", str(DEATH), "--die-rank", "0"], env=job.environment,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
+    check(done.returncode != 0, done.stdout, done.stderr)
+    shutil.rmtree(job.directory / "store/n1")
+    check(drained(drain(job, "-n", 1, KEDGE_NODE="n0")) == NEWEST, "not the newest")
+    shutil.rmtree(job.directory / "store")
+    done = subprocess.run(launch, env=job.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=LIMIT_S)
+    check(done.returncode == 0 and printed(done.stdout, "checksum") == wanted, done.stdout, done.stderr)
+    print("ok one of two nodes, of a job that asked for a scheme", flush=True)
 
 
 def scavenge(job, *arguments):
@@ -380,6 +398,7 @@ def main():
         lost_nodes(directory, wanted)
         newer_than_what_was_flushed(directory, wanted)
         on_nodes_that_see_their_own_store(directory, wanted)
+        on_fewer_nodes_than_the_scheme_needs(directory, wanted)
         node_by_node(directory, wanted)
         a_job_that_was_started_again_is_not_overtaken(directory, wanted)
         a_job_that_died_before_its_first_checkpoint_is_not_waited_for(directory, wanted)
@@ -391,4 +410,5 @@ def main():
         wrong_calls(directory)
 
 
-main()
+if __name__ == "__main__":
+    main()

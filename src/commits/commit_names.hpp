@@ -1,6 +1,8 @@
-// Lists commits by tag, for messages.
+// Lists commits by tag, and ranks, for messages.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,5 +12,8 @@ namespace kedge::commits {
 
 /// Pure. "p1, p2 and 3 more".
 [[nodiscard]] std::string listed(const std::vector<CommitHead>& commits);
+
+/// Pure. Ranks from ascending ones: "0 to 3, 6"; after eight runs "and 5 more".
+[[nodiscard]] std::string ranks_text(std::span<const std::uint32_t> ranks);
 
 }  // namespace kedge::commits

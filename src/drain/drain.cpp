@@ -1,7 +1,6 @@
 #include "drain/drain.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "base/text.hpp"
 #include "comm/hosted/hosted_ranks.hpp"
 #include "drain/flush_newest.hpp"
+#include "drain/newest_first.hpp"
 #include "drain/placement.hpp"
 #include "drain/recorded_run.hpp"
 #include "drain/stores_content.hpp"
@@ -42,19 +42,17 @@ class Drain {
     share_run();
     const std::vector<SeenContainer> seen = survey_stores();
     bool sees_any = !seen.empty();
-    std::vector<SeenContainer> missing = find_missing(known_.there, seen);
+    const std::vector<SeenContainer> missing = find_missing(known_.there, seen);
     newest_ = newest_of(missing);
-    std::vector<FlushPass> shifts = plan_flush_passes(missing, processes_.size());
-    std::erase_if(missing, [](const SeenContainer& one) { return one.container.is_output; });
-    newest_checkpoint_ = newest_of(missing);
+    std::vector<FlushPass> passes = plan_flush_passes(missing, processes_.size());
     processes_.broadcast(sees_any);
     processes_.broadcast(newest_);
     if (!sees_any) return no_store_message() + other_runs_;
     if (newest_.generation == 0) return nothing_newer_message() + other_runs_;
     if (!overtakes_)
       processes_.run_on_all_ranks([&] { comm::throw_if(check_no_later_start(known_, newest_.incarnation)); });
-    share(shifts);
-    return flush(shifts) + other_runs_;
+    share(passes);
+    return flush(passes) + other_runs_;
   }
 
  private:
@@ -67,6 +65,8 @@ class Drain {
     processes_.broadcast(known_.newest);
     processes_.broadcast(known_.newest_start);
     processes_.broadcast(known_.newest_start_ended);
+    processes_.broadcast(known_.there.generation);
+    processes_.broadcast(known_.there.world_size);
     options_.run = known_.name;
   }
 
@@ -121,10 +121,16 @@ class Drain {
   }
 
   [[nodiscard]] std::string nothing_newer_message() const {
+    require_usable_prefix();
+    return compose("nothing to drain: {} is already on the prefix", known_.newest);
+  }
+
+  /// COLLECTIVE. Throws corrupt if the newest checkpoint on the prefix is damaged, judging by names and sizes.
+  void require_usable_prefix() const {
     const std::string damage = processes_.text_of_lowest_rank(
         processes_.is_root() ? std::optional(describe_damage(environment_.file_system, known_, options_))
                              : std::nullopt);
-    if (damage.empty()) return compose("nothing to drain: {} is already on the prefix", known_.newest);
+    if (damage.empty()) return;
     throw Error(ErrorCode::corrupt,
                 compose("{} is on the prefix, but damaged there ({}); keep the stores: the next start repairs what it "
                         "needs from them",
@@ -132,38 +138,53 @@ class Drain {
   }
 
   /// COLLECTIVE. Sends each process the parts of process 0's passes that it needs.
-  void share(std::vector<FlushPass>& shifts) const {
-    std::uint64_t count = shifts.size();
+  void share(std::vector<FlushPass>& passes) const {
+    std::uint64_t count = passes.size();
     processes_.broadcast(count);
-    shifts.resize(count);
-    for (FlushPass& shift : shifts) {
-      std::vector<std::uint64_t> outputs(shift.outputs.begin(), shift.outputs.end());
-      processes_.broadcast(shift.with_checkpoint);
-      processes_.broadcast(shift.layout.hosts);
+    passes.resize(count);
+    for (FlushPass& pass : passes) {
+      std::vector<std::uint64_t> outputs(pass.outputs.begin(), pass.outputs.end());
+      processes_.broadcast(pass.newest_checkpoint);
+      processes_.broadcast(pass.layout.world_size);
+      processes_.broadcast(pass.layout.hosts);
       processes_.broadcast(outputs);
-      shift.outputs = {outputs.begin(), outputs.end()};
+      pass.outputs = {outputs.begin(), outputs.end()};
     }
   }
 
-  std::string flush(const std::vector<FlushPass>& shifts) {
-    std::string words;
-    std::uint64_t outputs = 0;
-    std::optional<Failure> failed;  // the outputs of other numbers of ranks are flushed nevertheless
-    for (const FlushPass& shift : shifts) {
-      try {
-        if (shift.with_checkpoint) words = checkpoint_by(shift);
-        else outputs += outputs_by(shift);
-      } catch (const Error& error) {
-        if (comm::ends_communication(error.code())) throw;
-        if (!failed) failed = error.failure();
-      }
+  /// What a pass did; equal on all processes.
+  struct Done {
+    std::uint64_t generation = 0;  ///< of the newest checkpoint that it can recover; 0 if there is none
+    std::uint64_t is_flushed = 0;
+    std::uint64_t was_there = 0;
+    std::uint64_t outputs = 0;  ///< flushed outputs
+    std::string checkpoint;     ///< text about it
+  };
+
+  std::string flush(const std::vector<FlushPass>& passes) {
+    names_ranks_ = std::ranges::any_of(passes, [&](const FlushPass& pass) {
+      return pass.with_checkpoint() && pass.layout.world_size != passes.front().layout.world_size;
+    });
+    newest_seen_ = passes.front().newest_checkpoint;
+    std::vector<std::optional<Done>> done(passes.size());
+    Search search = flush_newest_of(known_.there, passes, [&](std::size_t pass, std::uint64_t at_least) {
+      Done now = checkpoint_by(passes[pass], at_least);
+      now.outputs += done[pass].value_or(Done{}).outputs;
+      done[pass] = now;
+      return Tried{now.generation, now.is_flushed != 0, now.was_there != 0};
+    });
+    const bool is_on_prefix = !search.found && !search.failure && newest_seen_ != 0;
+    if (is_on_prefix) search.failure = attempt([&] { require_usable_prefix(); });
+    const std::uint64_t outputs = flush_outputs_left(passes, done, search);
+    const std::string drained = outputs_of(outputs);
+    if (search.failure) {
+      if (!drained.empty()) search.failure->message += compose("; drained{} nevertheless", drained);
+      throw Error(*search.failure);
     }
-    const std::string drained = outputs_of(Flushed{{}, 0, false, outputs});
-    if (failed) {
-      if (!drained.empty()) failed->message += compose("; drained{} of other numbers of ranks nevertheless", drained);
-      throw Error(*failed);
+    if (search.found || is_on_prefix) {
+      const std::string words = search.found ? describe(*done[*search.found]) : newest_is_there(known_.newest);
+      return drained.empty() ? words : compose("{}; and{} of other numbers of ranks", words, drained);
     }
-    if (!words.empty()) return drained.empty() ? words : compose("{}; and{} of other numbers of ranks", words, drained);
     if (!drained.empty()) {
       return compose("drained{}{}", drained,
                      known_.newest.empty() ? "" : compose("; {} is already on the prefix", known_.newest));
@@ -171,26 +192,72 @@ class Drain {
     throw Error(ErrorCode::unrecoverable, "the outputs in the stores that are not on the prefix cannot be recovered");
   }
 
-  /// COLLECTIVE. Text about the flushed checkpoint.
-  std::string checkpoint_by(const FlushPass& shift) {
-    return flush_by(shift, [&](std::unique_ptr<Communicator> communicator) { return work(std::move(communicator)); });
+  /// COLLECTIVE. Flushes the outputs of the passes that are not done, also if no checkpoint can be flushed. Returns how
+  /// many outputs all passes flushed but the one that the search found; adds a failure to the search.
+  std::uint64_t flush_outputs_left(const std::vector<FlushPass>& passes, const std::vector<std::optional<Done>>& done,
+                                   Search& search) {
+    std::uint64_t outputs = 0;
+    for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+      if (done[pass]) {
+        if (pass != search.found) outputs += done[pass]->outputs;
+        continue;
+      }
+      if (passes[pass].outputs.empty()) continue;
+      try {
+        outputs += outputs_by(passes[pass]);
+      } catch (const Error& error) {
+        if (comm::ends_communication(error.code())) throw;
+        if (!search.failure) search.failure = error.failure();
+      }
+    }
+    return outputs;
+  }
+
+  static std::string newest_is_there(const std::string& name) {
+    return compose("nothing to drain: {} is the newest that can be recovered, and is on the prefix", name);
+  }
+
+  /// Text about a pass whose checkpoint is on the prefix now.
+  [[nodiscard]] std::string describe(const Done& done) const {
+    const std::string outputs = outputs_of(done.outputs);
+    if (done.is_flushed != 0) {
+      return compose(
+          "drained {}{}{}", done.checkpoint, outputs.empty() ? "" : ", and" + outputs,
+          done.generation < newest_seen_
+              ? compose("; the stores keep what they have of generation {}, which is incomplete", newest_seen_)
+              : "");
+    }
+    return outputs.empty() ? newest_is_there(done.checkpoint)
+                           : compose("drained{}; {} is already on the prefix", outputs, done.checkpoint);
+  }
+
+  /// COLLECTIVE. Flushes the pass's outputs, and its newest checkpoint if it has this generation.
+  Done checkpoint_by(const FlushPass& pass, std::uint64_t at_least) {
+    return flush_by(pass, [&](std::unique_ptr<Communicator> communicator) {
+      const Flushed flushed = flush_newest(std::move(communicator), options_, environment_, at_least);
+      Done done{0, flushed.is_flushed ? 1U : 0U, flushed.was_there ? 1U : 0U, flushed.outputs, {}};
+      if (!flushed.commit) return done;
+      done.generation = flushed.commit->generation;
+      done.checkpoint = text_of(flushed);
+      return done;
+    });
   }
 
   /// COLLECTIVE. Returns the number of flushed outputs.
-  std::uint64_t outputs_by(const FlushPass& shift) {
-    const std::vector<Tag> tags = tags_of(shift);
-    const std::string text = flush_by(shift, [&](std::unique_ptr<Communicator> communicator) {
-      return compose("{}", flush_outputs(std::move(communicator), options_, environment_, tags).outputs);
-    });
-    std::uint64_t count = 0;
-    (void)std::from_chars(text.data(), text.data() + text.size(), count);
-    return count;
+  std::uint64_t outputs_by(const FlushPass& pass) {
+    const std::vector<Tag> tags = tags_of(pass);
+    const auto work = [&](std::unique_ptr<Communicator> communicator) {
+      Done done;
+      done.outputs = flush_outputs(std::move(communicator), options_, environment_, tags).outputs;
+      return done;
+    };
+    return flush_by(pass, work).outputs;
   }
 
   /// COLLECTIVE. Tags of the pass's outputs, each once, oldest first.
-  [[nodiscard]] std::vector<Tag> tags_of(const FlushPass& shift) const {
+  [[nodiscard]] std::vector<Tag> tags_of(const FlushPass& pass) const {
     std::vector<Tag> tags;
-    for (const std::uint64_t generation : shift.outputs) {
+    for (const std::uint64_t generation : pass.outputs) {
       const auto found = tags_.find(generation);
       const Tag tag =
           processes_.text_of_lowest_rank(found == tags_.end() ? std::nullopt : std::optional(found->second));
@@ -201,40 +268,32 @@ class Drain {
 
   /// COLLECTIVE. Runs `work` on the ranks hosted by the processes; returns rank 0's result.
   template <class Work>
-  std::string flush_by(const FlushPass& shift, const Work& work) {
-    std::optional<std::string> words;
+  Done flush_by(const FlushPass& pass, const Work& work) {
+    std::optional<Done> mine;
     const auto failure = attempt([&] {
-      comm::HostedRanks ranks(shift.layout.hosts, link_);
+      comm::HostedRanks ranks(pass.layout.hosts, link_);
       const auto thrown = ranks.run(
           [&](int rank, std::unique_ptr<Transport> transport) {
-            std::string said = work(make_communicator(std::move(transport)));
-            if (rank == 0) words = std::move(said);
+            Done done = work(make_communicator(std::move(transport)));
+            if (rank == 0) mine = std::move(done);
           },
           comm::Group::Seconds(options_.comm.timeout_s));
       comm::rethrow_cause(thrown);
     });
     comm::throw_if(processes_.vote(failure));
-    return processes_.text_of_lowest_rank(words);
+    const Done rank_0 = mine.value_or(Done{});
+    return {processes_.max(rank_0.generation), processes_.max(rank_0.is_flushed), processes_.max(rank_0.was_there),
+            processes_.max(rank_0.outputs),
+            processes_.text_of_lowest_rank(mine ? std::optional(rank_0.checkpoint) : std::nullopt)};
   }
 
-  /// COLLECTIVE over the job's ranks.
-  [[nodiscard]] std::string work(std::unique_ptr<Communicator> communicator) const {
-    const Flushed flushed = flush_newest(std::move(communicator), options_, environment_);
-    const std::string outputs = outputs_of(flushed);
-    if (!flushed.commit) return compose("drained{}", outputs);
+  /// A checkpoint's name, and, if this flushed it, its size and place.
+  [[nodiscard]] std::string text_of(const Flushed& flushed) const {
     const std::string name = commit_text(flushed.commit->tag, flushed.commit->generation);
-    if (flushed.was_there) {
-      return outputs.empty()
-                 ? compose("nothing to drain: {} is the newest that can be recovered, and is on the prefix", name)
-                 : compose("drained{}; {} is already on the prefix", outputs, name);
-    }
-    return compose("drained {}, {}: {}{}{}", name, human_bytes(flushed.total_bytes),
-                   fs::join(options_.persistent.path, persist::directory_name(*flushed.commit)),
-                   outputs.empty() ? "" : ", and" + outputs,
-                   flushed.commit->generation < newest_checkpoint_.generation
-                       ? compose("; the stores keep what they have of generation {}, which is incomplete",
-                                 newest_checkpoint_.generation)
-                       : "");
+    if (!flushed.is_flushed) return name;
+    return compose("{}{}, {}: {}", name, names_ranks_ ? compose(" of {} ranks", flushed.commit->world_size) : "",
+                   human_bytes(flushed.total_bytes),
+                   fs::join(options_.persistent.path, persist::directory_name(*flushed.commit)));
   }
 
   const comm::Group& processes_;
@@ -244,7 +303,8 @@ class Drain {
   bool overtakes_;
   RecordedRun known_;
   StoredContainer newest_;             ///< newest on any process, not on the prefix
-  StoredContainer newest_checkpoint_;  ///< newest checkpoint on any process; on process 0
+  std::uint64_t newest_seen_ = 0;      ///< generation of the newest checkpoint on any process, not on the prefix
+  bool names_ranks_ = false;           ///< checkpoints of several numbers of ranks were seen
   std::map<std::uint64_t, Tag> tags_;  ///< of this process's outputs, by generation
   std::string other_runs_;             ///< text to append to the result
   bool sees_store_ = false;

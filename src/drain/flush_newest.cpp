@@ -18,13 +18,14 @@ Options options_to_flush(Options options) {
   // Signals should end this start as they end other programs.
   options.exit.signals.clear();
   options.deadline = "none";
+  options.persistent.every = 0;          // finalize flushes outputs, but only the checkpoint that was asked for is
   options.store.on_exit = OnExit::keep;  // the stores may have more than is recoverable now
   return options;
 }
 
-std::string outputs_of(const Flushed& flushed) {
-  if (flushed.outputs == 0) return {};
-  return compose(" {} output{}", flushed.outputs, flushed.outputs == 1 ? "" : "s");
+std::string outputs_of(std::uint64_t count) {
+  if (count == 0) return {};
+  return compose(" {} output{}", count, count == 1 ? "" : "s");
 }
 
 Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
@@ -32,7 +33,6 @@ Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options&
   start::Environment as_drain = environment;
   as_drain.is_drain = true;
   Options of_outputs = options;
-  of_outputs.persistent.every = 0;  // an older checkpoint of so many ranks stays where it is
   of_outputs.redundancy.every = 0;  // what is on the prefix needs no protection
   Engine engine = engine::EngineEnvironment::make_engine(std::move(communicator), of_outputs, std::move(as_drain));
   for (const Tag& tag : tags) {
@@ -44,19 +44,22 @@ Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options&
     }
   }
   engine.finalize();
-  return {{}, 0, false, engine.counters().flushes};
+  Flushed flushed;
+  flushed.outputs = engine.counters().flushes;
+  return flushed;
 }
 
 Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
-                     const start::Environment& environment) {
+                     const start::Environment& environment, std::uint64_t at_least) {
   start::Environment as_drain = environment;
   as_drain.is_drain = true;
   Engine engine = engine::EngineEnvironment::make_engine(std::move(communicator), options, std::move(as_drain));
   Flushed flushed;
   if (const std::optional<Tag> tag = engine.open()) {
     const CheckpointInfo info = engine.info();
-    flushed = {info, info.total_bytes, engine.level(*tag) == Level::persistent, 0};
-    if (!flushed.was_there) engine.wait(*tag, Level::persistent);
+    flushed = {info, info.total_bytes, engine.level(*tag) == Level::persistent};
+    flushed.is_flushed = !flushed.was_there && info.generation >= at_least;
+    if (flushed.is_flushed) engine.wait(*tag, Level::persistent);
     engine.close();
   }
   const std::uint64_t before = engine.counters().flushes;

@@ -1,8 +1,10 @@
 #include "drain/placement.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <utility>
 
 namespace kedge::drain {
 namespace {
@@ -85,29 +87,20 @@ Layout place_ranks(std::span<const SeenContainer> seen, int processes) {
 }
 
 std::vector<FlushPass> plan_flush_passes(std::span<const SeenContainer> missing, int processes) {
-  std::vector<SeenContainer> checkpoints;
   std::map<std::uint32_t, std::vector<SeenContainer>> by_size;
-  for (const SeenContainer& one : missing) {
-    if (!one.container.is_output) checkpoints.push_back(one);
-    by_size[one.container.world_size].push_back(one);
-  }
-  const std::uint32_t of_checkpoint = newest_commit(checkpoints).world_size;
-  std::vector<FlushPass> shifts;
-  for (auto& [world_size, seen] : by_size) {
-    FlushPass shift;
-    shift.with_checkpoint = !checkpoints.empty() && world_size == of_checkpoint;
-    if (!shift.with_checkpoint) std::erase_if(seen, [](const SeenContainer& one) { return !one.container.is_output; });
-    if (seen.empty()) continue;
-    shift.layout = place_ranks(seen, processes);
-    for (const SeenContainer& one : seen) {
-      if (one.container.is_output) shift.outputs.insert(one.container.generation);
+  for (const SeenContainer& one : missing) by_size[one.container.world_size].push_back(one);
+  std::vector<FlushPass> passes;
+  for (const auto& [world_size, seen] : by_size) {
+    FlushPass pass{place_ranks(seen, processes), 0, {}};
+    for (const auto& [process, one] : seen) {
+      if (one.is_output) pass.outputs.insert(one.generation);
+      else pass.newest_checkpoint = std::max(pass.newest_checkpoint, one.generation);
     }
-    shifts.push_back(std::move(shift));
+    passes.push_back(std::move(pass));
   }
-  std::ranges::sort(shifts, [](const FlushPass& a, const FlushPass& b) {
-    return a.with_checkpoint != b.with_checkpoint ? a.with_checkpoint : a.layout.generation > b.layout.generation;
-  });
-  return shifts;
+  std::ranges::sort(passes, std::greater<>(),
+                    [](const FlushPass& pass) { return std::pair(pass.newest_checkpoint, pass.layout.generation); });
+  return passes;
 }
 
 StoredContainer newest_of(std::span<const SeenContainer> seen) {

@@ -28,6 +28,7 @@ struct SeenContainer {
 struct PrefixState {
   std::uint64_t generation = 0;     ///< of the newest checkpoint; 0 if there is none
   std::set<std::uint64_t> outputs;  ///< generations
+  std::uint32_t world_size = 0;     ///< of the newest checkpoint
 };
 
 /// Pure. Containers of checkpoints newer than the prefix's, and of outputs that it lacks.
@@ -47,13 +48,15 @@ struct Layout {
 
 /// One flushing start of the run. Only as many ranks as saved commits can flush them.
 struct FlushPass {
-  bool with_checkpoint = false;     ///< flush the newest checkpoint, too; otherwise only outputs
-  Layout layout;                    ///< of everything missing from this number of ranks
-  std::set<std::uint64_t> outputs;  ///< generations
+  Layout layout;                        ///< of everything missing from this number of ranks
+  std::uint64_t newest_checkpoint = 0;  ///< generation of the newest of which a container was seen; 0 if there is none
+  std::set<std::uint64_t> outputs;      ///< generations
+
+  [[nodiscard]] bool with_checkpoint() const noexcept { return newest_checkpoint != 0; }
 };
 
-/// Pure. Passes for what the prefix lacks: first the one with the newest complete checkpoint, if any, then one for each
-/// other number of ranks with outputs, newest first. Their older checkpoints are superseded.
+/// Pure. One pass for each number of ranks that made something that the prefix lacks: by the newest checkpoint, then
+/// those that only have outputs, by the newest of these.
 [[nodiscard]] std::vector<FlushPass> plan_flush_passes(std::span<const SeenContainer> missing, int processes);
 
 /// Pure. The container with the highest generation; all 0 if there is none.

@@ -37,6 +37,7 @@ RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string n
     if (entry.commit.is_output) run.there.outputs.insert(entry.commit.generation);
     if (entry.commit.is_output || entry.commit.generation <= run.there.generation) continue;
     run.there.generation = entry.commit.generation;
+    run.there.world_size = entry.commit.world_size;
     run.newest = commit_text(entry.commit.tag, entry.commit.generation);
     run.newest_entry = entry;
   }

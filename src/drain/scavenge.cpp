@@ -5,26 +5,22 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "comm/group.hpp"
 #include "comm/hosted/hosted_ranks.hpp"
 #include "drain/flush_newest.hpp"
+#include "drain/newest_first.hpp"
+#include "drain/node_copies.hpp"
 #include "drain/placement.hpp"
 #include "drain/recorded_run.hpp"
 #include "drain/stores_content.hpp"
-#include "fs/copy.hpp"
 #include "fs/tree.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/tag_directory.hpp"
-#include "store/inspect.hpp"
-#include "store/location.hpp"
-#include "store/run_directory.hpp"
 #include "store/store_removal.hpp"
 
 namespace kedge::drain {
@@ -32,157 +28,11 @@ namespace {
 
 constexpr std::string_view kLock = "lock";
 
-std::string scavenge_directory(const RecordedRun& run) {
-  return persist::scavenge_directory(persist::records_directory(run.prefix, run.name));
-}
-
-/// Where the filesystem has no locks, it is as if the lock were free.
-std::optional<std::unique_ptr<fs::Lock>> lock_if_possible(const start::Environment& environment, const RecordedRun& run,
-                                                          std::string_view name) {
-  std::unique_ptr<fs::Lock> lock;
-  const std::string path = fs::join(scavenge_directory(run), name);
-  const auto failure = attempt([&] { lock = environment.file_system->try_lock(path, environment.machine); });
-  if (!failure && !lock) return std::nullopt;
-  return lock;
-}
-
-/// The lock of the process that copies a node's store.
-std::string lock_of(std::string_view node) { return compose(".lock-{}", node); }
-std::string partial_of(std::string_view node) { return compose(".part-{}", node); }
-
-/// The store's name in a node's directory, where a start of the run looks for it.
-std::string store_name(const fs::FileSystem& files, const RecordedRun& run) {
-  store::LocationOptions configured;
-  configured.configured = ".";
-  return store::directory_name(files.user(), configured, run.name, run.record.prefix_id);
-}
-
-/// Copies one node's store.
-class Copy {
- public:
-  Copy(fs::FileSystem& files, const RecordedRun& run, const start::Environment& environment, std::string store)
-      : files_(files), run_(run), environment_(environment), store_(std::move(store)) {}
-
-  /// Returns the copied bytes; 0 if nothing is newer than on the prefix.
-  std::uint64_t run() {
-    const std::vector<std::string> names = newer_files();
-    if (names.empty()) return 0;
-    fs::make_directories(files_, scavenge_directory(run_), 0700);
-    const auto lock = lock_if_possible(environment_, run_, lock_of(node()));
-    if (!lock) {
-      refuse(ErrorCode::busy, "another kedge scavenge is copying this store; wait for it", store_);
-    }
-    if (is_copied(names)) return bytes_;
-    require_space(names);
-    const std::string partial = fs::join(scavenge_directory(run_), partial_of(node()));
-    const auto failure = attempt([&] { copy_all(names, partial); });
-    if (failure) {
-      (void)attempt([&] { (void)fs::remove_tree(files_, partial); });
-      throw Error(*failure);
-    }
-    const std::string whole = fs::join(scavenge_directory(run_), node());
-    (void)fs::remove_tree(files_, whole);  // left by an earlier call
-    files_.rename(partial, whole);
-    files_.sync_directory(scavenge_directory(run_));
-    return bytes_;
-  }
-
- private:
-  /// A name that each call for this store computes, and no other's.
-  [[nodiscard]] std::string node() const {
-    const std::string& machine = environment_.machine;
-    return compose("{}{}-{:016x}", persist::kScavengedNode, machine.substr(machine.rfind('/') + 1),
-                   fnv1a(compose("{}\n{}", machine, store_)));
-  }
-
-  [[nodiscard]] std::vector<std::string> newer_files() const {
-    const store::RunDirectory here(environment_.file_system, {store_});
-    // Parity of an output has its generation, but does not say that it is an output.
-    std::set<std::uint64_t> outputs;
-    for (const StoredContainer& one : containers_in(environment_.file_system, store_, run_.record.run_id)) {
-      if (one.is_output) outputs.insert(one.generation);
-    }
-    std::vector<std::string> names;
-    for (const store::FileName& name : here.list()) {
-      const store::ScannedFile held = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
-      if (!held.key() || !held.intact) continue;
-      const std::uint64_t generation = held.generation();
-      const bool is_missing =
-          outputs.contains(generation) ? !run_.there.outputs.contains(generation) : generation > run_.there.generation;
-      if (is_missing) names.push_back(to_string(name));
-    }
-    return names;
-  }
-
-  /// Whether another call copied it and may be flushing that copy, which must not be replaced.
-  [[nodiscard]] bool is_copied(const std::vector<std::string>& names) {
-    const std::string copy = fs::join(fs::join(scavenge_directory(run_), node()), store_name(files_, run_));
-    if (!files_.status(copy) || !store::is_private(files_, copy)) return false;
-    const store::RunDirectory there(environment_.file_system, {copy});
-    const store::RunDirectory here(environment_.file_system, {store_});
-    const std::vector<store::FileName> copied = there.list();
-    std::uint64_t bytes = 0;
-    for (const store::FileName& name : here.list()) {
-      if (std::ranges::find(names, to_string(name)) == names.end()) continue;
-      if (std::ranges::find(copied, name) == copied.end()) return false;
-      const store::ScannedFile mine = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
-      const store::ScannedFile other = store::inspect(there, name, run_.record.run_id, Verify::all).held;
-      if (!other.intact || other.key() != mine.key() || other.generation() != mine.generation()) return false;
-      bytes += mine.size_bytes;
-    }
-    bytes_ = bytes;
-    return true;
-  }
-
-  void require_space(const std::vector<std::string>& names) const {
-    std::uint64_t needed = 0;
-    for (const std::string& name : names) {
-      if (const auto status = files_.status(fs::join(store_, name))) needed += status->size_bytes;
-    }
-    const fs::Space space = files_.space(run_.prefix);
-    if (space.free_bytes >= needed) return;
-    refuse(ErrorCode::no_space,
-           compose("copying this node's store needs {}, and {} is free ({}); free some space and run this "
-                   "again",
-                   human_bytes(needed), human_bytes(space.free_bytes), space.limit),
-           run_.prefix);
-  }
-
-  void copy_all(std::vector<std::string> names, const std::string& partial) {
-    (void)fs::remove_tree(files_, partial);
-    files_.make_directory(partial, 0700);
-    const std::string target = fs::join(partial, store_name(files_, run_));
-    files_.make_directory(target, 0700);
-    for (const std::string_view record : {store::kRunRecord, store::kCommitRecord}) {
-      if (files_.status(fs::join(store_, record))) names.emplace_back(record);
-    }
-    for (const std::string& name : names) copy_one(fs::join(store_, name), fs::join(target, name));
-    files_.sync_directory(target);
-    files_.sync_directory(partial);
-  }
-
-  void copy_one(const std::string& from, const std::string& to) {
-    const auto source = files_.open(from, fs::Access::read);
-    const auto copy = files_.create(to, 0600);
-    if (!copy) refuse(ErrorCode::io, "the file already exists: another kedge scavenge is copying this store", to);
-    const std::uint64_t bytes = source->status().size_bytes;
-    fs::copy_unchecked(*source, *copy, bytes);
-    copy->sync();
-    bytes_ += bytes;
-  }
-
-  fs::FileSystem& files_;
-  const RecordedRun& run_;
-  const start::Environment& environment_;
-  std::string store_;
-  std::uint64_t bytes_ = 0;
-};
-
 /// The containers copied from all nodes so far.
 struct Copied {
   std::vector<std::string> nodes;
   StoredContainer newest;                ///< the newest one
-  std::vector<FlushPass> shifts;         ///< with hosts as indexes into `nodes`
+  std::vector<FlushPass> passes;         ///< with hosts as indexes into `nodes`
   std::map<std::uint64_t, Tag> outputs;  ///< of outputs, by generation
 };
 
@@ -205,13 +55,14 @@ Copied read_copied(const start::Environment& environment, const RecordedRun& run
   }
   const std::vector<SeenContainer> missing = find_missing(run.there, seen);
   copied.newest = newest_of(missing);
-  copied.shifts = plan_flush_passes(missing, static_cast<int>(copied.nodes.size()));
+  copied.passes = plan_flush_passes(missing, static_cast<int>(copied.nodes.size()));
   return copied;
 }
 
-/// The copies stand for the nodes' stores: a start of the run in this process, whose ranks are threads.
+/// The copies stand for the nodes' stores: a start of the run in this process, whose ranks are threads. Flushes the
+/// newest checkpoint, if it has this generation, and the outputs; without a generation only outputs.
 Flushed flush_copied(const Options& given, const start::Environment& environment, const RecordedRun& run,
-                     const Copied& copied, const FlushPass& shift) {
+                     const Copied& copied, const FlushPass& pass, std::optional<std::uint64_t> at_least) {
   Options options = options_to_flush(given);
   options.run = run.name;
   options.persistent.path = run.prefix;
@@ -221,11 +72,11 @@ Flushed flush_copied(const Options& given, const start::Environment& environment
   options.store = {};
   options.events.path.clear();
   options.log.level = std::max(options.log.level, LogLevel::warning);  // these stores' paths would confuse users
-  comm::HostedRanks ranks(std::vector<int>(shift.layout.world_size, 0), nullptr);
-  const std::vector<Tag> tags = tags_of(copied.outputs, shift.outputs);
+  comm::HostedRanks ranks(std::vector<int>(pass.layout.world_size, 0), nullptr);
+  const std::vector<Tag> tags = tags_of(copied.outputs, pass.outputs);
   Flushed flushed;
   const auto start = [&](int rank, std::unique_ptr<Transport> transport) {
-    const int place = shift.layout.hosts[static_cast<std::size_t>(rank)];
+    const int place = pass.layout.hosts[static_cast<std::size_t>(rank)];
     const std::string& node = copied.nodes[static_cast<std::size_t>(place)];
     Options own = options;
     own.store.path = fs::join(scavenge_directory(run), node);
@@ -233,8 +84,8 @@ Flushed flush_copied(const Options& given, const start::Environment& environment
     world.node = node;
     world.machine = "scavenged";
     auto communicator = make_communicator(std::move(transport));
-    Flushed done = shift.with_checkpoint ? flush_newest(std::move(communicator), own, world)
-                                         : flush_outputs(std::move(communicator), own, world, tags);
+    Flushed done = at_least ? flush_newest(std::move(communicator), own, world, *at_least)
+                            : flush_outputs(std::move(communicator), own, world, tags);
     if (rank == 0) flushed = std::move(done);
   };
   comm::rethrow_cause(ranks.run(start, std::chrono::seconds(0)));
@@ -254,42 +105,87 @@ void remove_copies(const start::Environment& environment, const RecordedRun& run
   }
 }
 
-std::string describe_result(const RecordedRun& run, const Flushed& flushed) {
-  const std::string outputs = outputs_of(flushed);
-  if (!flushed.commit) {
+struct Results {
+  std::vector<std::optional<Flushed>> of_passes;  ///< nothing of those that failed, or were not tried
+  Search search;
+
+  [[nodiscard]] const Flushed* found() const { return search.found ? &*of_passes[*search.found] : nullptr; }
+  [[nodiscard]] std::uint64_t outputs() const {
+    std::uint64_t sum = 0;
+    for (const auto& one : of_passes) sum += one.value_or(Flushed{}).outputs;
+    return sum;
+  }
+};
+
+/// Flushes the newest checkpoint that can be recovered, and all outputs.
+Results flush_all(const Options& options, const start::Environment& environment, const RecordedRun& run,
+                  const Copied& copied) {
+  const auto& passes = copied.passes;
+  Results results{std::vector<std::optional<Flushed>>(passes.size()), {}};
+  const auto flush = [&](std::size_t pass, std::optional<std::uint64_t> at_least) {
+    Flushed now = flush_copied(options, environment, run, copied, passes[pass], at_least);
+    now.outputs += results.of_passes[pass].value_or(Flushed{}).outputs;
+    results.of_passes[pass] = now;
+    return now;
+  };
+  results.search = flush_newest_of(run.there, passes, [&](std::size_t pass, std::uint64_t at_least) {
+    const Flushed now = flush(pass, at_least);
+    return Tried{now.commit ? now.commit->generation : 0, now.is_flushed, now.was_there};
+  });
+  for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+    if (!results.of_passes[pass] && !passes[pass].outputs.empty()) (void)flush(pass, std::nullopt);
+  }
+  return results;
+}
+
+/// Throws corrupt if it is damaged on the prefix.
+std::string newest_is_there(const Options& options, const start::Environment& environment, const RecordedRun& run) {
+  if (const std::string damage = describe_damage(environment.file_system, run, options); !damage.empty()) {
+    throw Error(ErrorCode::corrupt, compose("{} is on the prefix, but damaged there ({}); keep the stores: the next "
+                                            "start repairs what it needs from them",
+                                            run.newest, damage));
+  }
+  return compose("{} is the newest that can be recovered, and is already on the prefix", run.newest);
+}
+
+std::string describe_result(const Options& options, const start::Environment& environment, const RecordedRun& run,
+                            const Copied& copied, const Results& results) {
+  const std::string outputs = outputs_of(results.outputs());
+  const Flushed* found = results.found();
+  if (found == nullptr && !copied.passes.front().with_checkpoint()) {
     if (outputs.empty()) return "the outputs that are not on the prefix cannot be recovered from the copies";
     const std::string there = run.newest.empty() ? "" : compose("{} is already on the prefix; and", run.newest);
     return there.empty() ? compose("flushed{}", outputs) : there + outputs;
   }
-  const std::string name = commit_text(flushed.commit->tag, flushed.commit->generation);
-  std::string words = flushed.was_there
-                          ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
-                          : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
-                                    fs::join(run.prefix, persist::directory_name(*flushed.commit)));
+  std::string words;
+  if (found == nullptr) {
+    words = newest_is_there(options, environment, run);
+  } else {
+    const std::string name = commit_text(found->commit->tag, found->commit->generation);
+    words = found->was_there ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
+                             : compose("flushed {}, {}: {}", name, human_bytes(found->total_bytes),
+                                       fs::join(run.prefix, persist::directory_name(*found->commit)));
+  }
   if (!outputs.empty()) words += compose("; and{}", outputs);
   return words;
 }
 
 std::string flush_available(const Options& options, const start::Environment& environment, const RecordedRun& run,
                             const Copied& copied) {
-  Flushed flushed;
+  const Results results = flush_all(options, environment, run, copied);
+  comm::throw_if(results.search.failure);
+  const std::string words = describe_result(options, environment, run, copied, results);
+  const std::uint64_t newest = copied.passes.front().newest_checkpoint;
+  const bool lacks_checkpoint = results.found() == nullptr ? newest != 0 : newest > results.found()->commit->generation;
   bool lacks_outputs = false;
-  for (const FlushPass& shift : copied.shifts) {
-    const Flushed now = flush_copied(options, environment, run, copied, shift);
-    if (shift.with_checkpoint) flushed.commit = now.commit;
-    flushed.total_bytes += now.total_bytes;
-    flushed.was_there = flushed.was_there || now.was_there;
-    flushed.outputs += now.outputs;
-    lacks_outputs = lacks_outputs || now.outputs < shift.outputs.size();
+  for (std::size_t pass = 0; pass < copied.passes.size(); ++pass) {
+    const std::uint64_t flushed = results.of_passes[pass].value_or(Flushed{}).outputs;
+    lacks_outputs = lacks_outputs || flushed < copied.passes[pass].outputs.size();
   }
-  const std::string words = describe_result(run, flushed);
-  const std::uint64_t flushed_generation = flushed.commit ? flushed.commit->generation : 0;
-  const bool lacks_checkpoint = !copied.newest.is_output && copied.newest.generation > flushed_generation;
   if (lacks_checkpoint || lacks_outputs) {
     return words +
            compose("; the copies are kept, because they have parts of {}: scavenge the missing nodes, or remove {}",
-                   lacks_checkpoint ? compose("generation {}", copied.newest.generation)
-                                    : std::string("incomplete outputs"),
+                   lacks_checkpoint ? compose("generation {}", newest) : std::string("incomplete outputs"),
                    scavenge_directory(run));
   }
   remove_copies(environment, run, copied);
@@ -309,9 +205,12 @@ Finished finish_once(const Options& options, const start::Environment& environme
     if (run.newest.empty()) return {"no node has been copied yet"};
     return {compose("{} is already on the prefix", run.newest)};
   }
-  // Only the newest commit's layout matters: outputs of other numbers of ranks must not block the checkpoint.
-  const Layout& layout = copied.shifts.front().layout;
-  const bool is_whole = layout.present == layout.world_size;
+  // Outputs of other numbers of ranks must not block the checkpoint.
+  const Layout& layout = copied.passes.front().layout;
+  const bool is_whole = std::ranges::any_of(copied.passes, [&](const FlushPass& pass) {
+    return pass.layout.present == pass.layout.world_size &&
+           (pass.with_checkpoint() || !copied.passes.front().with_checkpoint());
+  });
   if (is_whole || at_once) {
     if (!overtakes) comm::throw_if(check_no_later_start(run, copied.newest.incarnation));
     return {flush_available(options, environment, run, copied), true};
@@ -371,7 +270,7 @@ std::string scavenge_store(const std::string& directory, const Options& options,
     // Read by the node that finishes.
     persist::mark_ended(files, persist::records_directory(run.prefix, run.name), run.newest_start);
   }
-  const std::uint64_t bytes = Copy(files, run, environment, directory).run();
+  const std::uint64_t bytes = copy_store(environment, run, directory);
   if (bytes == 0) {
     if (const std::string damage = describe_damage(environment.file_system, run, options); !damage.empty()) {
       throw Error(ErrorCode::corrupt, compose("{} is on the prefix, but damaged there ({}); keep the store: the next "

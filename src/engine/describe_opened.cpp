@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "commits/commit_names.hpp"
 
 namespace kedge::engine {
 
@@ -24,6 +25,20 @@ std::string describe_opened(const recovery::Opened& opened, std::uint32_t ranks,
                  commit.generation, human_seconds(std::max(age_s, 0.0)), by,
                  commit.world_size - totals.moved - totals.rebuilt - totals.fetched - totals.on_prefix, recovered,
                  human_bytes(opened.total_bytes), human_seconds(took_s));
+}
+
+std::string describe_not_found(const recovery::Opened& opened) {
+  if (opened.not_found.empty()) return {};
+  const bool one = opened.not_found.size() == 1;
+  return compose(
+      "the container{} of rank{} {} {} in no store of this job's nodes, and {}. If the nodes that had {} have left for "
+      "good, kedge drop on them frees their memory",
+      one ? "" : "s", one ? "" : "s", commits::ranks_text(opened.not_found), one ? "is" : "are",
+      opened.totals.on_prefix == 0 ? (one ? "was rebuilt" : "were rebuilt")
+      : opened.totals.rebuilt == 0
+          ? (one ? "is read from the parallel filesystem" : "are read from the parallel filesystem")
+          : "were rebuilt or are read from the parallel filesystem",
+      one ? "it" : "them");
 }
 
 std::string describe_opened(const std::string& prefix, const CommitHead& commit, std::uint64_t total_bytes,

@@ -120,6 +120,7 @@ void Reader::log_opened(const recovery::Opened& opened, double begin_s) const {
   if (!uses_.group.is_root()) return;
   const double age_s = static_cast<double>(uses_.clock.wall_ns() - opened.commit.time_ns) * 1e-9;
   log.info(describe_opened(opened, uses_.group.world_size(), age_s, uses_.clock.seconds() - begin_s));
+  if (const std::string not_found = describe_not_found(opened); !not_found.empty()) log.info(not_found);
 }
 
 /// COLLECTIVE. From now on it is open.

@@ -1,5 +1,6 @@
 #include "recovery/recovery.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -250,7 +251,22 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
   storage_.ledger.discard_newer(generation);
 }
 
-/// What a job has of a commit that another number of ranks saved.
+/// COLLECTIVE. On rank 0, ascending: the chosen commit's ranks whose containers no store has. Each home knows its own.
+std::vector<std::uint32_t> Recovery::ranks_in_no_store(const Plan& plan) const {
+  const CommitHead& commit = plan.chosen()->commit;
+  const auto& homed = plan.survey.homes.ranks;
+  std::vector<comm::Addressed<std::uint32_t>> to_root;
+  for (std::uint32_t rank = group_.logical_rank().value; rank < commit.world_size; rank += group_.world_size()) {
+    const auto found = homed.find({commit.generation, commit.id, commit.world_size, rank});
+    if (found == homed.end() || found->second.holder == kNoProcess) to_root.push_back({0, rank});
+  }
+  std::vector<std::uint32_t> ranks;
+  for (const auto& [home, rank] : group_.exchange(to_root)) ranks.push_back(rank);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+/// COLLECTIVE. What a job has of a commit that another number of ranks saved.
 Opened Recovery::opened_as_it_lies(const Plan& plan, Depth depth) const {
   const Candidate& chosen = *plan.chosen();
   Opened opened;
@@ -262,6 +278,8 @@ Opened Recovery::opened_as_it_lies(const Plan& plan, Depth depth) const {
   opened.unread = depth == Depth::what_is_opened;
   opened.held = plan.orders.held;
   opened.directory = chosen.directory;
+  // Nobody asks for stores where nothing of it was.
+  if (chosen.held != 0 && chosen.held < chosen.commit.world_size) opened.not_found = ranks_in_no_store(plan);
   return opened;
 }
 
@@ -289,6 +307,7 @@ Opened Recovery::opened(const Plan& plan, Recovered mine, Depth depth) const {
           {sums[0], sums[1], sums[2], sums[3]},
           depth == Depth::what_is_opened,
           plan.is_own_unread,
+          {},
           {},
           {}};
 }

@@ -62,8 +62,9 @@ struct Opened {
   /// Containers that were in place are unverified, too: nothing may be removed for this commit until they are.
   bool is_own_unread = false;
   // Of a commit of another number of ranks:
-  std::vector<HeldRank> held;  ///< that this process reads
-  std::string directory;       ///< tag directory on the prefix; empty if nothing is read there
+  std::vector<HeldRank> held;            ///< that this process reads
+  std::string directory;                 ///< tag directory on the prefix; empty if nothing is read there
+  std::vector<std::uint32_t> not_found;  ///< on rank 0: the ranks whose containers no store had, ascending
 };
 
 /// Recovery of one engine, which remembers failed commits. All ranks must make the same calls.
@@ -141,6 +142,7 @@ class Recovery {
   void discard_newer(const Survey& survey, const Candidate& chosen);
   [[nodiscard]] Opened opened(const Plan& plan, Recovered mine, Depth depth) const;
   [[nodiscard]] Opened opened_as_it_lies(const Plan& plan, Depth depth) const;
+  [[nodiscard]] std::vector<std::uint32_t> ranks_in_no_store(const Plan& plan) const;
 
   comm::Group group_;
   Storage storage_;

@@ -51,8 +51,10 @@ Choice choose(const Survey& survey, const Selection& selection, bool commits_exi
   for (std::size_t i = 0; i < candidates.size() && !choice.chosen; ++i) {
     if (candidates[i].commit.generation >= bound) continue;
     if (tag != nullptr ? candidates[i].commit.tag != *tag : candidates[i].commit.is_output) continue;
+    // A drain tries each number of ranks by itself.
+    const bool is_for_another_start = survey.is_drained && candidates[i].commit.world_size != survey.processes;
     if (candidates[i].recoverable) choice.chosen = i;
-    else choice.skipped.push_back(i);
+    else if (!is_for_another_start) choice.skipped.push_back(i);
   }
   if (choice.chosen) return choice;
   choice.is_bound_unknown = before != nullptr && bound == 0 && (commits_exist || shows_earlier_commits(survey));

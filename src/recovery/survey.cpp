@@ -71,8 +71,8 @@ class SurveyDraft {
     in_stores_.holdings.domain = storage_.domain;
     Agreement agreed = agree_on_commits(group_, in_stores_.holdings,
                                         {storage_.store.directory.path(), in_stores_.unreadable}, storage_.other_ranks);
-    survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),
-               std::move(agreed.homes)};
+    survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable), std::move(agreed.homes),
+               storage_.is_drained};
   }
 
   /// COLLECTIVE. Returns the failure if the prefix could not be read; no candidate was added then.

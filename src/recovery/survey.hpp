@@ -25,7 +25,8 @@ struct Survey {
   std::vector<Candidate> candidates;  ///< newest first
   /// Damage of files whose commit cannot be read, as reported by the lowest rank; may be empty.
   std::string unreadable;
-  Homes homes = {};  ///< of this process
+  Homes homes = {};         ///< of this process
+  bool is_drained = false;  ///< Storage::is_drained
 };
 
 /// The storage in which a run's commits may be.

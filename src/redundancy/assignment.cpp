@@ -23,8 +23,10 @@ Redundancy choose_scheme(const DomainCounts& domains, const Options::Redundancy&
 
 }  // namespace
 
-SetAssignment assign_set(const comm::Group& group, const comm::Topology& topology, const Options::Redundancy& options) {
-  const Redundancy settled = choose_scheme(topology.domains, options);
+SetAssignment assign_set(const comm::Group& group, const comm::Topology& topology, const Options::Redundancy& options,
+                         bool or_single) {
+  Redundancy settled = choose_scheme(topology.domains, options);
+  if (or_single && check_feasible(topology.domains, settled)) settled = Scheme::single;
   std::optional<Plan> plan;
   group.run_on_all_ranks([&] { plan.emplace(topology.domains, settled, options.set_size); });
   const Set set = plan->set_of(topology.place);

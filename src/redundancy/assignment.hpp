@@ -25,9 +25,9 @@ struct SetAssignment {
 };
 
 /// COLLECTIVE. Determines the scheme and the members of this rank's set. Throws invalid_argument if the layout of ranks
-/// over failure domains does not permit the requested scheme.
+/// over failure domains does not permit the requested scheme, unless it may be `or_single`.
 [[nodiscard]] SetAssignment assign_set(const comm::Group& group, const comm::Topology& topology,
-                                       const Options::Redundancy& options);
+                                       const Options::Redundancy& options, bool or_single = false);
 
 /// Local. Logs an automatically selected scheme other than xor.
 void log_choice(const comm::Topology& topology, const Options::Redundancy& options, const Log& log);

@@ -39,7 +39,8 @@ class Start {
     check_options();
     find_nodes();
     share_cores();
-    started_.assignment = redundancy::assign_set(group_, started_.topology, options_.redundancy);
+    // A drain has the nodes that are left, and needs no protection on them to flush what they have.
+    started_.assignment = redundancy::assign_set(group_, started_.topology, options_.redundancy, environment_.is_drain);
     try {
       find_run();
       require_fingerprint();

@@ -187,8 +187,10 @@ Command add_drain(CLI::App& program) {
   parser->add_flag("--dry-run", arguments->dry_run, "Print the command that would be run, and run nothing");
   parser->footer(
       "Run it in the job's allocation, with the job's options (kedge.toml, KEDGE_*), when the job has ended: the "
-      "newest checkpoint that can be recovered from the stores is rebuilt if a node is gone, protected, and flushed to "
-      "the prefix. Any number of processes will do. What is on the prefix already is left alone.\n"
+      "newest checkpoint that can be recovered from the stores, whichever number of ranks saved it, is rebuilt if a "
+      "node "
+      "is gone, protected, and flushed to the prefix. Any number of processes will do. What is on the prefix already "
+      "is left alone.\n"
       "Exit status: 0 if the newest checkpoint is on the prefix, 1 if none can be recovered, 75 if another attempt "
       "may succeed (a store is in use, the prefix is full), else 2.");
   return {parser, [arguments] { return drain(*arguments); }};

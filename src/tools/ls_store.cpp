@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
@@ -22,13 +23,23 @@ struct Commit {
   std::uint64_t bytes = 0;
   std::set<std::uint32_t> containers;  // logical ranks
   std::set<std::uint32_t> described;   // that a set here protects
+  struct Set {
+    std::set<std::uint32_t> members;
+    std::size_t may_be_lost = 0;
+  };
+  std::map<std::pair<Id128, std::uint64_t>, Set> sets;  // that files here describe, by protection and number
   std::uint64_t parity_files = 0;
   std::uint64_t parity_bytes = 0;
 
-  // The node may only have parity of other nodes' containers.
+  // The node may only have parity of other nodes' containers. Where it has more containers of a set than may be lost,
+  // as after a job of fewer ranks rebuilt some here, their loss with the node would be too much.
   [[nodiscard]] Level level() const {
     const bool all = std::includes(described.begin(), described.end(), containers.begin(), containers.end());
-    return all && !described.empty() ? Level::protected_ : Level::local;
+    const bool too_many = std::ranges::any_of(sets, [&](const auto& one) {
+      const auto is_member = [&](std::uint32_t rank) { return one.second.members.contains(rank); };
+      return std::ranges::count_if(containers, is_member) > static_cast<std::ptrdiff_t>(one.second.may_be_lost);
+    });
+    return all && !described.empty() && !too_many ? Level::protected_ : Level::local;
   }
 };
 
@@ -113,7 +124,10 @@ void StoreListing::add_set_file(const format::SetDescriptor& set, std::uint64_t 
   Commit& commit = commits_[{set.generation, set.commit_id}];
   commit.head.run_id = set.run_id;
   commit.head.world_size = set.world_size;
-  for (const format::SetMember& member : set.members) commit.described.insert(member.logical_rank.value);
+  Commit::Set& known = commit.sets[{set.protection_id, set.set_number}];
+  for (const format::SetMember& member : set.members) known.members.insert(member.logical_rank.value);
+  known.may_be_lost = set.parities;
+  commit.described.insert(known.members.begin(), known.members.end());
   if (set.kind != format::SetFileKind::parity) return;
   ++commit.parity_files;
   commit.parity_bytes += file_bytes;

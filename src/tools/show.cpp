@@ -1,4 +1,4 @@
-// kedge show FILE|TAG: describes a container, a set file or a whole checkpoint.
+// kedge show FILE|TAG|STORE: describes a container, a set file, a whole checkpoint, or what a store has of one.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -9,6 +9,7 @@
 #include "tools/container_view.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
+#include "tools/store_view.hpp"
 #include "tools/tag_location.hpp"
 #include "tools/tag_view.hpp"
 #include "tools/text_format.hpp"
@@ -33,11 +34,10 @@ Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
   const std::string real_path = file_system.canonical(path);  // users may name links
   const auto status = file_system.status(real_path);
   if (status && status->kind == fs::FileStatus::Kind::directory) {
-    throw Error(
-        Failure{ErrorCode::invalid_argument,
-                "a directory without checkpoint.h5; list it with kedge ls, name one of the containers in it, or "
-                "check all with kedge verify",
-                -1, path, 0});
+    throw Error(Failure{
+        ErrorCode::invalid_argument,
+        "a directory without checkpoint.h5, and no store; list it with kedge ls, or check all with kedge verify", -1,
+        path, 0});
   }
   OpenedFile opened = open_file(file_system, real_path);
   if (is_manifest(opened, store::parse_file_name(path.substr(path.rfind('/') + 1)))) {  // npos + 1 is 0
@@ -72,12 +72,21 @@ Outcome show_set(const ShowArguments& arguments, const store::VerifiedFile& foun
   return Outcome::damaged;
 }
 
+/// The canonical path of a store's directory; nothing for others.
+std::optional<std::string> store_at(fs::FileSystem& file_system, const std::string& path) {
+  const auto status = status_of(file_system, path);
+  if (!status || status->kind != fs::FileStatus::Kind::directory) return std::nullopt;
+  std::string directory = file_system.canonical(path);
+  if (classify_directory(file_system.list(directory)) != DirectoryKind::store) return std::nullopt;
+  return directory;
+}
+
 Outcome show_file(fs::FileSystem& file_system, const ShowArguments& arguments) {
   const auto [opened, found] = open_marked(file_system, arguments.what);
-  if (arguments.view.rank || arguments.view.containers) {
+  if (arguments.view.rank || arguments.view.containers || arguments.view.blocks) {
     throw Error(Failure{ErrorCode::invalid_argument,
-                        "--rank and --containers apply to checkpoints, but this is a single file", -1, arguments.what,
-                        0});
+                        "--rank, --containers and --blocks apply to checkpoints, but this is a single file", -1,
+                        arguments.what, 0});
   }
   if (found.set) return show_set(arguments, found);
   const Content content = read_content(opened, arguments.what);
@@ -90,7 +99,9 @@ Outcome show_file(fs::FileSystem& file_system, const ShowArguments& arguments) {
 Outcome show(const ShowArguments& arguments) {
   const auto file_system = fs::posix_file_system();
   const auto place = resolve_tag(*file_system, {arguments.what, arguments.prefix, arguments.run});
-  return place ? show_tag(*file_system, *place, arguments.view) : show_file(*file_system, arguments);
+  if (place) return show_tag(*file_system, *place, arguments.view);
+  const auto store = store_at(*file_system, arguments.what);
+  return store ? show_store(*file_system, *store, arguments.what, arguments.view) : show_file(*file_system, arguments);
 }
 
 }  // namespace
@@ -100,12 +111,15 @@ Command add_show(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("show", "Show the content of a checkpoint or of one of its files");
   parser
       ->add_option(kCheckpointOperand, arguments->what,
-                   "A tag on the prefix (latest: the newest), a tag directory, or a file of a store's directory: "
-                   "rank-<r>.<n>.h5, parity-<r>.<n>.kedge or set-<r>.<n>.kedge")
+                   "A tag on the prefix (latest: the newest), a tag directory, a store's directory (what it has of the "
+                   "newest checkpoint in it), or a file in one: rank-<r>.<n>.h5, parity-<r>.<n>.kedge or "
+                   "set-<r>.<n>.kedge")
       ->required();
   add_tag_options(*parser, arguments->prefix, arguments->run);
   parser->add_option("--rank", arguments->view.rank, "Of a checkpoint: only this rank's container")->type_name("RANK");
   parser->add_flag("--containers", arguments->view.containers, "Of a checkpoint: list every container");
+  parser->add_flag("--blocks", arguments->view.blocks,
+                   "Of a checkpoint: list every block of its global arrays, with the rank that saved it");
   parser->add_flag("--json", arguments->view.json, "JSON output for programs");
   parser->footer(
       "Reads and checks only heads and indexes, or the set's description; kedge verify checks every byte.\n"

@@ -1,8 +1,6 @@
 #include "tools/tag_view.hpp"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <vector>
 
 #include "base/attempt.hpp"
@@ -11,6 +9,7 @@
 #include "format/on_disk.hpp"
 #include "persist/tag_directory.hpp"
 #include "tools/container_view.hpp"
+#include "tools/saved_regions.hpp"
 #include "tools/tag_reader.hpp"
 #include "tools/text_format.hpp"
 
@@ -18,27 +17,6 @@ namespace kedge::tools {
 namespace {
 
 constexpr std::size_t kProblemsShown = 10;
-
-// A global array, from the shards in all indexes.
-struct ArraySummary {
-  DataType dtype = DataType::opaque;
-  std::string members;
-  Shape global_shape;
-  std::uint64_t blocks = 0;
-  std::uint64_t bytes = 0;
-};
-
-// Regions of one name and kind that are no shards.
-struct RegionSummary {
-  Shape shape;
-  std::string members;
-  bool same_shape = true;
-  std::uint64_t ranks = 0;
-  std::uint64_t bytes = 0;
-};
-
-// Name, type, and "own", "replicated" or "routed file": regions that differ in these are listed separately.
-using RegionKey = std::tuple<std::string, DataType, std::string>;
 
 struct Held {
   std::string file;
@@ -55,35 +33,9 @@ struct TagContent {
   std::uint64_t manifest_bytes = 0;
   Attributes attributes;
   std::optional<Failure> attributes_failure;
-  std::map<std::pair<std::string, DataType>, ArraySummary> arrays;
-  std::map<RegionKey, RegionSummary> regions;
+  SavedRegions regions;
   std::vector<Held> containers;  // by rank
 };
-
-std::string kind_of(const format::RegionSpec& spec) {
-  if (spec.routed) return format::is_empty_directory(spec) ? "routed, empty directory" : "routed file";
-  return std::holds_alternative<Replicated>(spec.placement) ? "replicated" : "own";
-}
-
-void add_region(TagContent& content, const format::StoredRegion& region) {
-  const format::RegionSpec& spec = region.spec;
-  if (spec.name == format::kAttributesName) return;  // Kedge's own, shown as attributes
-  if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
-    ArraySummary& array = content.arrays[{spec.name, spec.dtype}];
-    array.dtype = spec.dtype;
-    array.members = spec.members;
-    array.global_shape = shard->global_shape;
-    array.bytes += region.size_bytes;
-    if (region.size_bytes > 0) ++array.blocks;
-    return;
-  }
-  RegionSummary& summary = content.regions[{spec.name, spec.dtype, kind_of(spec)}];
-  if (summary.ranks > 0 && summary.shape != spec.shape) summary.same_shape = false;
-  summary.shape = spec.shape;
-  summary.members = spec.members;
-  summary.bytes += region.size_bytes;
-  ++summary.ranks;
-}
 
 // Judges by directory names, without opening manifests.
 std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagLocation& place,
@@ -116,7 +68,7 @@ TagContent read_content(fs::FileSystem& file_system, const TagLocation& place) {
       held.size_bytes = row.size_bytes;
       held.crc = row.crc;
       const auto opened = open_container(file_system, place, manifest.reader->head(), row, LogicalRank{rank});
-      for (const auto& region : opened.reader->regions()) add_region(content, region);
+      for (const auto& region : opened.reader->regions()) content.regions.add(rank, region);
     });
     content.containers.push_back(std::move(held));
   }
@@ -171,30 +123,6 @@ std::string attributes_text(const Attributes& attributes) {
   return "\n" + table.text();
 }
 
-std::string arrays_text(const TagContent& content) {
-  if (content.arrays.empty()) return {};
-  Table table("lllrr");
-  table.add({"global array", "dtype", "shape", "blocks", "bytes"});
-  for (const auto& [key, array] : content.arrays) {
-    table.add({printable(key.first), dtype_text(array.dtype, array.members), to_string(array.global_shape),
-               compose("{}", array.blocks), human_bytes(array.bytes)});
-  }
-  return "\n" + table.text();
-}
-
-std::string regions_text(const TagContent& content) {
-  if (content.regions.empty()) return {};
-  Table table("lllrrl");
-  table.add({"region", "dtype", "shape", "ranks", "bytes", "placement"});
-  for (const auto& [key, region] : content.regions) {
-    const auto& [name, dtype, kind] = key;
-    table.add({printable(name), dtype_text(dtype, region.members),
-               region.same_shape ? to_string(region.shape) : "differs", compose("{}", region.ranks),
-               human_bytes(region.bytes), kind == "own" ? "rank's own" : kind});
-  }
-  return "\n" + table.text();
-}
-
 std::string containers_text(const TagContent& content) {
   Table table("rlrl");
   table.add({"rank", "container", "bytes", "crc32c"});
@@ -223,30 +151,11 @@ Json head_json(const TagContent& content) {
   return json;
 }
 
-Json content_json(const TagContent& content) {
+Json content_json(const TagContent& content, bool with_blocks) {
   Json json = head_json(content);
-  json["arrays"] = Json::array();
-  json["regions"] = Json::array();
+  json["arrays"] = content.regions.arrays_json(with_blocks);
+  json["regions"] = content.regions.regions_json();
   json["containers"] = Json::array();
-  for (const auto& [key, array] : content.arrays) {
-    json["arrays"].push_back({{"name", key.first},
-                              {"dtype", to_string(array.dtype)},
-                              {"global_shape", shape_json(array.global_shape)},
-                              {"blocks", array.blocks},
-                              {"bytes", array.bytes}});
-    if (!array.members.empty()) json["arrays"].back()["members"] = array.members;
-  }
-  for (const auto& [key, region] : content.regions) {
-    const auto& [name, dtype, kind] = key;
-    json["regions"].push_back({{"name", name},
-                               {"dtype", to_string(dtype)},
-                               {"shape", region.same_shape ? shape_json(region.shape) : Json()},
-                               {"ranks", region.ranks},
-                               {"bytes", region.bytes},
-                               {"placement", kind == "replicated" ? "replicated" : "own"},
-                               {"routed", kind.starts_with("routed")}});
-    if (!region.members.empty()) json["regions"].back()["members"] = region.members;
-  }
   for (std::size_t rank = 0; rank < content.containers.size(); ++rank) {
     const Held& held = content.containers[rank];
     json["containers"].push_back({{"rank", rank}, {"file", held.file}, {"bytes", held.size_bytes}, {"crc", held.crc}});
@@ -299,9 +208,11 @@ Outcome show_tag(fs::FileSystem& file_system, const TagLocation& place, const Ta
   if (options.rank) return show_rank(file_system, place, *options.rank, options.json);
   const TagContent content = read_content(file_system, place);
   if (options.json) {
-    print(json_text(content_json(content)));
+    print(json_text(content_json(content, options.blocks)));
   } else {
-    print(head_text(content) + attributes_text(content.attributes) + arrays_text(content) + regions_text(content));
+    print(head_text(content) + attributes_text(content.attributes) + content.regions.arrays_text() +
+          content.regions.regions_text());
+    if (options.blocks) print(content.regions.blocks_text());
     if (options.containers) print(containers_text(content));
   }
   return report_damage(content);

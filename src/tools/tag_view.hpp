@@ -12,6 +12,7 @@ namespace kedge::tools {
 struct TagViewOptions {
   bool json = false;
   bool containers = false;            ///< list each container
+  bool blocks = false;                ///< list each block of the global arrays
   std::optional<std::uint32_t> rank;  ///< show only this rank's container
 };
 

@@ -135,7 +135,9 @@ std::uint64_t bytes_of(fs::FileSystem& file_system, const std::vector<Task>& tas
 std::string whose(const Finding& finding) {
   if (finding.manifest) return compose("manifest of {}", printable(finding.manifest->commit.tag));
   if (finding.set) return set_line(*finding.set);
-  return compose("{} of rank {}", printable(finding.superblock->commit.tag), finding.superblock->logical_rank.value);
+  const CommitHead& commit = finding.superblock->commit;
+  return compose("{} of rank {} of {}", printable(commit.tag), finding.superblock->logical_rank.value,
+                 commit.world_size);
 }
 
 std::string_view name_of(store::FileKind kind) {

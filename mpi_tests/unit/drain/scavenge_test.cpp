@@ -1,6 +1,6 @@
 // kedge drain by one process and kedge scavenge node by node: called twice, at the same time, with a lost node, a
-// damaged copy, while a job runs; a job that died or ended later keeps nobody out, several runs of one prefix are all
-// drained, and outputs of another number of ranks too.
+// damaged copy, while a job runs; a job that died or ended later keeps nobody out, and several runs of one prefix are
+// all drained.
 #include "drain/scavenge.hpp"
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@
 #include "fs/tree.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/simulated_job.hpp"
-#include "harness/simulated_nodes.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/testing/in_process_job.hpp"
 #include "kedge/transport.hpp"
+#include "unit/drain/scavenge_fixture.hpp"
 
 namespace kedge::drain::scavenge_test {
 namespace {
@@ -67,90 +67,6 @@ class Refusing final : public faults::ForwardingFileSystem {
     if (path.find("/prefix/a") != std::string::npos) throw Error(Failure{ErrorCode::no_space, "full", -1, path, 0});
     inner().make_directory(path, mode);
   }
-};
-
-/// Two nodes with a rank each, whose job committed "a" and flushed nothing.
-class Scavenge : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "kedge-scavenge-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory = name;
-    options.store.path = directory + "/{node}";
-    options.persistent.path = directory + "/prefix";
-    options.persistent.every = 0;
-    options.log.level = LogLevel::off;
-    testing::InProcessJob job(2, options);
-    for (const auto& outcome : job.start([](Engine&engine, Communicator& /*communicator*/) {
-           const std::vector<double> state(100, 7.0);
-           engine.create("a");
-           engine.save("state", {state.data(), DataType::float64, Shape{state.size()}});
-           engine.commit();
-         })) {
-      ASSERT_TRUE(outcome.returned());
-    }
-  }
-  void TearDown() override { (void)fs::remove_tree(*world.file_system, directory); }
-
-  [[nodiscard]] std::string store(int node) const {
-    const std::string root = directory + "/node" + std::to_string(node);
-    return fs::join(root, world.file_system->list(root).at(0));
-  }
-
-  /// The job, once more; each rank ends as `work` says.
-  void start_again(const std::function<void(Engine&)>& work) const {
-    testing::InProcessJob job(2, options);
-    for (const auto& outcome : job.start([&](Engine&engine, Communicator& /*communicator*/) { work(engine); })) {
-      ASSERT_TRUE(outcome.returned());
-    }
-  }
-  /// An output of a job that died while it was flushed: as late as possible, so that it was committed.
-  void leave_output() const {
-    const std::size_t before = flushed_plots();
-    for (std::uint64_t before_end = 1; before_end < 100; ++before_end) {
-      std::uint64_t end = 0;
-      for (const bool dies : {false, true}) {
-        testing::InProcessJob job(2, options);
-        if (dies) job.stop_at(1, end - before_end);
-        (void)job.start([](Engine& engine, Communicator& /*communicator*/) {
-          ASSERT_EQ(engine.open(), "a");
-          engine.close();
-          engine.create_output("plot");
-          const std::vector<double> plot(50, 1.0);
-          engine.save("plot", {plot.data(), DataType::float64, Shape{plot.size()}});
-          engine.commit();
-        });
-        if (!dies) end = job.events().at(1);
-      }
-      if (flushed_plots() < before + 2 * before_end) return;
-    }
-    FAIL() << "each output was flushed";
-  }
-  [[nodiscard]] std::size_t flushed_plots() const {
-    std::size_t found = 0;
-    for (const std::string& name : world.file_system->list(options.persistent.path)) {
-      const std::string plot = fs::join(options.persistent.path, name);
-      if (name.starts_with("plot.") && world.file_system->status(plot + "/checkpoint.h5")) ++found;
-    }
-    return found;
-  }
-  /// Locks stay, as of a process that was killed.
-  void start_again_and_die() const {
-    start_again([](Engine& engine) { ASSERT_EQ(engine.open(), "a"); });
-  }
-  /// As if it had worked on other nodes.
-  void remove_locks_of_second_start() const {
-    for (const int node : {0, 1}) {
-      const std::string lock = store(node) + "/lock.2." + std::to_string(node);
-      ASSERT_TRUE(world.file_system->status(lock)) << lock;
-      world.file_system->remove(lock);
-    }
-  }
-
-  const faults::SimulatedNodes nodes{1};
-  std::string directory;
-  Options options;
-  start::Environment world = start::Environment::system();
 };
 
 TEST_F(Scavenge, TheLastNodeFlushes) {
@@ -216,16 +132,6 @@ TEST_F(Scavenge, AStartThatFailedHidesNoDeadOne) {
   (void)scavenge_store(store(1), options, world);
   EXPECT_NE(scavenge_store(store(0), options, world).find("; flushed a (generation "), std::string::npos);
 }
-
-/// One process sees both nodes: a drain without messages between processes.
-class DrainAlone : public Scavenge {
- protected:
-  [[nodiscard]] std::string drained() const {
-    const comm::Group alone(single_process(), std::chrono::seconds(60));
-    alone.communicator().connect(alone.deadline());
-    return drain(alone, nullptr, options, world, false);
-  }
-};
 
 TEST_F(DrainAlone, OtherRunsOfThePrefixAreNamed) {
   const auto commit_as = [&](const std::string& run) {
@@ -323,63 +229,6 @@ TEST_F(Scavenge, AnOutputThatWasNotFlushedIs) {
   (void)scavenge_store(store(1), options, world);
   const std::string words = scavenge_store(store(0), options, world);
   EXPECT_NE(words.find("and 1 output"), std::string::npos) << words;
-}
-
-/// The job went on with fewer ranks than made the output.
-class AfterFewerRanks : public DrainAlone {
- protected:
-  void leave_output_and_go_on_with_one_rank(bool with_checkpoint) {
-    (void)drained();
-    leave_output();
-    testing::InProcessJob job(1, options);
-    for (const auto& outcome : job.start([&](Engine&engine, Communicator& /*communicator*/) {
-           if (with_checkpoint) {
-             engine.create("b");
-             engine.commit();
-             engine.create("c");
-             engine.commit();
-           }
-           engine.finalize();
-         })) {
-      ASSERT_TRUE(outcome.returned());
-    }
-    plots_ = flushed_plots();
-  }
-  void expect_flushed(const std::string& words, const std::vector<std::string>& parts) const {
-    for (const std::string& part : parts) EXPECT_NE(words.find(part), std::string::npos) << words;
-    EXPECT_EQ(flushed_plots(), plots_ + 1);
-  }
-
- private:
-  std::size_t plots_ = 0;
-};
-
-TEST_F(AfterFewerRanks, DrainTakesTheCheckpointAndTheOutputsOfTheOthers) {
-  leave_output_and_go_on_with_one_rank(true);
-  expect_flushed(drained(), {"drained c (generation ", "; and 1 output of other numbers of ranks"});
-  EXPECT_EQ(drained().find("nothing to drain: c (generation "), 0U);
-}
-
-TEST_F(AfterFewerRanks, DrainTakesOutputsAlone) {
-  leave_output_and_go_on_with_one_rank(false);
-  expect_flushed(drained(), {"drained 1 output; a (generation "});
-  EXPECT_EQ(drained().find("nothing to drain: a (generation "), 0U);
-}
-
-TEST_F(AfterFewerRanks, ScavengeTakesThemToo) {
-  leave_output_and_go_on_with_one_rank(true);
-  expect_flushed(scavenge_store(store(0), options, world), {"flushed c (generation ", "; and 1 output"});
-}
-
-TEST_F(AfterFewerRanks, ScavengeKeepsTheCopiesOfOutputsThatAreNotWhole) {
-  options.redundancy.every = 0;
-  leave_output_and_go_on_with_one_rank(true);
-  const std::string first = scavenge_store(store(0), options, world);
-  EXPECT_NE(first.find("flushed c (generation "), std::string::npos) << first;
-  EXPECT_NE(first.find("; the copies are kept, because they have parts of incomplete outputs"), std::string::npos);
-  const std::string second = scavenge_store(store(1), options, world);
-  expect_flushed(second, {"c (generation ", "is already on the prefix; and 1 output"});
-  EXPECT_EQ(second.find("; the copies are kept"), std::string::npos) << second;
 }
 
 TEST_F(DrainAlone, WhoHoldsALockIsNamed) {
