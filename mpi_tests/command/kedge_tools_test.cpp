@@ -80,7 +80,7 @@ TEST(Classify, TellsContainersFromOthers) {
   bytes[9] = std::byte{1};
   EXPECT_EQ(classify(bytes, std::nullopt), FileKind::foreign);
   EXPECT_EQ(classify(bytes, store::FileKind::container), FileKind::container);
-  const auto sealed = format::encode(testing::sample_identity());
+  const auto sealed = format::encode_superblock(testing::sample_identity());
   EXPECT_EQ(classify(sealed, std::nullopt), FileKind::container);
 }
 

@@ -102,7 +102,7 @@ class ModelDevices::Registered final : public device::Registration {
 };
 
 /// Nothing is copied before it is waited for; what is read too early is not zero.
-class ModelDevices::ModelQueue final : public device::Queue {
+class ModelDevices::ModelQueue final : public device::CopyQueue {
  public:
   ModelQueue(std::shared_ptr<ModelDevices> devices, device::Location location)
       : devices_(std::move(devices)), location_(location) {}
@@ -155,7 +155,7 @@ class ModelDevices::ModelQueue final : public device::Queue {
 };
 
 /// Computed when it is waited for, as a copy is made.
-class ModelDevices::ModelChecksums final : public device::Checksums {
+class ModelDevices::ModelChecksums final : public device::DeviceChecksums {
  public:
   ModelChecksums(std::shared_ptr<ModelDevices> devices, device::Location location)
       : devices_(std::move(devices)), location_(location) {}
@@ -185,7 +185,7 @@ class ModelDevices::ModelChecksums final : public device::Checksums {
   std::uint64_t piece_bytes_ = 1;
 };
 
-std::unique_ptr<device::Checksums> ModelDevices::checksums(const device::Location& location) {
+std::unique_ptr<device::DeviceChecksums> ModelDevices::make_checksums(const device::Location& location) {
   count("checksums");
   const std::lock_guard guard(mutex_);
   if (!computes_checksums_) throw Error(ErrorCode::bad_state, "the model computes no checksums");
@@ -309,13 +309,13 @@ void ModelDevices::synchronize(const device::Location& /*location*/, const std::
   }
 }
 
-std::unique_ptr<device::Queue> ModelDevices::queue(const device::Location& location) {
+std::unique_ptr<device::CopyQueue> ModelDevices::make_queue(const device::Location& location) {
   count("queue");
   return std::make_unique<ModelQueue>(shared_from_this(), location);
 }
 
-std::unique_ptr<device::PinnedMemory> ModelDevices::pinned(const device::Location& /*location*/,
-                                                           std::size_t size_bytes) {
+std::unique_ptr<device::PinnedMemory> ModelDevices::allocate_pinned(const device::Location& /*location*/,
+                                                                    std::size_t size_bytes) {
   count("pinned");
   return std::make_unique<Pinned>(shared_from_this(), size_bytes);
 }

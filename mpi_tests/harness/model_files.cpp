@@ -37,7 +37,8 @@ class ModelDevices::ModelFile final : public device::DirectFile {
   int descriptor_;
 };
 
-std::unique_ptr<device::DirectFile> ModelDevices::direct_file(const device::Location& /*location*/, int descriptor) {
+std::unique_ptr<device::DirectFile> ModelDevices::open_direct_file(const device::Location& /*location*/,
+                                                                   int descriptor) {
   count("direct_file");
   if (!write_file) {
     throw Error(ErrorCode::bad_state, "the model has no such way to files");

@@ -71,7 +71,7 @@ std::vector<std::byte> bytes_of(const format::RegionSpec& spec) {
   const auto* shard = std::get_if<Shard>(&spec.placement);
   const Shape& whole = shard != nullptr ? shard->global_shape : spec.shape;
   std::vector<std::byte> bytes;
-  const std::uint64_t count = size_bytes(spec) / size_bytes(spec.dtype);
+  const std::uint64_t count = region_size_bytes(spec) / size_bytes(spec.dtype);
   for (std::uint64_t element = 0; element < count; ++element) {
     std::uint64_t rest = element;
     std::uint64_t place = 0;

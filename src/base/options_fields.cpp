@@ -270,7 +270,7 @@ std::string variable_name(std::string_view dotted) {
 
 bool is_path(const Field& field) noexcept { return field.kind == FieldKind::text && field.key == "path"; }
 
-std::optional<Failure> check(const Options& options) {
+std::optional<Failure> check_options(const Options& options) {
   for (const Field& field : option_fields()) {
     if (is_path(field) && is_expandable(field.get(options))) {
       return Failure{ErrorCode::invalid_argument,
@@ -278,14 +278,14 @@ std::optional<Failure> check(const Options& options) {
                              "expand them in the program, or set the option in kedge.toml or the environment",
                              dotted_name(field), field.get(options))};
     }
-    if (field.valid(options)) continue;
+    if (field.is_valid(options)) continue;
     return Failure{ErrorCode::invalid_argument,
                    compose("option {} must be {}, not \"{}\"", dotted_name(field), field.expects, field.get(options))};
   }
   return std::nullopt;
 }
 
-std::vector<FieldDigest> digest(const Options& options) {
+std::vector<FieldDigest> option_digests(const Options& options) {
   std::vector<FieldDigest> digests;
   for (const Field& field : option_fields()) {
     if (field.scope == Scope::all_ranks) digests.push_back({dotted_name(field), fnv1a(field.get(options))});

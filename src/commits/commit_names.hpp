@@ -8,7 +8,7 @@
 
 namespace kedge::commits {
 
-/// Pure. "p1, p2 and 3 more".
-[[nodiscard]] std::string listed(const std::vector<CommitHead>& commits);
+/// Returns the commits' tags for a message: "p1, p2 and 3 more". Pure.
+[[nodiscard]] std::string list_tags(const std::vector<CommitHead>& commits);
 
 }  // namespace kedge::commits

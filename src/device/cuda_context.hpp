@@ -19,8 +19,8 @@ inline CUdeviceptr address_of(const void* data) noexcept {
 class ScopedContext {
  public:
   ScopedContext(const CudaDriver& driver, const Location& location) : driver_(driver) {
-    driver_.check(driver_.context_push(static_cast<CUcontext>(location.context)),
-                  compose("make the context of GPU {} current", location.ordinal));
+    driver_.require_success(driver_.context_push(static_cast<CUcontext>(location.context)),
+                            compose("make the context of GPU {} current", location.ordinal));
   }
   ~ScopedContext() {
     CUcontext popped = nullptr;
@@ -65,8 +65,8 @@ class CudaPinned final : public PinnedMemory {
       : driver_(driver), location_(location), size_bytes_(size_bytes) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
-                  compose("pin {} bytes of host memory", size_bytes));
+    driver_.require_success(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
+                            compose("pin {} bytes of host memory", size_bytes));
   }
   ~CudaPinned() override {
     run_in_context_if_alive(driver_, location_, [&] { (void)driver_.host_free(data_); });
@@ -86,8 +86,8 @@ class CudaStream {
   CudaStream(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
-                  compose("create a stream on GPU {}", location.ordinal));
+    driver_.require_success(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
+                            compose("create a stream on GPU {}", location.ordinal));
   }
   ~CudaStream() {
     run_in_context_if_alive(driver_, location_, [&] {
@@ -100,10 +100,10 @@ class CudaStream {
 
   [[nodiscard]] CUstream handle() const noexcept { return stream_; }
   /// `what` names the work for messages.
-  void wait(std::string_view what) const {
+  void synchronize(std::string_view what) const {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.stream_synchronize(stream_), what);
+    driver_.require_success(driver_.stream_synchronize(stream_), what);
   }
 
  private:

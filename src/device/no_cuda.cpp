@@ -35,8 +35,10 @@ class NoDevices final : public Devices {
   }
   /// Without CUDA no argument can be a stream.
   void synchronize(const Location& /*location*/, const std::optional<DeviceStream>& /*stream*/) override {}
-  std::unique_ptr<Queue> queue(const Location& /*location*/) override { refuse(); }
-  std::unique_ptr<PinnedMemory> pinned(const Location& /*location*/, std::size_t /*size_bytes*/) override { refuse(); }
+  std::unique_ptr<CopyQueue> make_queue(const Location& /*location*/) override { refuse(); }
+  std::unique_ptr<PinnedMemory> allocate_pinned(const Location& /*location*/, std::size_t /*size_bytes*/) override {
+    refuse();
+  }
   std::unique_ptr<DeviceMemory> allocate(const Location& /*location*/, std::size_t /*size_bytes*/) override {
     refuse();
   }
@@ -44,8 +46,8 @@ class NoDevices final : public Devices {
                                                 std::span<std::byte> /*memory*/) override {
     refuse();
   }
-  std::unique_ptr<Checksums> checksums(const Location& /*location*/) override { refuse(); }
-  std::unique_ptr<DirectFile> direct_file(const Location& /*location*/, int /*descriptor*/) override { refuse(); }
+  std::unique_ptr<DeviceChecksums> make_checksums(const Location& /*location*/) override { refuse(); }
+  std::unique_ptr<DirectFile> open_direct_file(const Location& /*location*/, int /*descriptor*/) override { refuse(); }
 
  private:
   LoadedDriver loaded_;

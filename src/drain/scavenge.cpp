@@ -104,7 +104,7 @@ class Copy {
     }
     std::vector<std::string> names;
     for (const store::FileName& name : here.list()) {
-      const store::ScannedFile held = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
+      const store::ScannedFile held = store::inspect_file(here, name, run_.record.run_id, Verify::headers).scanned_file;
       if (!held.key() || !held.intact) continue;
       const std::uint64_t generation = held.generation();
       const bool is_missing =
@@ -117,7 +117,7 @@ class Copy {
   /// Whether another call copied it and may be flushing that copy, which must not be replaced.
   [[nodiscard]] bool is_copied(const std::vector<std::string>& names) {
     const std::string copy = fs::join(fs::join(scavenge_directory(run_), node()), store_name(files_, run_));
-    if (!files_.status(copy) || !store::is_private(files_, copy)) return false;
+    if (!files_.status(copy) || !store::is_private_directory(files_, copy)) return false;
     const store::RunDirectory there(environment_.file_system, {copy});
     const store::RunDirectory here(environment_.file_system, {store_});
     const std::vector<store::FileName> copied = there.list();
@@ -125,8 +125,8 @@ class Copy {
     for (const store::FileName& name : here.list()) {
       if (std::ranges::find(names, to_string(name)) == names.end()) continue;
       if (std::ranges::find(copied, name) == copied.end()) return false;
-      const store::ScannedFile mine = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
-      const store::ScannedFile other = store::inspect(there, name, run_.record.run_id, Verify::all).held;
+      const store::ScannedFile mine = store::inspect_file(here, name, run_.record.run_id, Verify::headers).scanned_file;
+      const store::ScannedFile other = store::inspect_file(there, name, run_.record.run_id, Verify::all).scanned_file;
       if (!other.intact || other.key() != mine.key() || other.generation() != mine.generation()) return false;
       bytes += mine.size_bytes;
     }
@@ -195,7 +195,7 @@ Copied read_copied(const start::Environment& environment, const RecordedRun& run
     const std::string store = fs::join(fs::join(scavenge_directory(run), node), store_name(files, run));
     std::vector<StoredContainer> containers;
     const auto not_ours = attempt([&] {
-      if (!store::is_private(files, store)) throw Error(ErrorCode::not_found, "no copy of a store");
+      if (!store::is_private_directory(files, store)) throw Error(ErrorCode::not_found, "no copy of a store");
       containers = containers_in(environment.file_system, store, run.record.run_id);
     });
     if (not_ours) continue;
@@ -265,7 +265,7 @@ std::string describe_result(const RecordedRun& run, const Flushed& flushed) {
   std::string words = flushed.was_there
                           ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
                           : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
-                                    fs::join(run.prefix, persist::directory_name(*flushed.commit)));
+                                    fs::join(run.prefix, persist::tag_directory_name(*flushed.commit)));
   if (!outputs.empty()) words += compose("; and{}", outputs);
   return words;
 }
@@ -355,7 +355,7 @@ std::string scavenge_store(const std::string& directory, const Options& options,
                            const start::Environment& environment) {
   fs::FileSystem& files = *environment.file_system;
   const store::StoreContent content =
-      wait_until_free(*environment.clock, [&] { return store::content_of_store(files, directory); });
+      wait_until_free(*environment.clock, [&] { return store::read_store_content(files, directory); });
   if (!content.used_by.empty()) {
     refuse(ErrorCode::busy,
            compose("the store on node {} is in use by a job ({}); run kedge scavenge again after that job "

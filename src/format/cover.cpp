@@ -175,7 +175,7 @@ Failure describe(std::string_view array, const Shape& global_shape, const std::v
     if (contains(block, wrong)) ranks.push_back(block.rank);
   }
   std::ranges::sort(ranks);
-  const std::string what = kedge::compose("global array '{}' ({})", shown(array), to_string(global_shape));
+  const std::string what = kedge::compose("global array '{}' ({})", printable_name(array), to_string(global_shape));
   const std::string which = element(wrong, global_shape.dimensions());
   std::string message;
   if (ranks.empty()) {

@@ -27,7 +27,7 @@ class RunDirectory {
 
   /// Runs a step on the directory. If the directory is gone, throws io with the consequences.
   template <class Step>
-  auto within(Step&& step) const {
+  auto run_in_directory(Step&& step) const {
     try {
       return std::forward<Step>(step)();
     } catch (const Error& error) {
@@ -51,7 +51,7 @@ class RunDirectory {
 
   void remove(const FileName& name) const { file_system_->remove(path_of(name)); }
   /// With store.durable, returns when all names are on stable storage.
-  void make_names_durable() const;
+  void sync_names() const;
 
  private:
   void throw_if_removed() const;

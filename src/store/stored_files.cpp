@@ -37,28 +37,28 @@ std::vector<ScannedFile> StoredFiles::verify(const Id128& run_id, const Id128& c
 void StoredFiles::ignore_until_scan(const std::string& path) {
   const auto guard = slots_.lock();
   for (const auto& slot : slots_.all()) {
-    if (slots_.directory().path_of(slot->name) == path) slot->intact = false;
+    if (slots_.directory().path_of(slot->name) == path) slot->is_intact = false;
   }
 }
 
-void StoredFiles::reject(const PinnableFile& file) {
+void StoredFiles::reject_file(const PinnableFile& file) {
   const auto guard = slots_.lock();
   Slot* slot = slots_.find(file);
   if (slot == nullptr) return;
-  slot->intact = false;
-  if (file.kind == FileKind::parity && slots_.is_own(*slot) && slot->pins == 0) slots_.remove(*slot);
+  slot->is_intact = false;
+  if (file.kind == FileKind::parity && slots_.is_own(*slot) && slot->pin_count == 0) slots_.remove(*slot);
 }
 
 bool StoredFiles::has_missing_files() const {
   const auto guard = slots_.lock();
   const RunDirectory& directory = slots_.directory();
   return std::ranges::any_of(slots_.all(), [&](const auto& slot) {
-    const bool counts = slots_.is_own(*slot) && slot->state == Slot::State::sealed && slot->intact;
+    const bool counts = slots_.is_own(*slot) && slot->state == Slot::State::sealed && slot->is_intact;
     return counts && !directory.file_system().status(directory.path_of(slot->name));
   });
 }
 
-std::vector<PinnableFile> StoredFiles::offered(const Id128& commit_id) const {
+std::vector<PinnableFile> StoredFiles::list_pinnable(const Id128& commit_id) const {
   const auto guard = slots_.lock();
   std::set<PinnableFile> files;
   for (const auto& slot : slots_.all()) {
@@ -67,40 +67,40 @@ std::vector<PinnableFile> StoredFiles::offered(const Id128& commit_id) const {
   return {files.begin(), files.end()};
 }
 
-bool StoredFiles::has(FileKind kind, LogicalRank whose, const FileKey& key) const {
+bool StoredFiles::has_file(FileKind kind, LogicalRank owner, const FileKey& key) const {
   const auto guard = slots_.lock();
-  return slots_.find({kind, whose, key}) != nullptr;
+  return slots_.find({kind, owner, key}) != nullptr;
 }
 
-std::uint64_t StoredFiles::size_bytes(FileKind kind, LogicalRank whose, const FileKey& key) const {
+std::uint64_t StoredFiles::size_bytes(FileKind kind, LogicalRank owner, const FileKey& key) const {
   const auto guard = slots_.lock();
-  const Slot* slot = slots_.find({kind, whose, key});
+  const Slot* slot = slots_.find({kind, owner, key});
   return slot == nullptr ? 0 : slot->size_bytes(slots_.directory());
 }
 
-StoreFile& StoredFiles::pin(FileKind kind, LogicalRank whose, const FileKey& key) {
+StoreFile& StoredFiles::pin(FileKind kind, LogicalRank owner, const FileKey& key) {
   const auto guard = slots_.lock();
-  Slot* slot = slots_.find({kind, whose, key});
+  Slot* slot = slots_.find({kind, owner, key});
   if (slot == nullptr) {
     throw Error(
         Failure{ErrorCode::not_found,
-                compose("this store has no file of rank {} for commit {}", whose.value, to_string(key.commit_id)), -1,
+                compose("this store has no file of rank {} for commit {}", owner.value, to_string(key.commit_id)), -1,
                 slots_.directory().path(), 0});
   }
   invariant(slot->state != Slot::State::writing, "a file that is being written is not pinned");
-  StoreFile& file = slot->opened(slots_.space());
+  StoreFile& file = slot->open_file(slots_.space());
   file.require_present();
-  ++slot->pins;
+  ++slot->pin_count;
   return file;
 }
 
 void StoredFiles::unpin(StoreFile& file) {
   const auto guard = slots_.lock();
   Slot& slot = slots_.slot_of(file);
-  if (slot.pins == 0) {
+  if (slot.pin_count == 0) {
     throw Error(ErrorCode::bad_state, "a file of the node-local store is unpinned but was not pinned");
   }
-  --slot.pins;
+  --slot.pin_count;
 }
 
 }  // namespace kedge::store

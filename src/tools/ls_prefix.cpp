@@ -80,7 +80,7 @@ std::string table_of(const RunGroup& group, const Tags& tags) {
 }
 
 std::string_view state_of(const persist::UnusableTag& unusable) {
-  if (!unusable.committed) return "not committed";
+  if (!unusable.has_manifest) return "not committed";
   if (unusable.code == ErrorCode::corrupt) return "DAMAGED";
   return "not checked";
 }
@@ -141,7 +141,7 @@ Json json_of(const persist::TagList& list, const std::string& shown, const RunSt
   for (const TagEntry& entry : list.entries) json["checkpoints"].push_back(entry_json(entry, tags, states));
   for (const persist::UnusableTag& unusable : list.unusable) {
     json["unusable"].push_back({{"directory", unusable.directory},
-                                {"committed", unusable.committed},
+                                {"committed", unusable.has_manifest},
                                 {"state", unusable.code == ErrorCode::corrupt ? "damaged" : state_of(unusable)},
                                 {"reason", unusable.reason}});
   }
@@ -200,7 +200,7 @@ Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, c
     for (const store::FailedFlush& one : failed) listing.output += "\n" + failed_flush_text(one);
   }
   for (const persist::UnusableTag& unusable : list.unusable) {
-    if (!unusable.committed) continue;
+    if (!unusable.has_manifest) continue;
     if (unusable.code == ErrorCode::corrupt) listing.outcome = Outcome::damaged;
     else if (listing.outcome == Outcome::ok) listing.outcome = Outcome::not_checked;
   }

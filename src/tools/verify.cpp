@@ -77,7 +77,7 @@ std::vector<Task> tags_of(const std::vector<std::string>& names, const std::stri
                           const std::set<std::string>& others) {
   std::vector<std::pair<std::uint64_t, std::string>> tags;
   for (const std::string& name : names) {
-    const auto parsed = persist::parse_directory_name(name);
+    const auto parsed = persist::parse_tag_directory_name(name);
     if (parsed && !others.contains(name)) tags.emplace_back(parsed->generation, name);
   }
   std::sort(tags.rbegin(), tags.rend());
@@ -213,7 +213,7 @@ struct Tally {
   std::uint64_t not_checked = 0;
   std::uint64_t checked_bytes = 0;
   std::uint64_t ok_manifests = 0;
-  std::array<std::uint64_t, store::kFileKinds> ok_of_kind{};  // by store::FileKind
+  std::array<std::uint64_t, store::kFileKindCount> ok_of_kind{};  // by store::FileKind
 
   [[nodiscard]] std::uint64_t ok_of(store::FileKind kind) const {
     return ok_of_kind.at(static_cast<std::size_t>(kind));

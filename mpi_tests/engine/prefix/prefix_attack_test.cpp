@@ -28,9 +28,9 @@ class PrefixAttack : public FlushFixture {
     auto manifest = snapshot.at(manifest_of(job, tag)).bytes;
     format::ManifestHead head = format::decode_manifest_head(manifest, "planted");
     head.commit.generation = generation;
-    const auto bytes = format::encode(head);
+    const auto bytes = format::encode_manifest_head(head);
     std::ranges::copy(bytes, manifest.begin());
-    const std::string to = "/prefix/" + persist::directory_name(head.commit);
+    const std::string to = "/prefix/" + persist::tag_directory_name(head.commit);
     job.disk.make_directories(to, 0755);
     job.disk.write_all(to + "/checkpoint.h5", manifest);
     for (const std::string& path : {to, to + "/checkpoint.h5"}) {

@@ -336,11 +336,11 @@ TEST_F(OptionsTest, TemplateHoldsEveryFieldWithItsDefault) {
 }
 
 TEST_F(OptionsTest, CheckFindsWhatAProgramSetWrong) {
-  EXPECT_EQ(check(Options{}), std::nullopt);
+  EXPECT_EQ(check_options(Options{}), std::nullopt);
   const auto problem = [](auto change) {
     Options options;
     change(options);
-    const auto failure = check(options);
+    const auto failure = check_options(options);
     return failure ? to_string(*failure) : "no failure";
   };
   EXPECT_THAT(problem([](Options& o) { o.run = ".hidden"; }), HasSubstr("option run must be"));
@@ -367,8 +367,8 @@ TEST_F(OptionsTest, CheckFindsWhatAProgramSetWrong) {
 
 TEST_F(OptionsTest, DigestSeesEveryDifferenceThatMatters) {
   const auto differing = [](const Options& a, const Options& b) {
-    const auto left = digest(a);
-    const auto right = digest(b);
+    const auto left = option_digests(a);
+    const auto right = option_digests(b);
     std::set<std::string> names;
     for (std::size_t i = 0; i < left.size(); ++i) {
       EXPECT_EQ(left[i].name, right[i].name);
@@ -385,7 +385,7 @@ TEST_F(OptionsTest, DigestSeesEveryDifferenceThatMatters) {
   changed.schedule.every = 2;
   changed.comm.timeout_s = 300.5;
   EXPECT_EQ(differing(Options{}, changed), (std::set<std::string>{"schedule.every", "comm.timeout_s"}));
-  EXPECT_EQ(digest(Options{}).size(), option_fields().size() - 4);
+  EXPECT_EQ(option_digests(Options{}).size(), option_fields().size() - 4);
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST_F(Cuda, CopiesWithinAGpuToMemoryOfItsOwn) {
     const auto saved = contents(address, 5000);
     fake().capture(true);  // the application may be at it while the worker frees
     {
-      const auto copy = copies->take({address, 5000, devices->location_of(address)});
+      const auto copy = copies->make_copy({address, 5000, devices->location_of(address)});
       ASSERT_TRUE(copy);
       std::memset(fake().contents(address), 0, 5000);
       EXPECT_EQ(devices->location_of(copy->span().data).ordinal, ordinal);
@@ -117,11 +117,11 @@ TEST_F(Cuda, CopiesWithinAGpuToMemoryOfItsOwn) {
     copies->release();
     fake().capture(false);
     fake().fail("cuMemAlloc", 1, 2, false);
-    EXPECT_FALSE(copies->take({address, 5000, devices->location_of(address)})) << "out of memory";
+    EXPECT_FALSE(copies->make_copy({address, 5000, devices->location_of(address)})) << "out of memory";
     for (const auto& [function, words] : {std::pair("cuMemAlloc", "allocate 5000 bytes on GPU "),
                                           std::pair("cuMemcpyDtoDAsync", "copy 5000 bytes within GPU ")}) {
       fake().fail(function, 1, 1, false);
-      const auto failure = attempt([&] { (void)copies->take({address, 5000, devices->location_of(address)}); });
+      const auto failure = attempt([&] { (void)copies->make_copy({address, 5000, devices->location_of(address)}); });
       ASSERT_TRUE(failure) << function;
       EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
       EXPECT_NE(failure->message.find(words), std::string::npos) << failure->message;
@@ -262,7 +262,7 @@ TEST_F(Cuda, WhatIsAllocatedAndFreedLeavesCapturesAlone) {
   {
     Staging staging(system_devices(), {3, 1024}, [](const Failure& why) { ADD_FAILURE() << why.message; });
     const Location location = staging.devices().location_of(address);
-    EXPECT_TRUE(staging.reaches(location, {memory, access}));
+    EXPECT_TRUE(staging.can_access(location, {memory, access}));
     EXPECT_EQ(read(staging, address, 8000), contents(address, 8000));
     access->end();
     EXPECT_EQ(fake().registered(), 0);

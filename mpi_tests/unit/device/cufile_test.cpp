@@ -53,7 +53,7 @@ const FakeCuFile& fake_cufile() {
 
 class CuFileOfDevices : public Cuda {
  protected:
-  CuFileOfDevices() : driver(CudaDriver::of(fake().library)), cufile((fake_cufile().reset(), CuFile::load())) {
+  CuFileOfDevices() : driver(CudaDriver::load_from(fake().library)), cufile((fake_cufile().reset(), CuFile::load())) {
     std::string path = testing::TempDir() + "kedge-cufile-XXXXXX";
     const int created = ::mkstemp(path.data());
     descriptor = ::open(path.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC);
@@ -182,7 +182,7 @@ TEST_F(CuFileOfDevices, ADeviceThatIsLostIsSaidFirst) {
 /// As engines ask: by the name that is loaded already; this machine's disk may be of any kind.
 TEST_F(CuFileOfDevices, IsLoadedByItsName) {
   const auto devices = system_devices();
-  const auto direct = devices->direct_file(location(), descriptor);
+  const auto direct = devices->open_direct_file(location(), descriptor);
   direct->write(location(), 4096, {memory, kSize});
   EXPECT_EQ(written(), contents(memory, kSize));
 }

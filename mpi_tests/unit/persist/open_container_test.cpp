@@ -52,8 +52,9 @@ class OpenContainer : public Faulty {
     return refusal([&] { (void)persist::open_container(*system, {directory}, commit.entry.commit, kRank); });
   }
   std::optional<Refusal> refusal_of_row(const format::ShardRow& row) {
-    return refusal(
-        [&] { (void)persist::open_container(*system, {directory}, persist::head_of(commit.entry), row, kRank); });
+    return refusal([&] {
+      (void)persist::open_container(*system, {directory}, persist::manifest_head_of(commit.entry), row, kRank);
+    });
   }
   void expect(std::optional<Refusal> refusal, Problem kind, ErrorCode code, const std::string& what) {
     ASSERT_TRUE(refusal) << what;

@@ -83,7 +83,7 @@ TEST_F(Tags, ADirectoryWithoutManifestIsNotCommittedWhateverACatalogSays) {
   const TagList found = list();
   EXPECT_THAT(found.entries, IsEmpty());
   ASSERT_THAT(found.unusable, SizeIs(1));
-  EXPECT_FALSE(found.unusable[0].committed);
+  EXPECT_FALSE(found.unusable[0].has_manifest);
   EXPECT_EQ(found.unusable[0].directory, entry(3).directory);
   EXPECT_THAT(found.unusable[0].reason, HasSubstr("a flush or removal is in progress or was interrupted"));
   EXPECT_THAT(why(entry(3), ErrorCode::not_found), HasSubstr("no checkpoint.h5"));
@@ -178,7 +178,7 @@ TEST_F(Tags, ADamagedManifestIsNamedAndTheOthersStay) {
   EXPECT_THAT(found.entries, ElementsAre(entry(1)));
   ASSERT_THAT(found.unusable, SizeIs(2));
   for (const auto& unusable : found.unusable) {
-    EXPECT_TRUE(unusable.committed);
+    EXPECT_TRUE(unusable.has_manifest);
     EXPECT_EQ(unusable.code, ErrorCode::corrupt);
     EXPECT_FALSE(unusable.reason.empty());
   }
