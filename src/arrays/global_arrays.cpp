@@ -237,7 +237,7 @@ std::optional<Failure> GlobalArrays::check(const std::string& name, const HomedN
                 first.rank, rank, name, describe(first.region), description));
   };
   if (homed.own) return disagree(homed.own->rank, describe_own(homed.own->region));
-  std::vector<format::Block> blocks;
+  std::vector<format::SavedBlock> blocks;
   for (const Part& part : homed.regions) {
     if (!agree(first.region, part.region)) return disagree(part.rank, describe(part.region));
     if (part.region.shard) blocks.push_back({part.rank, part.region.shard->offset, part.region.shape});

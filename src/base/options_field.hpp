@@ -130,7 +130,7 @@ struct OptionName {
 // `Member` returns the value in Options, `Valid` says whether it is permitted; neither has state, so plain function
 // pointers do. NOLINTNEXTLINE(bugprone-easily-swappable-parameters): two sentences, read in the table
 template <FieldKind kSpecial = FieldKind::text, class Member, class Valid = AnyValidValue>
-Field field(OptionName name, Member /*member*/, Scope scope, std::string_view expects, Valid /*valid*/ = {}) {
+OptionField field(OptionName name, Member /*member*/, Scope scope, std::string_view expects, Valid /*valid*/ = {}) {
   using T = std::remove_cvref_t<decltype(Member{}(std::declval<Options&>()))>;
   static constexpr FieldKind kKind = kSpecial == FieldKind::text ? field_kind_of<T>() : kSpecial;
   return {name.section,

@@ -28,7 +28,7 @@ enum class FieldKind : std::uint8_t {
 };
 
 /// One option. Values travel as text, in the spelling of the environment.
-struct Field {
+struct OptionField {
   std::string_view section;  ///< empty: top level
   std::string_view key;
   FieldKind kind;
@@ -42,16 +42,16 @@ struct Field {
 };
 
 /// Returns all options.
-[[nodiscard]] std::span<const Field> option_fields();
+[[nodiscard]] std::span<const OptionField> option_fields();
 
 /// Returns "store.path", or "run" for an option at top level.
-[[nodiscard]] std::string dotted_name(const Field& field);
+[[nodiscard]] std::string dotted_name(const OptionField& field);
 /// Returns the option's environment variable: "KEDGE_STORE_PATH", "KEDGE_RUN".
-[[nodiscard]] std::string variable_name(const Field& field);
+[[nodiscard]] std::string variable_name(const OptionField& field);
 [[nodiscard]] std::string variable_name(std::string_view dotted);
 
 /// Whether the option is a path, in which ~ and $NAME are expanded. Pure.
-[[nodiscard]] bool is_path(const Field& field) noexcept;
+[[nodiscard]] bool is_path(const OptionField& field) noexcept;
 
 /// Returns invalid_argument with the first option whose value is out of range; nothing if all are valid.
 [[nodiscard]] std::optional<Failure> check_options(const Options& options);

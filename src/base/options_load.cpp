@@ -29,7 +29,7 @@ std::string suggestion_text(std::string_view word, const std::vector<std::string
   return "; `kedge config` lists all options";
 }
 
-void assign(LoadedOptions& loaded, const Field& field, const std::string& value, const std::string& origin) {
+void assign(LoadedOptions& loaded, const OptionField& field, const std::string& value, const std::string& origin) {
   if (!field.set(loaded.options, value) || !field.is_valid(loaded.options)) {
     refuse(ErrorCode::invalid_argument,
            compose("{}: {} must be {}, not \"{}\"", origin, dotted_name(field), field.expects, value));
@@ -39,15 +39,15 @@ void assign(LoadedOptions& loaded, const Field& field, const std::string& value,
 
 // The TOML side -----------------------------------------------------------------------------------------
 
-const Field* find_field(std::string_view section, std::string_view key) {
-  for (const Field& field : option_fields()) {
+const OptionField* find_field(std::string_view section, std::string_view key) {
+  for (const OptionField& field : option_fields()) {
     if (field.section == section && field.key == key) return &field;
   }
   return nullptr;
 }
 
 bool is_section(std::string_view name) {
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     if (!name.empty() && field.section == name) return true;
   }
   return false;
@@ -56,7 +56,7 @@ bool is_section(std::string_view name) {
 // Keys of the section, and at top level the section names too.
 std::vector<std::string> known_names(std::string_view section) {
   std::vector<std::string> names;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     if (field.section == section) names.push_back(dotted_name(field));
     else if (section.empty() && (names.empty() || names.back() != field.section)) names.emplace_back(field.section);
   }
@@ -67,7 +67,7 @@ std::vector<std::string> known_names(std::string_view section) {
   const std::string name = section.empty() ? std::string(key) : compose("{}.{}", section, key);
   if (const auto advice = describe_removed_option(name))
     refuse(ErrorCode::invalid_argument, compose("{}: {}", origin, *advice));
-  for (const Field& field : option_fields()) {  // the right key in the wrong section
+  for (const OptionField& field : option_fields()) {  // the right key in the wrong section
     if (field.key == key)
       refuse(ErrorCode::invalid_argument,
              compose("{}: there is no option {}; did you mean {}?", origin, name, dotted_name(field)));
@@ -127,7 +127,7 @@ void apply_table(LoadedOptions& loaded, const toml::table& table, const std::str
       apply_table(loaded, *inner, std::string(key.str()), path);
       continue;
     }
-    const Field* field = find_field(section, key.str());
+    const OptionField* field = find_field(section, key.str());
     if (field == nullptr) refuse_unknown(origin, section, key.str());
     const auto text = to_field_text(node, field->kind);
     if (!text)
@@ -194,13 +194,13 @@ bool is_other_variable(std::string_view name) {
 }
 
 void apply_variable(LoadedOptions& loaded, const std::string& name, const std::string& value) {
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     if (variable_name(field) == name) return assign(loaded, field, value, name);
   }
   if (is_other_variable(name)) return;
   if (const auto advice = describe_removed_variable(name)) refuse(ErrorCode::invalid_argument, *advice);
   std::vector<std::string> known;
-  for (const Field& field : option_fields()) known.push_back(variable_name(field));
+  for (const OptionField& field : option_fields()) known.push_back(variable_name(field));
   refuse(ErrorCode::invalid_argument, compose("unknown environment variable {}{}", name, suggestion_text(name, known)));
 }
 
@@ -216,7 +216,7 @@ std::optional<std::string> find_variable(const std::vector<std::string>& environ
 /// Once all are known: HOME and others may be set in any order.
 void expand_paths(LoadedOptions& loaded, const std::vector<std::string>& environment) {
   const auto variable = [&](const std::string& name) { return find_variable(environment, name); };
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     if (!is_path(field)) continue;
     const std::string text = field.get(loaded.options);
     if (!is_expandable(text)) continue;
@@ -229,9 +229,9 @@ void expand_paths(LoadedOptions& loaded, const std::vector<std::string>& environ
   }
 }
 
-const Field& require_field(std::string_view name) {
+const OptionField& require_field(std::string_view name) {
   std::vector<std::string> known;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     known.push_back(dotted_name(field));
     if (known.back() == name) return field;
   }
@@ -246,7 +246,7 @@ const Field& require_field(std::string_view name) {
 
 LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& directory) {
   LoadedOptions loaded;
-  for (const Field& field : option_fields()) loaded.origin[dotted_name(field)] = "default";
+  for (const OptionField& field : option_fields()) loaded.origin[dotted_name(field)] = "default";
   try {
     const auto config = find_variable(environment, "KEDGE_CONFIG");
     const bool named = config && !config->empty();
@@ -286,7 +286,7 @@ Options Options::load() noexcept {
 }
 
 void set_option(Options& options, std::string_view name, std::string_view value) {
-  const Field& field = require_field(name);
+  const OptionField& field = require_field(name);
   Options changed = options;
   std::string meant(value);
   if (is_path(field)) {

@@ -56,16 +56,16 @@ ChecksumSelector::ChecksumSelector(std::shared_ptr<Devices> devices, LogLine log
 
 void ChecksumSelector::release() { choices_.clear(); }
 
-DeviceChecksums* ChecksumSelector::device_checksums(const Location& location) {
+DeviceChecksums* ChecksumSelector::device_checksums(const MemoryLocation& location) {
   const auto found = std::ranges::find(choices_, location, &Choice::location);
   return found == choices_.end() ? nullptr : found->device.get();
 }
 
-bool ChecksumSelector::is_measured(const Location& location) const noexcept {
+bool ChecksumSelector::is_measured(const MemoryLocation& location) const noexcept {
   return std::ranges::find(choices_, location, &Choice::location) != choices_.end();
 }
 
-void ChecksumSelector::measure_device(const Location& location, std::span<const std::byte> memory,
+void ChecksumSelector::measure_device(const MemoryLocation& location, std::span<const std::byte> memory,
                                       std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
                                       HostTime host_time) {
   std::unique_ptr<DeviceChecksums> device;
@@ -80,8 +80,8 @@ void ChecksumSelector::measure_device(const Location& location, std::span<const 
 }
 
 /// Measures and returns the device's checksums if they are faster; null for the host's.
-std::unique_ptr<DeviceChecksums> ChecksumSelector::choose(const Location& location, std::span<const std::byte> memory,
-                                                          std::uint64_t block_bytes,
+std::unique_ptr<DeviceChecksums> ChecksumSelector::choose(const MemoryLocation& location,
+                                                          std::span<const std::byte> memory, std::uint64_t block_bytes,
                                                           std::span<const std::uint32_t> of_host,
                                                           HostTime host_time) const {
   auto device = devices_->make_checksums(location);

@@ -24,24 +24,24 @@ class ChecksumSelector {
   ChecksumSelector(std::shared_ptr<Devices> devices, LogLine log);
 
   /// Null if the host computes them.
-  [[nodiscard]] DeviceChecksums* device_checksums(const Location& location);
-  [[nodiscard]] bool is_measured(const Location& location) const noexcept;
+  [[nodiscard]] DeviceChecksums* device_checksums(const MemoryLocation& location);
+  [[nodiscard]] bool is_measured(const MemoryLocation& location) const noexcept;
   /// Time the host took; nothing if only the device can compute checksums.
   using HostTime = std::optional<std::chrono::duration<double>>;
 
   /// Compares the device with checksums that the host computed in `host_time`. Throws device_failed, or corrupt if the
   /// results differ: the device or the host is wrong, or the host's copy of the data is. Call it once per device.
-  void measure_device(const Location& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
+  void measure_device(const MemoryLocation& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
                       std::span<const std::uint32_t> of_host, HostTime host_time);
   void release();
 
  private:
   struct Choice {
-    Location location;
+    MemoryLocation location;
     std::unique_ptr<DeviceChecksums> device;  ///< null if the host computes them
   };
-  [[nodiscard]] std::unique_ptr<DeviceChecksums> choose(const Location& location, std::span<const std::byte> memory,
-                                                        std::uint64_t block_bytes,
+  [[nodiscard]] std::unique_ptr<DeviceChecksums> choose(const MemoryLocation& location,
+                                                        std::span<const std::byte> memory, std::uint64_t block_bytes,
                                                         std::span<const std::uint32_t> of_host,
                                                         HostTime host_time) const;
 

@@ -27,7 +27,7 @@ std::optional<CopyPool::Copy> CopyPool::make_copy(const Span& from) {
 }
 
 /// Frees memory kept for regions of other sizes if needed; null if there is still too little.
-std::unique_ptr<DeviceMemory> CopyPool::memory_for(const Location& location, const MemoryKind& kind) {
+std::unique_ptr<DeviceMemory> CopyPool::memory_for(const MemoryLocation& location, const MemoryKind& kind) {
   if (const auto kept = unused_.find(kind); kept != unused_.end()) return std::move(unused_.extract(kept).mapped());
   const auto allocate = [&]() -> std::unique_ptr<DeviceMemory> {
     try {

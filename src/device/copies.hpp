@@ -32,7 +32,8 @@ class CopyPool : public std::enable_shared_from_this<CopyPool> {
       if (memory_) copies_->return_memory(kind_, std::move(memory_));
     }
     [[nodiscard]] Span span() const noexcept {
-      return {memory_->data(), std::get<2>(kind_), {Location::Kind::device, std::get<0>(kind_), std::get<1>(kind_)}};
+      return {
+          memory_->data(), std::get<2>(kind_), {MemoryLocation::Kind::device, std::get<0>(kind_), std::get<1>(kind_)}};
     }
 
    private:
@@ -52,13 +53,13 @@ class CopyPool : public std::enable_shared_from_this<CopyPool> {
   void release();
 
  private:
-  [[nodiscard]] std::unique_ptr<DeviceMemory> memory_for(const Location& location, const MemoryKind& kind);
+  [[nodiscard]] std::unique_ptr<DeviceMemory> memory_for(const MemoryLocation& location, const MemoryKind& kind);
   void return_memory(const MemoryKind& kind, std::unique_ptr<DeviceMemory> memory);
 
   std::shared_ptr<Devices> devices_;
   std::mutex mutex_;
   bool keeps_memory_ = true;
-  Location location_;  ///< device of the queue
+  MemoryLocation location_;  ///< device of the queue
   std::unique_ptr<CopyQueue> queue_;
   std::multimap<MemoryKind, std::unique_ptr<DeviceMemory>> unused_;
 };

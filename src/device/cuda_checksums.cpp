@@ -17,7 +17,7 @@ namespace {
 /// The kernels, loaded into one context.
 class Module {
  public:
-  Module(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
+  Module(const CudaDriver& driver, const MemoryLocation& location) : driver_(driver), location_(location) {
     if (kernel_image() == nullptr) {
       throw Error(ErrorCode::bad_state, "this Kedge has no GPU kernels: rebuild it with nvcc 11.8 or newer");
     }
@@ -46,7 +46,7 @@ class Module {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   CUmodule module_ = nullptr;
 };
 
@@ -54,7 +54,7 @@ constexpr unsigned kSharedBytes = kFoldRing * kUnitBytes;
 
 class CudaChecksums final : public DeviceChecksums {
  public:
-  CudaChecksums(const CudaDriver& driver, const Location& location)
+  CudaChecksums(const CudaDriver& driver, const MemoryLocation& location)
       : driver_(driver),
         location_(location),
         module_(driver, location),
@@ -93,7 +93,7 @@ class CudaChecksums final : public DeviceChecksums {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   Module module_;
   CUfunction kernel_;
   std::unique_ptr<CudaPinned> raw_;
@@ -104,7 +104,7 @@ class CudaChecksums final : public DeviceChecksums {
 
 }  // namespace
 
-std::unique_ptr<DeviceChecksums> cuda_checksums(const CudaDriver& driver, const Location& location) {
+std::unique_ptr<DeviceChecksums> cuda_checksums(const CudaDriver& driver, const MemoryLocation& location) {
   return std::make_unique<CudaChecksums>(driver, location);
 }
 

@@ -18,7 +18,7 @@ inline CUdeviceptr address_of(const void* data) noexcept {
 /// Makes a context current in this thread, and the application's again at its end.
 class ScopedContext {
  public:
-  ScopedContext(const CudaDriver& driver, const Location& location) : driver_(driver) {
+  ScopedContext(const CudaDriver& driver, const MemoryLocation& location) : driver_(driver) {
     driver_.require_success(driver_.context_push(static_cast<CUcontext>(location.context)),
                             compose("make the context of GPU {} current", location.ordinal));
   }
@@ -51,7 +51,7 @@ class ScopedRelaxedCapture {
 
 /// Runs `work` in the context. If the context no longer exists, neither do its objects, and nothing is run.
 template <class Work>
-void run_in_context_if_alive(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
+void run_in_context_if_alive(const CudaDriver& driver, const MemoryLocation& location, Work&& work) noexcept {
   if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;
   const ScopedRelaxedCapture uncaptured(driver);
   work();
@@ -61,7 +61,7 @@ void run_in_context_if_alive(const CudaDriver& driver, const Location& location,
 
 class CudaPinned final : public PinnedMemory {
  public:
-  CudaPinned(const CudaDriver& driver, Location location, std::size_t size_bytes)
+  CudaPinned(const CudaDriver& driver, MemoryLocation location, std::size_t size_bytes)
       : driver_(driver), location_(location), size_bytes_(size_bytes) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
@@ -75,7 +75,7 @@ class CudaPinned final : public PinnedMemory {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   std::size_t size_bytes_;
   void* data_ = nullptr;
 };
@@ -83,7 +83,7 @@ class CudaPinned final : public PinnedMemory {
 /// A stream of its own, whose work overlaps with the application's kernels.
 class CudaStream {
  public:
-  CudaStream(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
+  CudaStream(const CudaDriver& driver, const MemoryLocation& location) : driver_(driver), location_(location) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
     driver_.require_success(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
@@ -108,7 +108,7 @@ class CudaStream {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   CUstream stream_ = nullptr;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 class CudaMemory final : public DeviceMemory {
  public:
-  CudaMemory(const CudaDriver& driver, const Location& location, std::size_t size_bytes)
+  CudaMemory(const CudaDriver& driver, const MemoryLocation& location, std::size_t size_bytes)
       : driver_(driver), location_(location) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
@@ -35,13 +35,13 @@ class CudaMemory final : public DeviceMemory {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   CUdeviceptr address_ = 0;
 };
 
 class CudaRegistration final : public Registration {
  public:
-  CudaRegistration(const CudaDriver& driver, const Location& location, std::span<std::byte> memory)
+  CudaRegistration(const CudaDriver& driver, const MemoryLocation& location, std::span<std::byte> memory)
       : driver_(driver), location_(location), data_(memory.data()) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
@@ -54,13 +54,13 @@ class CudaRegistration final : public Registration {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   void* data_;
 };
 
 class CudaQueue final : public CopyQueue {
  public:
-  CudaQueue(const CudaDriver& driver, const Location& location)
+  CudaQueue(const CudaDriver& driver, const MemoryLocation& location)
       : driver_(driver), location_(location), stream_(driver, location) {}
   void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
     const ScopedContext current(driver_, location_);
@@ -84,30 +84,30 @@ class CudaQueue final : public CopyQueue {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   CudaStream stream_;
 };
 
 class CudaDevices final : public Devices {
  public:
-  Location location_of(const void* data) override;
-  void synchronize(const Location& location, const std::optional<DeviceStream>& stream) override;
-  std::unique_ptr<CopyQueue> make_queue(const Location& location) override {
+  MemoryLocation location_of(const void* data) override;
+  void synchronize(const MemoryLocation& location, const std::optional<DeviceStream>& stream) override;
+  std::unique_ptr<CopyQueue> make_queue(const MemoryLocation& location) override {
     return std::make_unique<CudaQueue>(*driver(), location);
   }
-  std::unique_ptr<PinnedMemory> allocate_pinned(const Location& location, std::size_t size_bytes) override {
+  std::unique_ptr<PinnedMemory> allocate_pinned(const MemoryLocation& location, std::size_t size_bytes) override {
     return std::make_unique<CudaPinned>(*driver(), location, size_bytes);
   }
-  std::unique_ptr<DeviceMemory> allocate(const Location& location, std::size_t size_bytes) override {
+  std::unique_ptr<DeviceMemory> allocate(const MemoryLocation& location, std::size_t size_bytes) override {
     return std::make_unique<CudaMemory>(*driver(), location, size_bytes);
   }
-  std::unique_ptr<Registration> register_memory(const Location& location, std::span<std::byte> memory) override {
+  std::unique_ptr<Registration> register_memory(const MemoryLocation& location, std::span<std::byte> memory) override {
     return std::make_unique<CudaRegistration>(*driver(), location, memory);
   }
-  std::unique_ptr<DeviceChecksums> make_checksums(const Location& location) override {
+  std::unique_ptr<DeviceChecksums> make_checksums(const MemoryLocation& location) override {
     return cuda_checksums(*driver(), location);
   }
-  std::unique_ptr<DirectFile> open_direct_file(const Location& location, int descriptor) override;
+  std::unique_ptr<DirectFile> open_direct_file(const MemoryLocation& location, int descriptor) override;
 
  private:
   [[nodiscard]] const CudaDriver* driver();
@@ -138,7 +138,7 @@ const CuFile& CudaDevices::cufile() {
   return *cufile_;
 }
 
-std::unique_ptr<DirectFile> CudaDevices::open_direct_file(const Location& location, int descriptor) {
+std::unique_ptr<DirectFile> CudaDevices::open_direct_file(const MemoryLocation& location, int descriptor) {
   return cuda_direct_file(*driver(), cufile(), location, descriptor, storage_kinds(descriptor));
 }
 
@@ -173,7 +173,7 @@ bool is_of_no_device(CUresult result) {
   }
 }
 
-Location CudaDevices::location_of(const void* data) {
+MemoryLocation CudaDevices::location_of(const void* data) {
   const CudaDriver* cuda = data == nullptr ? nullptr : driver();
   if (cuda == nullptr) return {};
   unsigned type = 0;  // stays 0 for memory unknown to CUDA
@@ -188,10 +188,10 @@ Location CudaDevices::location_of(const void* data) {
   cuda->require_success(result, "query the pointer's attributes");
   // Managed memory has the type of its current location, host or device.
   if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED && is_managed == 0) return {};
-  return {Location::Kind::device, ordinal, context != nullptr ? context : context_on(ordinal), is_managed != 0};
+  return {MemoryLocation::Kind::device, ordinal, context != nullptr ? context : context_on(ordinal), is_managed != 0};
 }
 
-void CudaDevices::synchronize(const Location& location, const std::optional<DeviceStream>& stream) {
+void CudaDevices::synchronize(const MemoryLocation& location, const std::optional<DeviceStream>& stream) {
   const CudaDriver* cuda = driver();
   if (cuda == nullptr) return;  // no driver, no streams
   const auto wait = [&] {
@@ -200,7 +200,7 @@ void CudaDevices::synchronize(const Location& location, const std::optional<Devi
     cuda->require_success(
         stream ? cuda->stream_synchronize(static_cast<CUstream>(stream->handle)) : cuda->context_synchronize(), what);
   };
-  if (location.kind == Location::Kind::host) return wait();  // a stream of the application's context
+  if (location.kind == MemoryLocation::Kind::host) return wait();  // a stream of the application's context
   const ScopedContext current(*cuda, location);
   wait();
 }

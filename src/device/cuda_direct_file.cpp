@@ -48,7 +48,7 @@ class CudaDirectFile final : public DirectFile {
   }
   ~CudaDirectFile() override { cufile_.handle_deregister(handle_); }
 
-  void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) override {
+  void write(const MemoryLocation& location, std::uint64_t offset, std::span<const std::byte> memory) override {
     const ScopedContext current(driver_, location);
     const ScopedRelaxedCapture uncaptured(driver_);
     while (!memory.empty()) {
@@ -66,7 +66,7 @@ class CudaDirectFile final : public DirectFile {
   }
 
  private:
-  [[noreturn]] void fail(const Location& location, ::ssize_t result, int system_error) const;
+  [[noreturn]] void fail(const MemoryLocation& location, ::ssize_t result, int system_error) const;
 
   const CudaDriver& driver_;
   const CuFile& cufile_;
@@ -75,7 +75,7 @@ class CudaDirectFile final : public DirectFile {
 };
 
 /// Requires the context. Throws bad_state for failures of neither disk nor memory: another way may work.
-void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system_error) const {
+void CudaDirectFile::fail(const MemoryLocation& location, ::ssize_t result, int system_error) const {
   const std::string what = compose("write memory of GPU {} by cuFile", location.ordinal);
   if (result == -1) {
     const std::string why = std::generic_category().message(system_error);
@@ -111,8 +111,8 @@ void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system
 
 }  // namespace
 
-std::unique_ptr<DirectFile> cuda_direct_file(const CudaDriver& driver, const CuFile& cufile, const Location& location,
-                                             int descriptor, unsigned kinds) {
+std::unique_ptr<DirectFile> cuda_direct_file(const CudaDriver& driver, const CuFile& cufile,
+                                             const MemoryLocation& location, int descriptor, unsigned kinds) {
   const ScopedContext current(driver, location);
   const ScopedRelaxedCapture uncaptured(driver);
   open_driver(cufile);

@@ -14,16 +14,16 @@
 namespace kedge::device {
 
 /// The location of memory.
-struct Location {
+struct MemoryLocation {
   enum class Kind : std::uint8_t {
     host,   ///< host memory, pinned or not
     device  ///< device or managed memory
   };
   Kind kind = Kind::host;
-  int ordinal = -1;  ///< number of the device
+  int ordinal = -1;         ///< number of the device
   void* context = nullptr;  ///< context of the vendor's library
   bool is_managed = false;  ///< may move between host and device
-  bool operator==(const Location&) const = default;
+  bool operator==(const MemoryLocation&) const = default;
 };
 
 /// Host memory that devices can access.
@@ -100,7 +100,7 @@ class DirectFile {
   /// Writes whole pages from device memory. On return they are in the file, but not on stable storage. Throws io and
   /// no_space if the file fails, device_failed if the device does, invalid_argument if this memory cannot be written
   /// this way, bad_state if no memory can. After an error the content of these pages is undefined.
-  virtual void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) = 0;
+  virtual void write(const MemoryLocation& location, std::uint64_t offset, std::span<const std::byte> memory) = 0;
   /// Name of the path in use, for the log.
   [[nodiscard]] virtual std::string_view method() const noexcept = 0;
 };
@@ -115,23 +115,25 @@ class Devices {
   virtual ~Devices() = default;
 
   /// Location of a pointer's memory. Costs next to nothing in processes that use no device.
-  [[nodiscard]] virtual Location location_of(const void* data) = 0;
+  [[nodiscard]] virtual MemoryLocation location_of(const void* data) = 0;
   /// Waits for the work enqueued on the stream so far; without a stream, for all of the device's work.
-  virtual void synchronize(const Location& location, const std::optional<DeviceStream>& stream) = 0;
-  [[nodiscard]] virtual std::unique_ptr<CopyQueue> make_queue(const Location& location) = 0;
+  virtual void synchronize(const MemoryLocation& location, const std::optional<DeviceStream>& stream) = 0;
+  [[nodiscard]] virtual std::unique_ptr<CopyQueue> make_queue(const MemoryLocation& location) = 0;
   /// Pinned memory that every device can access, allocated for the one at `location`.
-  [[nodiscard]] virtual std::unique_ptr<PinnedMemory> allocate_pinned(const Location& location,
+  [[nodiscard]] virtual std::unique_ptr<PinnedMemory> allocate_pinned(const MemoryLocation& location,
                                                                       std::size_t size_bytes) = 0;
   /// Allocates memory on the device.
-  [[nodiscard]] virtual std::unique_ptr<DeviceMemory> allocate(const Location& location, std::size_t size_bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<DeviceMemory> allocate(const MemoryLocation& location,
+                                                               std::size_t size_bytes) = 0;
   /// Page-locks existing memory page by page, which is slow: register it once.
-  [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const Location& location,
+  [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const MemoryLocation& location,
                                                                       std::span<std::byte> memory) = 0;
   /// Throws Error of any code if this device cannot compute checksums.
-  [[nodiscard]] virtual std::unique_ptr<DeviceChecksums> make_checksums(const Location& location) = 0;
+  [[nodiscard]] virtual std::unique_ptr<DeviceChecksums> make_checksums(const MemoryLocation& location) = 0;
   /// The file of a descriptor that was opened with O_DIRECT. Throws what is no failure of the device, too, where there
   /// is no way.
-  [[nodiscard]] virtual std::unique_ptr<DirectFile> open_direct_file(const Location& location, int descriptor) = 0;
+  [[nodiscard]] virtual std::unique_ptr<DirectFile> open_direct_file(const MemoryLocation& location,
+                                                                     int descriptor) = 0;
 };
 
 /// The devices of the vendor library that the application has loaded, if this build supports it.

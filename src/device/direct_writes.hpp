@@ -52,7 +52,7 @@ class DirectWrites {
   /// Device memory, its target in the file, and the number of threads.
   struct Transfer {
     std::span<const std::byte> memory;
-    Location location;
+    MemoryLocation location;
     FileTarget target;
     std::uint64_t offset = 0;
     std::uint64_t block_bytes = 0;

@@ -85,7 +85,7 @@ std::size_t Staging::slot_count_for(std::uint64_t size_bytes) const noexcept {
 }
 
 /// Makes the queues.
-void Staging::prepare_slots(const Location& location, std::uint64_t size_bytes) {
+void Staging::prepare_slots(const MemoryLocation& location, std::uint64_t size_bytes) {
   if (location != location_) {
     location_ = {};  // until all queues belong to one location
     for (Slot& slot : slots_) slot.queue = devices_->make_queue(location);
@@ -95,13 +95,13 @@ void Staging::prepare_slots(const Location& location, std::uint64_t size_bytes) 
 }
 
 /// Pins buffers as needed: a process with only small variables on a device pins one.
-void Staging::pin_slots(const Location& location, std::uint64_t size_bytes) {
+void Staging::pin_slots(const MemoryLocation& location, std::uint64_t size_bytes) {
   for (Slot& slot : std::span(slots_).first(slot_count_for(size_bytes))) {
     if (!slot.memory) slot.memory = devices_->allocate_pinned(location, size_.buffer_bytes);
   }
 }
 
-bool Staging::can_access(const Location& location, const HostMemory& memory) {
+bool Staging::can_access(const MemoryLocation& location, const HostMemory& memory) {
   if (memory.bytes.empty() || !memory.access) return false;
   const std::lock_guard guard(mutex_);
   MemoryRegistration& access = *memory.access;

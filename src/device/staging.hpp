@@ -21,7 +21,7 @@ namespace kedge::device {
 struct Span {
   std::byte* data = nullptr;
   std::uint64_t size_bytes = 0;
-  Location location;
+  MemoryLocation location;
 };
 
 /// The registration of memory that was mapped elsewhere. Thread-safe.
@@ -73,7 +73,7 @@ class Staging {
   /// copied.
   void read(const Span& from, const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
   /// Whether devices can access this memory; registers it if needed. Throws device_failed.
-  [[nodiscard]] bool can_access(const Location& location, const HostMemory& memory);
+  [[nodiscard]] bool can_access(const MemoryLocation& location, const HostMemory& memory);
   /// Copies directly into `to`, which has the same size and for which can_access() is true. Returns the CRC32C of its
   /// blocks of `block_bytes`, a divisor of a buffer's size, computed by the device or, as pieces arrive, by `on_host`.
   std::vector<std::uint32_t> read_into(const Span& from, std::span<std::byte> to, std::uint64_t block_bytes,
@@ -89,8 +89,8 @@ class Staging {
   class Transfer;
 
   std::vector<std::uint32_t> read_pieces_into(const Span& from, std::span<std::byte> to, const ChecksumsOf& on_host);
-  void prepare_slots(const Location& location, std::uint64_t size_bytes);
-  void pin_slots(const Location& location, std::uint64_t size_bytes);
+  void prepare_slots(const MemoryLocation& location, std::uint64_t size_bytes);
+  void pin_slots(const MemoryLocation& location, std::uint64_t size_bytes);
   [[nodiscard]] std::size_t slot_count_for(std::uint64_t size_bytes) const noexcept;
 
   std::shared_ptr<Devices> devices_;
@@ -100,7 +100,7 @@ class Staging {
   DirectWrites direct_writes_;
   std::vector<std::weak_ptr<MemoryRegistration>> registrations_;
   std::mutex mutex_;
-  Location location_;  ///< device of the queues
+  MemoryLocation location_;  ///< device of the queues
   std::vector<Slot> slots_;
 };
 

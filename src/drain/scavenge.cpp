@@ -103,7 +103,7 @@ class Copy {
       if (one.is_output) outputs.insert(one.generation);
     }
     std::vector<std::string> names;
-    for (const store::FileName& name : here.list()) {
+    for (const store::FileName& name : here.list_files()) {
       const store::ScannedFile held = store::inspect_file(here, name, run_.record.run_id, Verify::headers).scanned_file;
       if (!held.key() || !held.intact) continue;
       const std::uint64_t generation = held.generation();
@@ -120,9 +120,9 @@ class Copy {
     if (!files_.status(copy) || !store::is_private_directory(files_, copy)) return false;
     const store::RunDirectory there(environment_.file_system, {copy});
     const store::RunDirectory here(environment_.file_system, {store_});
-    const std::vector<store::FileName> copied = there.list();
+    const std::vector<store::FileName> copied = there.list_files();
     std::uint64_t bytes = 0;
-    for (const store::FileName& name : here.list()) {
+    for (const store::FileName& name : here.list_files()) {
       if (std::ranges::find(names, to_string(name)) == names.end()) continue;
       if (std::ranges::find(copied, name) == copied.end()) return false;
       const store::ScannedFile mine = store::inspect_file(here, name, run_.record.run_id, Verify::headers).scanned_file;

@@ -111,7 +111,7 @@ class StoreSearch {
 
 /// Copies of other ranks' containers reveal a commit, and its node, if the rank's own container is unreadable.
 void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vector<StoredContainer>& found) {
-  for (const store::FileName& name : here.list()) {
+  for (const store::FileName& name : here.list_files()) {
     if (name.kind != store::FileKind::parity) continue;
     const store::Inspection one = store::inspect_file(here, name, run_id, Verify::headers);
     if (!one.scanned_file.intact || !one.scanned_file.copied_commit) continue;
@@ -131,7 +131,7 @@ std::vector<StoredContainer> containers_in(const std::shared_ptr<fs::FileSystem>
                                            const std::string& directory, const Id128& run_id) {
   const store::RunDirectory here(file_system, {directory});
   std::vector<StoredContainer> found;
-  for (const store::FileName& name : here.list()) {
+  for (const store::FileName& name : here.list_files()) {
     if (name.kind != store::FileKind::container) continue;
     const store::Inspection one = store::inspect_file(here, name, run_id, Verify::headers);
     if (!one.scanned_file.superblock || !one.scanned_file.intact) continue;
@@ -147,7 +147,7 @@ std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& f
                                         const std::string& directory, const Id128& run_id) {
   const store::RunDirectory here(file_system, {directory});
   std::map<std::uint64_t, Tag> found;
-  for (const store::FileName& name : here.list()) {
+  for (const store::FileName& name : here.list_files()) {
     if (name.kind != store::FileKind::container && name.kind != store::FileKind::parity) continue;
     const store::ScannedFile held = store::inspect_file(here, name, run_id, Verify::headers).scanned_file;
     if (!held.intact) continue;

@@ -106,7 +106,7 @@ std::optional<Failure> check_memory(const Want& want, device::Devices& devices) 
   if (want.region.data == nullptr) {
     return Failure{ErrorCode::invalid_argument, compose("region '{}': no memory is given to load into", want.name)};
   }
-  if (devices.location_of(want.region.data).kind == device::Location::Kind::host) return std::nullopt;
+  if (devices.location_of(want.region.data).kind == device::MemoryLocation::Kind::host) return std::nullopt;
   return Failure{
       ErrorCode::invalid_argument,
       compose("region '{}': load_all fills host memory; load into a buffer and copy that to the device", want.name)};

@@ -18,7 +18,7 @@ namespace kedge::format {
 
 /// A damaged stretch of a container.
 struct Damage {
-  std::string what;  ///< e.g. "region 'temperature'"
+  std::string description;  ///< e.g. "region 'temperature'"
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
 };

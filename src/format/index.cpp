@@ -16,7 +16,7 @@ namespace {
 /// the bytes.
 class CborReader {
  public:
-  CborReader(std::span<const std::byte> read_bytes, std::string_view path) : rest_(read_bytes), path_(path) {}
+  CborReader(std::span<const std::byte> bytes, std::string_view path) : rest_(bytes), path_(path) {}
 
   [[nodiscard]] std::uint64_t read_number();
   [[nodiscard]] std::string_view read_text();

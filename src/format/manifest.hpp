@@ -51,7 +51,7 @@ struct ManifestView {
     std::string name;  ///< like region names: `/` separates groups
     DataType dtype = DataType::opaque;
     Shape global_shape;
-    std::vector<Block> blocks;
+    std::vector<SavedBlock> blocks;
     bool holes_allowed = false;
     std::string members = {};  ///< of structs
   };

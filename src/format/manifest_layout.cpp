@@ -154,14 +154,14 @@ void ManifestLayoutBuilder::add_array(const ManifestView::Array& array) {
   RegionSpec spec{array.name, array.dtype, array.global_shape, {}, false, array.members};
   if (auto problem = check_region_spec(spec)) throw Error(*std::move(problem));
   add_name(array.name);
-  std::vector<const Block*> blocks;
-  for (const Block& block : array.blocks) {
+  std::vector<const SavedBlock*> blocks;
+  for (const SavedBlock& block : array.blocks) {
     spec.shape = block.shape;
     spec.placement = Shard{array.global_shape, block.offset};
     if (auto problem = check_region_spec(spec)) throw Error(*std::move(problem));
     if (has_elements(block.shape)) blocks.push_back(&block);
   }
-  std::ranges::sort(blocks, {}, [](const Block* block) { return block->rank; });
+  std::ranges::sort(blocks, {}, [](const SavedBlock* block) { return block->rank; });
   // Virtual datasets need at least one dimension.
   if (is_scalar({array.dtype, array.members}, array.global_shape) && !blocks.empty()) {
     scratch_.create_external_link(array.name, file_of(blocks.front()->rank, array.name), "/" + array.name);
@@ -169,7 +169,8 @@ void ManifestLayoutBuilder::add_array(const ManifestView::Array& array) {
   }
   std::vector<VirtualPart> parts;
   parts.reserve(blocks.size());
-  for (const Block* block : blocks) parts.push_back({file_of(block->rank, array.name), block->offset, block->shape});
+  for (const SavedBlock* block : blocks)
+    parts.push_back({file_of(block->rank, array.name), block->offset, block->shape});
   // Where holes are allowed, readers expect zeros.
   const Elements elements{array.dtype, array.members};
   const auto fill = array.holes_allowed ? std::vector<std::byte>{} : fill_of(elements, array.global_shape);

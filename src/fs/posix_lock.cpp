@@ -19,7 +19,7 @@ namespace kedge::fs {
 
 /// Keyed by device and inode, because a file may have several paths, and by process, because a forked child copies this
 /// table but holds none of the locks.
-class LockTable::Held {
+class LockTable::HeldLocks {
  public:
   using Key = std::tuple<pid_t, dev_t, ino_t>;
   std::mutex mutex;
@@ -28,11 +28,11 @@ class LockTable::Held {
 
 namespace {
 
-LockTable::Held::Key key_of(const struct stat& info) { return {::getpid(), info.st_dev, info.st_ino}; }
+LockTable::HeldLocks::Key key_of(const struct stat& info) { return {::getpid(), info.st_dev, info.st_ino}; }
 
 class PosixLock final : public Lock {
  public:
-  PosixLock(std::shared_ptr<LockTable::Held> held, LockTable::Held::Key key, Descriptor descriptor)
+  PosixLock(std::shared_ptr<LockTable::HeldLocks> held, LockTable::HeldLocks::Key key, Descriptor descriptor)
       : held_(std::move(held)), key_(key), descriptor_(std::move(descriptor)) {}
   ~PosixLock() override {
     const std::lock_guard guard(held_->mutex);
@@ -41,8 +41,8 @@ class PosixLock final : public Lock {
   }
 
  private:
-  std::shared_ptr<LockTable::Held> held_;
-  LockTable::Held::Key key_;
+  std::shared_ptr<LockTable::HeldLocks> held_;
+  LockTable::HeldLocks::Key key_;
   Descriptor descriptor_;
 };
 
@@ -96,8 +96,8 @@ std::string read_record(const Descriptor& descriptor, const std::string& path) {
 namespace {
 
 /// Record locks belong to the process, so this state does too: two engines in one process must see each other's locks.
-const std::shared_ptr<LockTable::Held>& held_by_this_process() {
-  static const auto held = std::make_shared<LockTable::Held>();
+const std::shared_ptr<LockTable::HeldLocks>& held_by_this_process() {
+  static const auto held = std::make_shared<LockTable::HeldLocks>();
   return held;
 }
 

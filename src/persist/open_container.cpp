@@ -30,13 +30,13 @@ void require_directories(fs::FileSystem& file_system, const std::string& tag_dir
     const std::string where = file.substr(0, slash);
     const auto status = file_system.status(fs::join(tag_directory, where));
     if (!status) {
-      throw_container_error({.kind = Problem::missing_directory, .where = where}, ErrorCode::not_found,
+      throw_container_error({.kind = Problem::missing_directory, .problem_path = where}, ErrorCode::not_found,
                             compose("the container is missing, and so is its directory {}", where), shown);
     }
     if (status->kind == FileKind::directory) continue;
     const bool is_link = status->kind == FileKind::link;
     throw_container_error(
-        {.kind = is_link ? Problem::link : Problem::not_a_directory, .where = where}, ErrorCode::io,
+        {.kind = is_link ? Problem::link : Problem::not_a_directory, .problem_path = where}, ErrorCode::io,
         compose("{} is {}", where,
                 is_link ? "a symbolic link, which is not followed" : "not a directory, and the container is missing"),
         shown);
@@ -65,7 +65,7 @@ void require_identity(const format::Superblock& superblock, const format::Manife
                       const std::string& path) {
   if (superblock.commit == head.commit && superblock.logical_rank == logical_rank) return;
   throw_container_error(
-      {.kind = Problem::identity, .found = superblock}, ErrorCode::corrupt,
+      {.kind = Problem::identity, .found_superblock = superblock}, ErrorCode::corrupt,
       compose("it is the container of rank {} of {} (generation {}, commit {})", superblock.logical_rank.value,
               superblock.commit.tag, superblock.commit.generation, to_string(superblock.commit.id).substr(0, 8)),
       path);

@@ -23,7 +23,7 @@ struct OpenedManifest {
 /// A container that is the committed one, as far as superblock and index say. The reader checks the bytes of regions.
 struct OpenedContainer {
   format::ShardRow row;  ///< the manifest's row
-  std::string path;  ///< path for messages
+  std::string path;      ///< path for messages
   std::unique_ptr<fs::ByteAccess> bytes;
   std::unique_ptr<format::ContainerReader> reader;
 };
@@ -43,9 +43,10 @@ struct ContainerProblem {
     content,            ///< whole in itself, but not what the manifest was made for
   };
   Kind kind = Kind::unreadable;
-  std::string where = {};  ///< for missing_directory, link, not_a_directory: which, relative to the tag directory
-  std::optional<format::Superblock> found = {};  ///< for identity: the file's superblock
-  std::uint64_t size_bytes = 0;                  ///< for size: the file's
+  std::string problem_path =
+      {};  ///< for missing_directory, link, not_a_directory: which, relative to the tag directory
+  std::optional<format::Superblock> found_superblock = {};  ///< for identity: the file's superblock
+  std::uint64_t size_bytes = 0;                             ///< for size: the file's
 };
 
 /// A problem with a container: not_found if the file is missing, io if something else is in its place, else corrupt.

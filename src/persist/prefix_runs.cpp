@@ -144,7 +144,7 @@ RunOnPrefix find_run_on_prefix(fs::FileSystem& file_system, const std::string& p
     const auto status = file_system.status(fs::join(prefix, entry.directory));
     if (entry.run == run && status && status->owner == file_system.user()) found.entries.push_back(entry);
   }
-  for (const UnusableTag& one : list.unusable) {
+  for (const UnusableTag& one : list.unusable_tags) {
     if (one.has_manifest) found.unreadable.push_back(one.directory);
   }
   return found;

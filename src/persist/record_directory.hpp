@@ -29,7 +29,7 @@ class RecordDirectory {
   [[nodiscard]] std::string path_of(std::string_view name) const { return fs::join(path_, name); }
 
   [[nodiscard]] bool contains(std::string_view name) const { return file_system_->status(path_of(name)).has_value(); }
-  [[nodiscard]] std::vector<std::string> list() const { return file_system_->list(path_); }
+  [[nodiscard]] std::vector<std::string> list_files() const { return file_system_->list(path_); }
   [[nodiscard]] std::string read(std::string_view name) const;
 
   /// Writes a file, unless it exists.

@@ -112,7 +112,7 @@ void RunStart::remove_records() {
   const std::string taken = marker(kTakenMarker);
   const std::string begun = marker(kBegunMarker);
   fs::FileSystem& file_system = directory_.file_system();
-  for (const std::string& name : directory_.list()) {
+  for (const std::string& name : directory_.list_files()) {
     if (name != taken && name != begun) (void)fs::remove_tree(file_system, directory_.path_of(name));
   }
   directory_.remove(begun);

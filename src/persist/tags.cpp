@@ -139,7 +139,7 @@ TagList list_tags(fs::FileSystem& file_system, const std::string& prefix) {
   for (const std::string& directory : names) {
     if (!parse_tag_directory_name(directory)) continue;
     const auto failure = attempt([&] { list.entries.push_back(look_up(file_system, prefix, directory, claims)); });
-    if (failure) list.unusable.push_back(make_unusable_tag(directory, *failure));
+    if (failure) list.unusable_tags.push_back(make_unusable_tag(directory, *failure));
   }
   std::ranges::sort(list.entries, is_newer, &TagEntry::commit);
   return list;

@@ -37,7 +37,7 @@ struct UnusableTag {
 
 struct TagList {
   std::vector<TagEntry> entries;  ///< newest first
-  std::vector<UnusableTag> unusable;
+  std::vector<UnusableTag> unusable_tags;
 };
 
 /// Lists the tag directories below `prefix` once: those in the catalogs of its runs from there, the others from their

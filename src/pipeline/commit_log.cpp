@@ -41,8 +41,8 @@ void CommitLog::on_level_reached(const CommitProgress& progress, const StageProg
 /// If the application waits for the level, its call throws the failure instead.
 void CommitLog::on_stage_failed(const CommitProgress& progress, const StageProgress& stage) {
   if (!is_root_ || progress.reason == Reason::required) return;
-  const auto scheduled =
-      std::ranges::find_if(stages_.all(), [&](const StageWithPolicy& one) { return one.stage->name() == stage.name; });
+  const auto scheduled = std::ranges::find_if(
+      stages_.all_stages(), [&](const StageWithPolicy& one) { return one.stage->name() == stage.name; });
   const std::string line = scheduled->stage->failure_warning(progress.commit, *stage.failure, stage.tries);
   if (stage.level != Level::persistent || flush_failures_.should_log(*stage.failure)) log_.warning(line);
   else log_.debug(line);

@@ -52,8 +52,8 @@ Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& set
       runner_(uses.store, uses.ledger, stages_, observers_.all, uses.pause, timer_,
               {settings.store_keep, settings.waits.max_pending}, uses.log),
       snapshots_(group_, uses.ledger, stages_, runner_, observers_.all, uses.pause, timer_, settings.has_snapshots),
-      after_open_(uses.store, uses.ledger, stages.protect, stages_, runner_, observers_.all, uses.pause, timer_,
-                  uses.log),
+      deferred_work_(uses.store, uses.ledger, stages.protect, stages_, runner_, observers_.all, uses.pause, timer_,
+                     uses.log),
       executor_(make_executor(group_, settings.executor, uses.store.ranks.ranks_on_node().size(), tasks(), uses.pause,
                               uses.clock, uses.log)),
       waits_(group_, uses.ledger, *executor_, snapshots_, uses.pause, settings.waits),
@@ -66,9 +66,10 @@ ExecutorTasks Pipeline::tasks() {
   return {[this](Execution& execution, Job& job) { run_job(execution, job); },
           [this](Execution& execution) {
             runner_.begin_work();
-            for (const StageWithPolicy& one : stages_.all()) comm::throw_if(one.stage->clean_up(execution.group()));
+            for (const StageWithPolicy& one : stages_.all_stages())
+              comm::throw_if(one.stage->clean_up(execution.group()));
           },
-          [this](Execution& execution) { return after_open_.run_step(execution); }};
+          [this](Execution& execution) { return deferred_work_.run_step(execution); }};
 }
 
 /// COLLECTIVE, on the execution's group. Only failures that end the engine end a worker.
@@ -167,7 +168,7 @@ void Pipeline::continue_from_other_ranks(const CommitHead& commit, bool persiste
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, UnreadWork unread) {
   schedule_flush_after(commit, persistent);
   outputs_.mark_surveyed();
-  executor_->submit_deferred_work(after_open_.plan_after_open(InlineExecution(group_), commit, unread));
+  executor_->submit_deferred_work(deferred_work_.plan_work(InlineExecution(group_), commit, unread));
   waits_.wait_after_submit();
 }
 

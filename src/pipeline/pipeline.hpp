@@ -13,11 +13,11 @@
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
-#include "pipeline/after_open.hpp"
 #include "pipeline/background_pause.hpp"
 #include "pipeline/commit_log.hpp"
 #include "pipeline/completions.hpp"
 #include "pipeline/deferred_flushes.hpp"
+#include "pipeline/deferred_work.hpp"
 #include "pipeline/flush_record.hpp"
 #include "pipeline/make_executor.hpp"
 #include "pipeline/protect_stage.hpp"
@@ -134,7 +134,7 @@ class Pipeline {
   Observers observers_;
   StageRunner runner_;
   Snapshots snapshots_;
-  AfterOpen after_open_;
+  DeferredWork deferred_work_;
   std::unique_ptr<Executor> executor_;  ///< after the members that its work uses
   Waits waits_;
   DeferredFlushes deferred_flushes_;

@@ -49,7 +49,7 @@ struct CommitProgress {
   Reason reason = Reason::committed;
   std::vector<StageProgress> stages = {};  ///< all stages, in the pipeline's order
 
-  [[nodiscard]] bool is_due() const {
+  [[nodiscard]] bool has_due_stage() const {
     return std::ranges::any_of(stages, [](const StageProgress& stage) { return stage.state == StageState::due; });
   }
   /// The stage that reaches this level; null if there is none.

@@ -97,10 +97,10 @@ Protections ProtectStage::find_protections(const comm::Group& group, const Id128
       found.current = id;
       return found;
     }
-    if (sums[1] == group.world_size()) found.sound = id;
+    if (sums[1] == group.world_size()) found.across_domains = id;
     if (sums[2] > most) {
       most = sums[2];
-      found.best = id;
+      found.most_complete = id;
     }
   }
   return found;

@@ -15,9 +15,9 @@ namespace kedge::pipeline {
 
 /// Which protections of one commit exist.
 struct Protections {
-  Id128 current;  ///< a complete one with the sets of today; may be none
-  Id128 sound;    ///< otherwise a complete one whose members are in different domains today
-  Id128 best;     ///< otherwise the most complete one
+  Id128 current;         ///< a complete one with the sets of today; may be none
+  Id128 across_domains;  ///< otherwise a complete one whose members are in different domains today
+  Id128 most_complete;   ///< otherwise the most complete one
 };
 
 struct ProtectSettings {

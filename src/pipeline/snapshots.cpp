@@ -36,7 +36,7 @@ Snapshots::Snapshots(comm::Group group, commits::Ledger& ledger, StageList& stag
       lost_(ledger) {}
 
 bool Snapshots::can_prepare(std::span<const format::StoredRegion> regions, const Attributes& attributes) {
-  return std::ranges::none_of(stages_.all(), [&](const StageWithPolicy& one) {
+  return std::ranges::none_of(stages_.all_stages(), [&](const StageWithPolicy& one) {
     return one.policy->may_be_due_next() && one.stage->needs_application(group_, regions, attributes);
   });
 }

@@ -83,7 +83,7 @@ class StageList {
 
   [[nodiscard]] std::size_t size() const noexcept { return stages_.size(); }
   [[nodiscard]] StageWithPolicy& operator[](std::size_t number) { return stages_[number]; }
-  [[nodiscard]] const std::vector<StageWithPolicy>& all() const noexcept { return stages_; }
+  [[nodiscard]] const std::vector<StageWithPolicy>& all_stages() const noexcept { return stages_; }
   /// Returns the index of the stage that reaches this level.
   [[nodiscard]] std::size_t index_of(Level level) const;
   [[nodiscard]] const Stage& stage_of(Level level) const { return *stages_[index_of(level)].stage; }

@@ -39,7 +39,7 @@ void StageRunner::prepare_stages(Execution& execution, Job& job) {
   const auto local = attempt([&] {
     files.container = store::Pin(store_.files, store::FileKind::container, group.logical_rank(), {files.commit.id, {}});
   });
-  if (!job.progress.is_due()) {
+  if (!job.progress.has_due_stage()) {
     execution.change_job([&] { job.files = std::move(files); });
     return;
   }
@@ -73,7 +73,8 @@ void StageRunner::run_due_stages(Execution& execution, Job& job) {
       stages_[number].policy->mark_result(job.progress.stages[number].failure.has_value());
     }
     if (is_next_prepared) retire_superseded(execution);
-    if (job.progress.is_due()) execution.notify_progress();  // otherwise the end of the job wakes the waiting threads
+    if (job.progress.has_due_stage())
+      execution.notify_progress();  // otherwise the end of the job wakes the waiting threads
     const auto& failure = job.progress.stages[number].failure;
     if (failure && failure->code == ErrorCode::busy) break;  // a later start of the run has begun
   }

@@ -12,7 +12,7 @@ struct YieldRequested {};
 
 /// Throws the file's damage, or Preempted.
 void require_intact(store::StoreFile& file, const store::PinnableFile& offered, const CommitHead& commit,
-                    const UnreadFiles::ShouldYield& should_yield) {
+                    const UnreadFilesReader::ShouldYield& should_yield) {
   file.require_present();
   store::ExpectedFile expected;
   expected.kind = offered.kind;
@@ -29,7 +29,7 @@ void require_intact(store::StoreFile& file, const store::PinnableFile& offered, 
 }  // namespace
 
 /// Leaves out copies of manifests, which are written again when needed.
-std::vector<store::PinnableFile> UnreadFiles::list_unread(const UnreadCommit& unread) {
+std::vector<store::PinnableFile> UnreadFilesReader::list_unread(const UnreadCommit& unread) {
   std::vector<store::PinnableFile> files;
   for (const store::PinnableFile& file : stored_files_.list_pinnable(unread.commit.id)) {
     const bool is_meant = unread.protection_id.is_none() || file.key.protection_id == unread.protection_id;
@@ -38,7 +38,7 @@ std::vector<store::PinnableFile> UnreadFiles::list_unread(const UnreadCommit& un
   return files;
 }
 
-std::uint64_t UnreadFiles::unread_bytes(const UnreadCommit& unread) {
+std::uint64_t UnreadFilesReader::unread_bytes(const UnreadCommit& unread) {
   std::uint64_t bytes = 0;
   for (const store::PinnableFile& file : list_unread(unread)) {
     (void)attempt([&] { bytes += stored_files_.size_bytes(file.kind, file.owner, file.key); });
@@ -46,7 +46,7 @@ std::uint64_t UnreadFiles::unread_bytes(const UnreadCommit& unread) {
   return bytes;
 }
 
-ReadResult UnreadFiles::read_commit(const UnreadCommit& unread, const ShouldYield& should_yield) {
+ReadResult UnreadFilesReader::read_commit(const UnreadCommit& unread, const ShouldYield& should_yield) {
   ReadResult result;
   for (const store::PinnableFile& file : list_unread(unread)) {
     if (should_yield()) {
@@ -68,8 +68,8 @@ ReadResult UnreadFiles::read_commit(const UnreadCommit& unread, const ShouldYiel
 }
 
 /// A damaged container may lie beside its rebuilt one. Throws Preempted.
-std::optional<Failure> UnreadFiles::read_whole(const store::PinnableFile& file, const CommitHead& commit,
-                                               const ShouldYield& should_yield) {
+std::optional<Failure> UnreadFilesReader::read_whole(const store::PinnableFile& file, const CommitHead& commit,
+                                                     const ShouldYield& should_yield) {
   std::optional<Failure> first;
   while (stored_files_.has_file(file.kind, file.owner, file.key)) {
     const auto failure = attempt([&] {

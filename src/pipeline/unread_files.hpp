@@ -38,12 +38,12 @@ struct ReadResult {
 };
 
 /// Reads this process's files of one commit after the other, while other threads use the store. Local.
-class UnreadFiles {
+class UnreadFilesReader {
  public:
   /// Checked between pieces of a file: whether to stop for now.
   using ShouldYield = std::function<bool()>;
 
-  explicit UnreadFiles(store::StoredFiles& files) : stored_files_(files) {}
+  explicit UnreadFilesReader(store::StoredFiles& files) : stored_files_(files) {}
 
   /// Returns the number of unread bytes of the commit.
   [[nodiscard]] std::uint64_t unread_bytes(const UnreadCommit& unread);

@@ -32,7 +32,7 @@ class PrefixSearch {
     found.commits_exist =
         std::ranges::any_of(mine_, [](const persist::TagEntry& entry) { return !entry.commit.is_output; });
     if (!mine_.empty()) found.highest_generation = mine_.front().commit.generation;
-    warn_of(list.unusable);
+    warn_of(list.unusable_tags);
     found.warnings = std::move(warnings_);
     found.failure = attempt([&] { found.tags = walk(); });
     return found;

@@ -50,8 +50,8 @@ class SourceSurvey {
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;
     }
-    if (tags.empty() && !may_be_empty && is_in_progress(list.unusable)) return std::nullopt;
-    const std::string unreadable = log_unusable(list.unusable);
+    if (tags.empty() && !may_be_empty && is_in_progress(list.unusable_tags)) return std::nullopt;
+    const std::string unreadable = log_unusable(list.unusable_tags);
     if (!tags.empty()) return tags;
     if (!unreadable.empty()) {
       throw Error(Failure{ErrorCode::unrecoverable,

@@ -230,7 +230,7 @@ void StorageSurvey::reject_contradicted() {
   }
   for (const auto& [index, majority] : find_contradictions(group_, heads)) {
     store::ScannedFile& held = *files[index];
-    storage_.store.files.ignore_until_scan(held.path);
+    storage_.store.files.hide_until_scan(held.path);
     held.intact = false;
     held.damage = compose("{}: its header contradicts the other containers of the commit{}", held.path,
                           majority ? difference(heads[index], *majority) : "");

@@ -116,7 +116,7 @@ class Protector {
     if (!matches_recorded(membership_.own_position, MemberPart::container,
                           {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)}, stripes, checksums, container())) {
       const auto damages = reader_->verify();
-      const std::string what = damages.empty() ? "the container" : damages.front().what;
+      const std::string what = damages.empty() ? "the container" : damages.front().description;
       refuse(
           ErrorCode::corrupt,
           compose("{} changed after it was committed, so it is not protected; check this node's memory or disk", what),

@@ -92,7 +92,7 @@ void apply_record(const RecordAccess& with, const persist::RunRecord& record, Kn
   if (record.prefix == known.prefix || record.prefix.empty()) return;
   const std::string there = persist::records_directory(record.prefix, known.run.name);
   bool is_same = false;
-  auto original = OriginalPrefix::gone;
+  auto original = OriginalPrefix::missing;
   auto failure = attempt([&] {
     is_same = with.start.directory().is_same_directory(there);
     if (!is_same) original = find_original_prefix(with.file_system, there, known.run.id);
@@ -108,8 +108,8 @@ void apply_record(const RecordAccess& with, const persist::RunRecord& record, Kn
             permits_other_fingerprint(with.mode) ? "adopt_and_accept" : "adopt"));
   }
   known.is_copy =
-      original == OriginalPrefix::there || (original == OriginalPrefix::denied && !permits_adoption(with.mode));
-  if (original == OriginalPrefix::denied && known.is_copy && with.mode != StartMode::fresh) {
+      original == OriginalPrefix::exists || (original == OriginalPrefix::inaccessible && !permits_adoption(with.mode));
+  if (original == OriginalPrefix::inaccessible && known.is_copy && with.mode != StartMode::fresh) {
     with.log.warning(
         compose("the prefix was {} at the last start, where permission is denied: it counts as a copy and gets new "
                 "stores. If it was moved, unflushed checkpoints stay in the old stores{}; to continue from them, set "
@@ -243,7 +243,7 @@ RunIds find_ids(const comm::Group& group, const KnownRun& known, const RunSource
     stores.require_none_left_behind(run_id);
     return {run_id, stores.common_ids(run_id).prefix_id, true};
   }
-  if (!known.has_trace()) return {};
+  if (!known.has_any_record()) return {};
   const RunIds of_stores = stores.common_ids({});
   if (!of_stores.run_id.is_none()) warn_of_rebuilding(group, sources.log, known, "the stores");
   return of_stores;
@@ -327,7 +327,7 @@ RunIds decide_ids(const comm::Group& group, const Options& options, KnownRun& kn
   if (!is_fresh) require_no_other_run(group, options.run, known, sources);
   const LocalStores stores(group, known, sources, is_fresh || known.is_identified());
   if (is_fresh) {
-    known.left_behind = stores.describe_left_behind();
+    known.left_behind_warning = stores.describe_left_behind();
     for (const Id128& run_id : stores.runs_with_commits()) give_up_run(known, run_id);
     give_up_run(known, known.run.id);
     return group.decide_on_root([] { return RunIds{random_id(), random_id()}; });

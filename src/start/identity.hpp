@@ -29,12 +29,12 @@ struct KnownRun {
   std::string moved_from;                    ///< path of the prefix at the last start, if another; rank 0's
   bool is_copy = false;  ///< the original is still there, and this prefix was copied from it; rank 0's
   std::optional<std::string> fingerprint;  ///< the recorded fingerprint; rank 0's
-  std::string store;  ///< the recorded store (RunRecord::store); rank 0's
+  std::string store;                       ///< the recorded store (RunRecord::store); rank 0's
   persist::LaunchInfo launch_info;         ///< who makes this start; rank 0's, except its id
-  std::string left_behind;                 ///< with start = fresh: commits in stores that the prefix has no record of
+  std::string left_behind_warning;         ///< with start = fresh: commits in stores that the prefix has no record of
 
   /// Whether the prefix has some trace of the run: a damaged record, a marker of a commit, or its id.
-  [[nodiscard]] bool has_trace() const { return is_damaged || has_commits || !run.id.is_none(); }
+  [[nodiscard]] bool has_any_record() const { return is_damaged || has_commits || !run.id.is_none(); }
   /// Whether the prefix says which run it is and which stores belong to it.
   [[nodiscard]] bool is_identified() const { return !run.id.is_none() && !prefix_id.is_none(); }
 };

@@ -47,7 +47,7 @@ bool LocalStores::is_by_name(const store::NamedStore& one) const {
 RunIds LocalStores::common_ids(const Id128& run_id) const {
   const auto counts = [&](const store::NamedStore& one) {
     return is_of_this_prefix(one) && (run_id.is_none() || one.record.run_id == run_id) &&
-           (one.has_commits || known_.has_trace());
+           (one.has_commits || known_.has_any_record());
   };
   const auto first = std::ranges::find_if(stores_, counts);
   const auto speaker = group_.lowest_rank_with(first != stores_.end());
@@ -76,7 +76,7 @@ void LocalStores::require_none_left_behind(const Id128& run_id) const {
     for (const store::NamedStore& one : stores_) {
       if (is_of_this_prefix(one) || one.record.run_id != run_id || !one.has_commits) continue;
       const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
-      if (find_original_prefix(file_system_, records, run_id) != OriginalPrefix::gone) continue;
+      if (find_original_prefix(file_system_, records, run_id) != OriginalPrefix::missing) continue;
       refuse(ErrorCode::mismatch,
              compose("the prefix {} has checkpoints of run '{}' and lost its records; this store has checkpoints of "
                      "the same run, whose prefix was {}. To continue from the store, move the prefix back there; to "
@@ -103,7 +103,7 @@ bool LocalStores::has_unknown(const RunIds& ids) const {
 bool LocalStores::belongs_to_other_run(const store::NamedStore& one) const {
   if (is_of_this_prefix(one)) return false;
   const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
-  return find_original_prefix(file_system_, records, one.record.run_id) != OriginalPrefix::gone;
+  return find_original_prefix(file_system_, records, one.record.run_id) != OriginalPrefix::missing;
 }
 
 std::string LocalStores::explain_refusal(const store::NamedStore& one, const RunIds& ids) const {
@@ -203,17 +203,17 @@ std::vector<std::string> LocalStores::former_prefixes(const RunIds& ids) const {
 }
 
 OriginalPrefix find_original_prefix(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
-  auto original = OriginalPrefix::gone;
+  auto original = OriginalPrefix::missing;
   const auto failure = attempt([&] {
     const auto found = persist::read_run_record(file_system, directory);
     auto record = found.record;
     if (!record && file_system.status(directory)) record = persist::read_record_of_newest_start(file_system, directory);
     if (!record && found.unreadable) throw Error(*found.unreadable);
-    if (record ? record->run_id == run_id : found.is_damaged) original = OriginalPrefix::there;
+    if (record ? record->run_id == run_id : found.is_damaged) original = OriginalPrefix::exists;
   });
   if (!failure) return original;
   if (!fs::is_access_error(failure->system_errno)) throw Error(*failure);
-  return failure->system_errno == ENOTDIR ? OriginalPrefix::gone : OriginalPrefix::denied;
+  return failure->system_errno == ENOTDIR ? OriginalPrefix::missing : OriginalPrefix::inaccessible;
 }
 
 }  // namespace kedge::start

@@ -63,7 +63,7 @@ class LocalStores {
 };
 
 /// State of the directory where a run's records lay at its last start.
-enum class OriginalPrefix { gone, there, denied };
+enum class OriginalPrefix { missing, exists, inaccessible };
 
 /// Returns whether the run's records still exist in `directory`: then the prefix in use is a copy of that one. Damaged
 /// records count as the original's. Throws Error{io} if that cannot be read. Local.

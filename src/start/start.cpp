@@ -206,7 +206,7 @@ class Start {
   /// Local. Waits for the store's lock.
   void take_store() {
     const Options::Store& options = options_.store;
-    store::Location location = locate_store();
+    store::StoreLocation location = locate_store();
     if (options.durable) fs::sync_parent_directories(file_system_, location.directory);
     const LogicalRank mine = group_.logical_rank();
     NodeHandles& node = started_.node;
@@ -258,8 +258,8 @@ class Start {
     return record;
   }
 
-  [[nodiscard]] store::Location locate_store() const {
-    store::Location location = store::find_or_make_store(file_system_, root_, surroundings_, owner_of(ids_));
+  [[nodiscard]] store::StoreLocation locate_store() const {
+    store::StoreLocation location = store::find_or_make_store(file_system_, root_, surroundings_, owner_of(ids_));
     if (options_.store.durable && location.memory_backed) {
       refuse(ErrorCode::invalid_argument,
              "store.durable is set and the store lies in memory, which survives no power loss; set "
@@ -318,7 +318,7 @@ class Start {
 
   /// Nobody uses the memory that start = fresh leaves behind, and nobody else says so.
   void log_store_left_behind() const {
-    if (!known_.left_behind.empty()) log_.info(known_.left_behind);
+    if (!known_.left_behind_warning.empty()) log_.info(known_.left_behind_warning);
     const auto directory = store_left_behind();
     if (!directory) return;
     log_.info(compose("the earlier checkpoints stay in the node-local store{}; to free it: kedge drop {}",

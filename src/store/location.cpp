@@ -230,9 +230,9 @@ bool may_be_of_run(std::string_view name, std::uint32_t user, const LocationOpti
   return name.substr(begin.size(), kHashDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-Location find_or_make_store(fs::FileSystem& file_system, const std::string& root,
-                            const LocationOptions& location_options, const StoreOwner& owner) {
-  Location location{find(file_system, root, location_options, owner)};
+StoreLocation find_or_make_store(fs::FileSystem& file_system, const std::string& root,
+                                 const LocationOptions& location_options, const StoreOwner& owner) {
+  StoreLocation location{find(file_system, root, location_options, owner)};
   file_system.make_directory(location.directory, 0700);
   require_private(file_system, location.directory);
   location.memory_backed = file_system.space(location.directory).memory_backed;

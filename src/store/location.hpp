@@ -29,7 +29,7 @@ struct StoreOwner {
 };
 
 /// The run's directory on this node and its kind of storage.
-struct Location {
+struct StoreLocation {
   std::string directory;
   bool memory_backed = false;
 };
@@ -74,8 +74,8 @@ struct StoreRoot {
 /// Finds or makes the directory (mode 0700) of this user, run and prefix below `root`. Skips one whose record says that
 /// another prefix, which never had this one's path, owns it by now: the prefix was copied and the original moved.
 /// Throws Error{io} with the remedy if the directory belongs to another user, is a link, or is accessible to others.
-[[nodiscard]] Location find_or_make_store(fs::FileSystem& file_system, const std::string& root,
-                                          const LocationOptions& location_options, const StoreOwner& owner);
+[[nodiscard]] StoreLocation find_or_make_store(fs::FileSystem& file_system, const std::string& root,
+                                               const LocationOptions& location_options, const StoreOwner& owner);
 
 /// Makes a store's directory again that was removed while in use, with missing parents. Throws as find_or_make_store()
 /// does.

@@ -26,7 +26,7 @@ StoreFile& replace_file(const StoreSpace& space, Slot& slot) {
 
 /// In the order in which they are begun: the first loses least, or else needs least new storage.
 std::vector<Slot*> NewFiles::idle_slots(FileKind kind) const {
-  std::vector<Slot*> idle = slots_.own(kind);
+  std::vector<Slot*> idle = slots_.own_slots(kind);
   std::erase_if(idle, [](const Slot* slot) { return !slot->is_idle(); });
   std::ranges::stable_sort(idle, [this](const Slot* one, const Slot* other) {
     if (one->loss_if_overwritten() != other->loss_if_overwritten()) {
@@ -66,7 +66,7 @@ Slot& NewFiles::begin_own(FileKind kind) {
   const RunDirectory& directory = slots_.directory();
   for (int tries = 1;; ++tries) {
     const std::vector<Slot*> idle = idle_slots(kind);
-    Slot& slot = idle.empty() ? slots_.add(kind, slots_.ranks().own_rank()) : *idle.front();
+    Slot& slot = idle.empty() ? slots_.add_slot(kind, slots_.ranks().own_rank()) : *idle.front();
     const auto not_opened = attempt([&] {
       replace_if_lost(slot);
       // Writing in place would change a hard-linked backup, too.
@@ -95,7 +95,7 @@ Slot& NewFiles::begin_adopted(FileKind kind, LogicalRank owner) {
   if (!slots_.ranks().adopts(owner)) {
     throw Error(ErrorCode::bad_state, compose("this process must not make a file of rank {}", owner.value));
   }
-  return slots_.add(kind, owner);
+  return slots_.add_slot(kind, owner);
 }
 
 StoreFile& NewFiles::begin_file(const PlannedFile& file) {
@@ -177,7 +177,7 @@ bool NewFiles::begin_would_overwrite(FileKind kind) const {
 void NewFiles::preallocate(FileKind kind, std::uint64_t size_bytes, const PreallocationTarget& wanted) {
   const auto guard = slots_.lock();
   const RunDirectory& directory = slots_.directory();
-  const std::vector<Slot*> own = slots_.own(kind);
+  const std::vector<Slot*> own = slots_.own_slots(kind);
   Slot* empty = nullptr;
   std::size_t ready = 0;
   std::size_t with_storage = 0;
@@ -190,7 +190,7 @@ void NewFiles::preallocate(FileKind kind, std::uint64_t size_bytes, const Preall
   }
   if (ready >= wanted.idle_count || with_storage >= wanted.total_count) return;
   if (empty == nullptr && own.size() >= wanted.total_count) return;
-  Slot& slot = empty != nullptr ? *empty : slots_.add(kind, slots_.ranks().own_rank());
+  Slot& slot = empty != nullptr ? *empty : slots_.add_slot(kind, slots_.ranks().own_rank());
   const auto failure = attempt([&] {
     StoreFile& file = slot.open_file(slots_.space());
     file.reserve(size_bytes);

@@ -4,7 +4,7 @@
 
 namespace kedge::store {
 
-NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, const Options::Store& options, Location location,
+NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, const Options::Store& options, StoreLocation location,
                      LogicalRank logical_rank, std::vector<int> ranks_on_node)
     : ranks(logical_rank, std::move(ranks_on_node)),
       directory(file_system, std::move(location), options.durable),
@@ -15,11 +15,11 @@ NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, const Options:
 std::uint64_t NodeStore::node_bytes() const {
   const auto guard = slots.lock();
   std::uint64_t bytes = routed_directories.used_bytes();
-  for (const auto& slot : slots.all()) {
+  for (const auto& slot : slots.all_slots()) {
     if (slots.is_own(*slot) || slot->is_made_here) bytes += slot->size_bytes(directory);
   }
   if (ranks.ranks_on_node().size() <= 1) return bytes;
-  for (const FileName& name : directory.list()) {
+  for (const FileName& name : directory.list_files()) {
     const bool is_of_other_process = ranks.is_on_node(name.logical_rank) && name.logical_rank != ranks.own_rank();
     if (is_of_other_process) bytes += directory.stored_bytes(name);
   }
@@ -36,7 +36,7 @@ void NodeStore::remove_all_files() {
   const auto is_ours = [this](const Slot& slot) { return !directory.is_foreign(slot.name); };
   slots.remove_if(is_ours);
   if (!directory.file_system().status(directory.path())) return;  // removed by another process
-  slots.refresh(directory.list());                                // finds adopted files of starts that never scanned
+  slots.refresh(directory.list_files());                          // finds adopted files of starts that never scanned
   slots.remove_if(is_ours);
   remove_leftovers();
   directory.sync_names();  // keeps removed files from reappearing

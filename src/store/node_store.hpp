@@ -23,7 +23,7 @@ namespace kedge::store {
 struct NodeStore {
   /// `ranks_on_node` is ascending and contains this rank; if it is empty, no file is adopted. Throws Error{bad_state}
   /// otherwise, io.
-  NodeStore(std::shared_ptr<fs::FileSystem> file_system, const Options::Store& options, Location location,
+  NodeStore(std::shared_ptr<fs::FileSystem> file_system, const Options::Store& options, StoreLocation location,
             LogicalRank logical_rank, std::vector<int> ranks_on_node = {});
   NodeStore(const NodeStore&) = delete;
   NodeStore& operator=(const NodeStore&) = delete;

@@ -24,7 +24,7 @@ void Retirement::set_idle_file_count(FileKind kind, std::size_t files) {
 void Retirement::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
   const auto guard = slots_.lock();
   for (std::size_t kind = 0; kind < kFileKindCount; ++kind) {
-    const std::vector<Slot*> own = slots_.own(static_cast<FileKind>(kind));
+    const std::vector<Slot*> own = slots_.own_slots(static_cast<FileKind>(kind));
     for (Slot* slot : own) {
       if (!slot->has_content() || slot->generation > newest) continue;
       // A retired file may be kept again: it was opened, or newer ones turned out damaged.
@@ -44,7 +44,7 @@ void Retirement::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
 /// Keeps some idle files for the next writes and removes the rest. The newest retired ones stay, because scans can
 /// still offer them.
 void Retirement::remove_idle(FileKind kind) {
-  std::vector<Slot*> removed = slots_.own(kind);
+  std::vector<Slot*> removed = slots_.own_slots(kind);
   std::erase_if(removed, [](const Slot* slot) { return !slot->is_removable(); });
   std::ranges::stable_sort(
       removed, [](const Slot* a, const Slot* b) { return a->loss_if_overwritten() > b->loss_if_overwritten(); });
@@ -55,16 +55,16 @@ void Retirement::remove_idle(FileKind kind) {
 
 std::size_t Retirement::remove_adopted(const Id128& commit_id) {
   const auto guard = slots_.lock();
-  const std::size_t before = slots_.all().size();
+  const std::size_t before = slots_.all_slots().size();
   slots_.remove_if([&](const Slot& slot) {
     return !slots_.is_own(slot) && slot.pin_count == 0 && slot.has_content() && slot.key.commit_id == commit_id;
   });
-  return before - slots_.all().size();
+  return before - slots_.all_slots().size();
 }
 
 void Retirement::free_unused_storage() {
   const auto guard = slots_.lock();
-  for (const auto& slot : slots_.all()) {
+  for (const auto& slot : slots_.all_slots()) {
     const bool is_unused = slots_.is_own(*slot) && slot->state == Slot::State::free && slot->pin_count == 0;
     if (is_unused && slot->file) slot->file->unseal_and_free();
   }

@@ -6,7 +6,7 @@ namespace kedge::store {
 
 std::string RunDirectory::path_of(const FileName& name) const { return fs::join(location_.directory, to_string(name)); }
 
-std::vector<FileName> RunDirectory::list() const {
+std::vector<FileName> RunDirectory::list_files() const {
   std::vector<FileName> names;
   for (const std::string& name : run_in_directory([&] { return file_system_->list(location_.directory); })) {
     if (const auto parsed = parse_file_name(name)) names.push_back(*parsed);

@@ -18,7 +18,7 @@ namespace kedge::store {
 class RunDirectory {
  public:
   /// `durable`: names come to stable storage.
-  RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Location location, bool durable = false)
+  RunDirectory(std::shared_ptr<fs::FileSystem> file_system, StoreLocation location, bool durable = false)
       : file_system_(std::move(file_system)), location_(std::move(location)), durable_(durable) {}
 
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
@@ -38,7 +38,7 @@ class RunDirectory {
 
   [[nodiscard]] std::string path_of(const FileName& name) const;
   /// Files of all kinds and ranks, sorted by kind, rank and number.
-  [[nodiscard]] std::vector<FileName> list() const;
+  [[nodiscard]] std::vector<FileName> list_files() const;
 
   /// Allocated bytes up to the file's size, without holes. 0 if the file is gone.
   [[nodiscard]] std::uint64_t stored_bytes(const FileName& name) const;
@@ -57,7 +57,7 @@ class RunDirectory {
   void throw_if_removed() const;
 
   std::shared_ptr<fs::FileSystem> file_system_;
-  Location location_;
+  StoreLocation location_;
   bool durable_;
 };
 

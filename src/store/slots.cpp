@@ -6,12 +6,12 @@
 namespace kedge::store {
 
 Slots::Slots(const StoreSpace& space, const NodeRanks& ranks) : space_(space), ranks_(ranks) {
-  std::vector<FileName> names = directory().list();
+  std::vector<FileName> names = directory().list_files();
   std::erase_if(names, [&](const FileName& name) { return name.logical_rank != ranks_.own_rank(); });
   refresh(names);
 }
 
-std::vector<Slot*> Slots::own(FileKind kind) const {
+std::vector<Slot*> Slots::own_slots(FileKind kind) const {
   std::vector<Slot*> own;
   for (const auto& slot : slots_) {
     if (is_own(*slot) && slot->name.kind == kind) own.push_back(slot.get());
@@ -40,7 +40,7 @@ void Slots::refresh(std::span<const FileName> names) {
   }
 }
 
-Slot& Slots::add(FileKind kind, LogicalRank owner) {
+Slot& Slots::add_slot(FileKind kind, LogicalRank owner) {
   auto slot = std::make_unique<Slot>();
   slot->name = {kind, owner, 0};
   for (const auto& other : slots_) {
@@ -54,7 +54,7 @@ Slot& Slots::add(FileKind kind, LogicalRank owner) {
   return added;
 }
 
-Slot* Slots::find(const PinnableFile& file) const noexcept {
+Slot* Slots::find_slot(const PinnableFile& file) const noexcept {
   const auto found = std::ranges::find_if(slots_, [&](const auto& slot) {
     return slot->name.kind == file.kind && slot->name.logical_rank == file.owner && slot->has_readable(file.key);
   });

@@ -34,7 +34,8 @@ bool has_output(fs::FileSystem& file_system, const std::string& directory, const
 
 }  // namespace
 
-StoreRecordFiles::StoreRecordFiles(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer)
+StoreRecordFiles::StoreRecordFiles(std::shared_ptr<fs::FileSystem> file_system, StoreLocation location,
+                                   LogicalRank writer)
     : file_system_(std::move(file_system)), location_(std::move(location)), writer_rank_(writer) {}
 
 std::vector<NamedStore> find_stores_of_run(fs::FileSystem& file_system, const std::string& root,

@@ -37,7 +37,7 @@ enum class OnUnreadable { fail, skip };
 /// replace the prefix's records if those are lost. All calls are local and throw Error{io | no_space}.
 class StoreRecordFiles {
  public:
-  StoreRecordFiles(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
+  StoreRecordFiles(std::shared_ptr<fs::FileSystem> file_system, StoreLocation location, LogicalRank writer);
 
   /// Returns the store's directory.
   [[nodiscard]] const std::string& directory() const noexcept { return location_.directory; }
@@ -70,7 +70,7 @@ class StoreRecordFiles {
   void remove(std::string_view name);
 
   std::shared_ptr<fs::FileSystem> file_system_;
-  Location location_;
+  StoreLocation location_;
   LogicalRank writer_rank_;
 };
 

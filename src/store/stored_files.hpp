@@ -22,7 +22,7 @@ class StoredFiles {
   [[nodiscard]] std::vector<ScannedFile> verify(const Id128& run_id, const Id128& commit_id,
                                                 const SkippedFiles& skipped_files = {});
   /// Hides a file from pin() until the next scan, because other files contradict it.
-  void ignore_until_scan(const std::string& path);
+  void hide_until_scan(const std::string& path);
   /// Stops offering a damaged file that pin() finds. Removes it if it is an own parity file, which is never rebuilt.
   /// Throws io; the next scan may then offer the file again.
   void reject_file(const PinnableFile& file);

@@ -220,7 +220,7 @@ class Verification {
   void check_content(std::vector<format::Damage> damages) {
     if (damages.empty()) return;
     found_.damages = std::move(damages);
-    reject(FileFault::content, found_.damages.front().what + " is damaged");
+    reject(FileFault::content, found_.damages.front().description + " is damaged");
   }
 
   fs::ByteAccess& bytes_;

@@ -161,7 +161,7 @@ TagLocation find_tag(fs::FileSystem& file_system, const TagQuery& meant) {
   const std::string real_prefix = file_system.canonical(prefix);
   persist::TagList list = persist::list_tags(file_system, real_prefix);
   // The run of unreadable directories is unknown: with several runs, they are not the requested one's.
-  if (!run.empty() && of_run(list, run) != list.entries.size()) list.unusable.clear();
+  if (!run.empty() && of_run(list, run) != list.entries.size()) list.unusable_tags.clear();
   if (!run.empty()) std::erase_if(list.entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
   // A newer damaged commit counts as the requested one; an uncommitted directory only if there is nothing else.
   std::optional<Candidate> newest;
@@ -177,7 +177,7 @@ TagLocation find_tag(fs::FileSystem& file_system, const TagQuery& meant) {
   for (const persist::TagEntry& entry : list.entries) {
     if (is_named(entry, word)) consider(entry.directory, true);
   }
-  for (const persist::UnusableTag& unusable : list.unusable) consider(unusable.directory, unusable.has_manifest);
+  for (const persist::UnusableTag& unusable : list.unusable_tags) consider(unusable.directory, unusable.has_manifest);
   if (newest) return {real_prefix, newest->directory, fs::join(prefix, newest->directory)};
   throw Error(ErrorCode::not_found, compose("no checkpoint{} on {} has the tag {}; {}",
                                             run.empty() ? "" : compose(" of run '{}'", printable(run)),

@@ -162,7 +162,7 @@ std::string finding_text(const Finding& finding) {
               printable(finding.reason));
   for (std::size_t i = 0; i < std::min(finding.damages.size(), kDamagesShown); ++i) {
     const format::Damage& damage = finding.damages[i];
-    text += compose("           {} in bytes {} to {}\n", printable(damage.what), damage.offset,
+    text += compose("           {} in bytes {} to {}\n", printable(damage.description), damage.offset,
                     damage.offset + damage.length - 1);
   }
   if (finding.damages.size() > kDamagesShown) {
@@ -198,7 +198,7 @@ Json finding_json(const Finding& finding) {
   if (finding.state == State::damaged) {
     json["damages"] = Json::array();
     for (const auto& damage : finding.damages) {
-      json["damages"].push_back({{"what", damage.what}, {"offset", damage.offset}, {"bytes", damage.length}});
+      json["damages"].push_back({{"what", damage.description}, {"offset", damage.offset}, {"bytes", damage.length}});
     }
   }
   return json;

@@ -278,7 +278,7 @@ TEST(DueStages, ACheckpointThatIsMadeForALowerLevelLeavesTheNextDueForTheFailedF
     pipeline::CommitProgress progress = list.progress_of({});
     list.mark_due(progress, highest, list.take_failed_stages());
     list.restart_due(progress);
-    return progress.is_due();
+    return progress.has_due_stage();
   };
   EXPECT_FALSE(is_due(Level::local));
   EXPECT_TRUE(is_due({}));

@@ -41,7 +41,7 @@ class PrefixAttack : public FlushFixture {
     }
     const auto planted = list(job);
     EXPECT_EQ(planted.entries.front().commit.generation, generation);
-    for (const auto& one : planted.unusable) ADD_FAILURE() << one.directory << ": " << one.reason;
+    for (const auto& one : planted.unusable_tags) ADD_FAILURE() << one.directory << ": " << one.reason;
   }
 };
 

@@ -49,7 +49,7 @@ class OptionsTest : public testing::Test {
 TEST_F(OptionsTest, WithoutFileAndEnvironmentAreTheDefaults) {
   const auto loaded = load({"HOME=/nowhere", "KEDGE_NODE=n7", "KEDGE_TEST_FULL=1"});
   ASSERT_FALSE(loaded.options.load_failure);
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_EQ(field.get(loaded.options), field.get(Options{})) << dotted_name(field);
     EXPECT_EQ(loaded.origin.at(dotted_name(field)), "default");
   }
@@ -121,12 +121,12 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"events.path", "/events/{node}.jsonl"},
                                                      {"events.max_bytes", "8192"}};
   std::vector<std::string> environment;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     environment.push_back(variable_name(field) + "=" + values.at(dotted_name(field)));
   }
   const auto loaded = load(environment);
   ASSERT_FALSE(loaded.options.load_failure) << to_string(*loaded.options.load_failure);
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_EQ(field.get(loaded.options), values.at(dotted_name(field)));
     EXPECT_NE(field.get(loaded.options), field.get(Options{}));
     EXPECT_EQ(loaded.origin.at(dotted_name(field)), variable_name(field));
@@ -144,7 +144,7 @@ TEST_F(OptionsTest, AnOptionThatWasRemovedSaysWhatToWrite) {
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->message,
             "there is no option device.gds any more; set device.path (KEDGE_DEVICE_PATH) to auto or gds");
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_FALSE(describe_removed_option(dotted_name(field))) << dotted_name(field);
     EXPECT_FALSE(describe_removed_variable(variable_name(field))) << variable_name(field);
   }
@@ -328,7 +328,7 @@ TEST_F(OptionsTest, TemplateHoldsEveryFieldWithItsDefault) {
   ASSERT_FALSE(loaded.options.load_failure) << to_string(*loaded.options.load_failure);
   std::ifstream stream(file);
   const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_THAT(loaded.origin.at(dotted_name(field)), HasSubstr("kedge.toml:")) << "missing: " << dotted_name(field);
     EXPECT_EQ(field.get(loaded.options), field.get(Options{})) << dotted_name(field);
     EXPECT_THAT(text, HasSubstr(variable_name(field)));

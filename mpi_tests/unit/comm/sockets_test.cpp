@@ -41,11 +41,11 @@ using Bytes = std::vector<std::byte>;
 
 TEST(Networks, TheFastestIsTriedFirst) {
   const NetworkAddress address{{10, 0, 0, 1}, 0};
-  const std::vector<Interface> interfaces{{"lo", address, 8, true, 0},
-                                          {"admin", address, 24, false, 1'000},
-                                          {"tunnel", address, 24, false, 0},
-                                          {"ib0", address, 16, false, 100'000},
-                                          {"ib1", address, 16, false, 100'000}};
+  const std::vector<NetworkInterface> interfaces{{"lo", address, 8, true, 0},
+                                                 {"admin", address, 24, false, 1'000},
+                                                 {"tunnel", address, 24, false, 0},
+                                                 {"ib0", address, 16, false, 100'000},
+                                                 {"ib1", address, 16, false, 100'000}};
   EXPECT_THAT(networks_of(interfaces),
               ElementsAre("ib0@10.0.0.1/16", "ib1@10.0.0.1/16", "admin@10.0.0.1/24", "tunnel@10.0.0.1/24"));
 }

@@ -73,7 +73,7 @@ class CuFileOfDevices : public Cuda {
   std::unique_ptr<DirectFile> file(unsigned kinds = kNvme) {
     return cuda_direct_file(*driver, *cufile, location(), descriptor, kinds);
   }
-  Location location() { return system_devices()->location_of(memory); }
+  MemoryLocation location() { return system_devices()->location_of(memory); }
   std::vector<std::byte> written() const {
     std::vector<std::byte> bytes(kSize);
     EXPECT_EQ(::pread(buffered, bytes.data(), kSize, 4096), static_cast<ssize_t>(kSize));
@@ -171,7 +171,7 @@ TEST_F(CuFileOfDevices, TellsTheDisksFailuresFromItsOwn) {
 
 TEST_F(CuFileOfDevices, ADeviceThatIsLostIsSaidFirst) {
   const auto direct = file();
-  const Location where = location();
+  const MemoryLocation where = location();
   fake_cufile().fail("cuFileWrite", 1, -5011, 0);
   fake().fail("cuCtxSynchronize", 1, 700, false);
   const auto failure = attempt([&] { direct->write(where, 4096, {memory, kSize}); });

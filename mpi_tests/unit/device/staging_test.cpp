@@ -120,7 +120,7 @@ TEST_F(StagingTest, WhatCannotBeTakenEndsTheTransfer) {
 
 TEST_F(Straight, ToMemoryThatIsRegisteredForIt) {
   const ModelDevices::Array array(*devices, 0, 9000);
-  const Location location = memory(array, 0, 1).location;
+  const MemoryLocation location = memory(array, 0, 1).location;
   for (const std::size_t size : {1U, 1023U, 1024U, 1025U, 3073U, 8999U}) {
     Owned owned(9000);
     ASSERT_TRUE(registering.can_access(location, owned.memory()));
@@ -147,7 +147,7 @@ TEST_F(Straight, OnlyWhereThatIsWanted) {
 
 TEST_F(Straight, ARefusalIsToldAndNotAskedForAgain) {
   const ModelDevices::Array array(*devices, 0, 64);
-  const Location location = memory(array, 0, 1).location;
+  const MemoryLocation location = memory(array, 0, 1).location;
   Owned before(64);
   Owned owned(64);
   ASSERT_TRUE(registering.can_access(location, before.memory()));
@@ -162,7 +162,7 @@ TEST_F(Straight, ARefusalIsToldAndNotAskedForAgain) {
 /// A context that is gone, a capture: buffers say what is wrong, and the next time is another.
 TEST_F(Straight, AFailureOfTheMomentIsNoRefusal) {
   const ModelDevices::Array array(*devices, 0, 64);
-  const Location location = memory(array, 0, 1).location;
+  const MemoryLocation location = memory(array, 0, 1).location;
   Owned owned(64);
   for (const ErrorCode code : {ErrorCode::invalid_argument, ErrorCode::bad_state}) {
     devices->fail("register", 1, code);

@@ -79,7 +79,7 @@ TEST(FormatContainer, DamageIsNamed) {
     target.file.content[at] ^= std::byte{16};
     const auto damages = reader.verify();
     target.file.content[at] ^= std::byte{16};
-    return damages.size() == 1 ? damages[0].what : compose("{} damages", damages.size());
+    return damages.size() == 1 ? damages[0].description : compose("{} damages", damages.size());
   };
   EXPECT_EQ(named(70), "superblock");
   EXPECT_EQ(named(layout->index_offset + 20), "index");

@@ -137,7 +137,7 @@ TEST(FormatManifest, ARowOfAnotherCommitIsRefused) {
   EXPECT_NO_THROW(static_cast<void>(reader_of(file).row(LogicalRank{0})));
   EXPECT_THROW(static_cast<void>(reader_of(file).row(LogicalRank{1})), Error);
   ASSERT_EQ(reader_of(file).verify().size(), 1U);
-  EXPECT_THAT(reader_of(file).verify()[0].what, HasSubstr("row of rank 1"));
+  EXPECT_THAT(reader_of(file).verify()[0].description, HasSubstr("row of rank 1"));
 }
 
 TEST(FormatManifest, RowsThatLeadOutsideAreRefused) {

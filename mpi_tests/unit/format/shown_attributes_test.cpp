@@ -102,7 +102,7 @@ TEST(ShownAttributes, ValuesAreOverwrittenAndGuarded) {
   two.content[offset] ^= std::byte{1};
   const auto damages = reader_of(two).verify();
   ASSERT_EQ(damages.size(), 1U);
-  EXPECT_EQ(damages[0].what, "HDF5 metadata");
+  EXPECT_EQ(damages[0].description, "HDF5 metadata");
 }
 
 TEST(ShownAttributes, EachIsFoundExactlyOnceOrNotAtAll) {

@@ -106,7 +106,7 @@ inline std::shared_ptr<const Layout> write(MemoryTarget& target, const std::vect
 /// Empty if the container holds exactly these, readable and without damage; otherwise what is wrong.
 inline std::string problem(MemoryFile& file, const std::vector<Sample>& samples) {
   const ContainerReader reader(file, file.size(), "file");
-  if (const auto damages = reader.verify(); !damages.empty()) return "damaged: " + damages.front().what;
+  if (const auto damages = reader.verify(); !damages.empty()) return "damaged: " + damages.front().description;
   if (reader.regions().size() != samples.size()) return "another number of regions";
   for (const Sample& one : samples) {
     const StoredRegion* region = reader.find_region(one.spec.name);

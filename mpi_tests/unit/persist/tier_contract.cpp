@@ -84,7 +84,7 @@ TEST_P(TierContract, AReaderSeesNothingBeforePublish) {
   put(place->prefix_storage(), commit, 0);
   put(place->other_rank(), commit, 1);
   expect_nothing_counts(place->other_rank(), commit);
-  for (const persist::UnusableTag& one : place->other_rank().reader->list_commits().unusable)
+  for (const persist::UnusableTag& one : place->other_rank().reader->list_commits().unusable_tags)
     EXPECT_FALSE(one.has_manifest);
 }
 
@@ -128,7 +128,7 @@ TEST_P(TierContract, APublishThatFailsIsDoneOrLeavesNothingThatCounts) {
     expect_whole_or_none(*place, commit, n);
     if (place->prefix_storage().writer->is_complete(commit.entry)) continue;
     expect_nothing_counts(place->other_rank(), commit);
-    EXPECT_THAT(place->prefix_storage().reader->list_commits().unusable, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place->prefix_storage().reader->list_commits().unusable_tags, IsEmpty()) << "operation " << n;
     publish(*place, commit);
     EXPECT_TRUE(is_whole(place->other_rank(), commit)) << "operation " << n;
   }
@@ -173,7 +173,7 @@ TEST_P(TierContract, ARemovalTakesTheManifestFirst) {
     place->start_again();
     (void)place->prefix_storage().remover->remove_leftovers(commit.entry.commit.run_id);
     expect_whole_or_none(*place, commit, n);
-    EXPECT_THAT(place->other_rank().reader->list_commits().unusable, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place->other_rank().reader->list_commits().unusable_tags, IsEmpty()) << "operation " << n;
   }
   EXPECT_GT(failed, 2);
 }
@@ -185,7 +185,7 @@ TEST_P(TierContract, ASweepEndsWhatAnEarlierStartLeft) {
   place->start_again();
   EXPECT_THAT(place->prefix_storage().remover->remove_leftovers(commit.entry.commit.run_id), IsEmpty());
   expect_nothing_counts(place->other_rank(), commit);
-  EXPECT_THAT(place->other_rank().reader->list_commits().unusable, IsEmpty());
+  EXPECT_THAT(place->other_rank().reader->list_commits().unusable_tags, IsEmpty());
 }
 
 TEST_P(TierContract, AnOvertakenStartChangesNothing) {

@@ -189,7 +189,7 @@ class RecoveryTest : public testing::Test {
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank) {
     const std::string directory = "/store-" + std::to_string(rank);
     disk.make_directories(directory);
-    return std::make_unique<store::NodeStore>(disk.view(rank), Options::Store{}, store::Location{directory, true},
+    return std::make_unique<store::NodeStore>(disk.view(rank), Options::Store{}, store::StoreLocation{directory, true},
                                               LogicalRank{static_cast<std::uint32_t>(rank)}, std::vector{rank});
   }
   [[nodiscard]] persist::RunStart start() { return persist::RunStart({disk.view(0), "/prefix", run.name}); }

@@ -71,7 +71,7 @@ class AdmissionTest : public testing::Test {
   }
 
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(std::shared_ptr<fs::FileSystem> system, int rank) {
-    return std::make_unique<store::NodeStore>(std::move(system), options, store::Location{"/store", true},
+    return std::make_unique<store::NodeStore>(std::move(system), options, store::StoreLocation{"/store", true},
                                               rank_of(rank), kAllRanks);
   }
 

@@ -117,7 +117,7 @@ TEST_P(Adopting, RetiredOnesAreRemovedUnlessPinned) {
   own->files.unpin(pinned);
   own->retirement.retire_all_but(only({key_of(FileKind::container, 2)}));
   EXPECT_THAT(scanned(*own), ElementsAre("rank-6.0.h5"));
-  EXPECT_EQ(own->slots.all().size(), 1U);
+  EXPECT_EQ(own->slots.all_slots().size(), 1U);
 }
 
 TEST_P(Adopting, WhatWasNotLookedAtIsNotRemoved) {
@@ -274,7 +274,7 @@ TEST_P(Adopting, AFileThatIsGivenUpIsRemoved) {
   EXPECT_TRUE(exists("parity-5.0.kedge"));
   own->new_files.discard_file(file);
   EXPECT_FALSE(exists("parity-5.0.kedge"));
-  EXPECT_TRUE(own->slots.all().empty());
+  EXPECT_TRUE(own->slots.all_slots().empty());
 }
 
 TEST_P(Adopting, OnlyTheProcessInChargeOfARankMakesItsFiles) {

@@ -109,7 +109,7 @@ TEST(Location, AMovedPrefixKeepsItsDirectoryAndWhatTookItAlongKeepsItToo) {
   const auto system = disk.view(0);
   const store::LocationOptions here{"/d", "n", {}};
   const auto at = [&](const store::StoreOwner& owner) {
-    const store::Location location = store::find_or_make_store(*system, "/d", here, owner);
+    const store::StoreLocation location = store::find_or_make_store(*system, "/d", here, owner);
     store::StoreRecordFiles(system, location, {0}).write_owner({owner.run_id, owner.prefix_id, owner.prefix});
     return location.directory;
   };

@@ -47,7 +47,7 @@ struct Rank {
   Rank(Communicator& its_communicator, faults::FaultyDisk& disk, bool memory)
       : communicator(its_communicator),
         group(communicator, std::chrono::hours(1)),
-        store(disk.view(communicator.rank()), Options::Store{}, Location{"/store", memory}, me()),
+        store(disk.view(communicator.rank()), Options::Store{}, StoreLocation{"/store", memory}, me()),
         sealing(group, store, !memory) {}
 
   [[nodiscard]] LogicalRank me() const { return LogicalRank{static_cast<std::uint32_t>(communicator.rank())}; }
@@ -152,7 +152,7 @@ TEST_P(SealingOfRanks, WhatIsMadeReadyMeanwhileIsNotCountedTwice) {
     Meanwhile meanwhile(communicator);
     const comm::Group group(meanwhile, std::chrono::hours(1));
     const LogicalRank me{static_cast<std::uint32_t>(communicator.rank())};
-    NodeStore store(disk.view(communicator.rank()), options, Location{"/store", GetParam()}, me);
+    NodeStore store(disk.view(communicator.rank()), options, StoreLocation{"/store", GetParam()}, me);
     const PlannedFile planned{FileKind::container, kBytes};
     for (const std::uint64_t made : {kBytes, kBytes / 2}) {
       SealTransaction sealing(group, store, false);

@@ -42,7 +42,8 @@ class SparseFiles : public testing::TestWithParam<bool> {
   }
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank) {
     return std::make_unique<store::NodeStore>(fs::posix_file_system(), Options::Store{},
-                                              store::Location{directory, GetParam()}, rank_of(rank), std::vector{rank});
+                                              store::StoreLocation{directory, GetParam()}, rank_of(rank),
+                                              std::vector{rank});
   }
   /// A container of rank 0 and commit 1.
   void put_container(store::NodeStore& into) {

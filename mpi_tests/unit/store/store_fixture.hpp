@@ -50,7 +50,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
   void SetUp() override { disk.make_directories("/store"); }
 
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank, std::vector<int> ranks_on_node = {}) {
-    return std::make_unique<store::NodeStore>(disk.view(rank), options, store::Location{"/store", GetParam()},
+    return std::make_unique<store::NodeStore>(disk.view(rank), options, store::StoreLocation{"/store", GetParam()},
                                               rank_of(rank), std::move(ranks_on_node));
   }
 

@@ -25,7 +25,7 @@ using SocketTime = std::chrono::steady_clock::time_point;
 /// Why a connection was closed.
 struct CloseReason {
   bool is_orderly = false;  ///< the other side said goodbye before
-  std::string why;          ///< continues "rank N "
+  std::string reason;       ///< continues "rank N "
 };
 
 /// A frame to be sent.

@@ -236,7 +236,7 @@ void Mesh::handle_closed_connections() {
 
 void Mesh::handle_close(int rank, Peer& peer, const CloseReason& end) {
   if (end.is_orderly || peer.has_left) peer.has_left = true;
-  else fail_mesh(rank, compose("rank {} {}", rank, end.why));
+  else fail_mesh(rank, compose("rank {} {}", rank, end.reason));
 }
 
 /// Other ranks may wait for ranks that wait for this one: they get the dead rank, and the reason, if that rank gave

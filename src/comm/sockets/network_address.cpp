@@ -49,11 +49,12 @@ bool is_link_local(const NetworkAddress& address) {
   return bytes[0] == 169 && bytes[1] == 254;
 }
 
-std::optional<NetworkAddress> find_address_in_subnet(const std::vector<Interface>& interfaces, std::string_view text) {
+std::optional<NetworkAddress> find_address_in_subnet(const std::vector<NetworkInterface>& interfaces,
+                                                     std::string_view text) {
   const auto subnet = parse_subnet(text);
   if (!subnet) return std::nullopt;
-  const auto found =
-      std::ranges::find_if(interfaces, [&](const Interface& one) { return contains(*subnet, one.address.bytes); });
+  const auto found = std::ranges::find_if(
+      interfaces, [&](const NetworkInterface& one) { return contains(*subnet, one.address.bytes); });
   return found == interfaces.end() ? std::nullopt : std::optional(found->address);
 }
 
@@ -136,18 +137,18 @@ std::optional<NetworkAddress> from_socket_address(const ::sockaddr& address) {
   return std::nullopt;
 }
 
-std::vector<Interface> list_interfaces() {
+std::vector<NetworkInterface> list_interfaces() {
   ::ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) {
     throw Error(Failure{ErrorCode::io, "cannot list the network interfaces", -1, {}, errno});
   }
   const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> owner(list, ::freeifaddrs);
-  std::vector<Interface> found;
+  std::vector<NetworkInterface> found;
   for (const ::ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
     auto address = from_socket_address(*one->ifa_addr);
     if (!address || is_link_local(*address)) continue;
-    Interface& interface = found.emplace_back();
+    NetworkInterface& interface = found.emplace_back();
     interface.name = one->ifa_name;
     interface.address = *std::move(address);
     interface.address.port = 0;
@@ -155,25 +156,26 @@ std::vector<Interface> list_interfaces() {
     interface.is_loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
     interface.speed_mbit_s = interface_speed(interface.name);
   }
-  std::ranges::stable_sort(found, {}, [](const Interface& one) { return one.address.bytes.size(); });
+  std::ranges::stable_sort(found, {}, [](const NetworkInterface& one) { return one.address.bytes.size(); });
   return found;
 }
 
-Networks networks_of(std::vector<Interface> interfaces) {
-  std::ranges::stable_sort(interfaces, std::greater(), &Interface::speed_mbit_s);
+Networks networks_of(std::vector<NetworkInterface> interfaces) {
+  std::ranges::stable_sort(interfaces, std::greater(), &NetworkInterface::speed_mbit_s);
   Networks networks;
-  for (const Interface& one : interfaces) {
+  for (const NetworkInterface& one : interfaces) {
     if (one.is_loopback) continue;
     networks.push_back(compose("{}@{}/{}", one.name, address_text(one.address.bytes), one.prefix_bits));
   }
   return networks;
 }
 
-std::optional<NetworkAddress> find_address_on(const std::vector<Interface>& interfaces, std::string_view network) {
+std::optional<NetworkAddress> find_address_on(const std::vector<NetworkInterface>& interfaces,
+                                              std::string_view network) {
   const std::size_t at = network.find('@');
   const std::string_view subnet = at == std::string_view::npos ? network : network.substr(at + 1);
   if (auto address = find_address_in_subnet(interfaces, subnet)) return address;
-  const auto found = std::ranges::find(interfaces, network.substr(0, at), &Interface::name);
+  const auto found = std::ranges::find(interfaces, network.substr(0, at), &NetworkInterface::name);
   return found == interfaces.end() ? std::nullopt : std::optional(found->address);
 }
 

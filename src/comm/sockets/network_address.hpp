@@ -39,7 +39,7 @@ struct SystemAddress {
 [[nodiscard]] std::optional<NetworkAddress> from_socket_address(const ::sockaddr& address);
 
 /// An address of an interface that is up.
-struct Interface {
+struct NetworkInterface {
   std::string name;
   NetworkAddress address;
   unsigned prefix_bits = 0;  ///< number of leading bits that are the network's
@@ -48,7 +48,7 @@ struct Interface {
 };
 /// Returns addresses of interfaces that are up, IPv4 first; without those that are valid on one link alone. Throws
 /// Error{io}.
-[[nodiscard]] std::vector<Interface> list_interfaces();
+[[nodiscard]] std::vector<NetworkInterface> list_interfaces();
 
 /// Networks for messages between ranks, best first, each as one word: the name of an interface, a subnet, or both as
 /// "NAME@SUBNET", whichever of the two this host has.
@@ -56,9 +56,9 @@ using Networks = std::vector<std::string>;
 
 /// Returns the networks of a host without loopback, fastest first: the first that it has is often the slow one by which
 /// it is administered. Pure.
-[[nodiscard]] Networks networks_of(std::vector<Interface> interfaces);
+[[nodiscard]] Networks networks_of(std::vector<NetworkInterface> interfaces);
 /// Returns the address of this host on a network; nothing if it has none. Pure.
-[[nodiscard]] std::optional<NetworkAddress> find_address_on(const std::vector<Interface>& interfaces,
+[[nodiscard]] std::optional<NetworkAddress> find_address_on(const std::vector<NetworkInterface>& interfaces,
                                                             std::string_view network);
 
 /// Returns a number that differs between processes that cannot reach each other's loopback addresses. Local.

@@ -20,15 +20,15 @@ namespace kedge::pipeline {
 
 /// Protects the opened commit at its new location, and reads what the open did not need: parity, and other commits in
 /// the stores. All calls are COLLECTIVE on the execution's group and throw what ends communication.
-class AfterOpen {
+class DeferredWork {
  public:
   /// `protect` is one of `stages`. The referenced objects must outlive it.
-  AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const ProtectStage& protect_opened, StageList& stages,
-            StageRunner& runner, const CommitObservers& observers, BackgroundPause& pause, const StageTimer& timer,
-            const Log& log);
+  DeferredWork(store::NodeStore& store, commits::Ledger& ledger, const ProtectStage& protect, StageList& stages,
+               StageRunner& runner, const CommitObservers& observers, BackgroundPause& pause, const StageTimer& timer,
+               const Log& log);
 
   /// Finds the work left by this open. Returns the commit to be protected, or none.
-  [[nodiscard]] Id128 plan_after_open(const Execution& execution, const CommitHead& opened, UnreadWork unread);
+  [[nodiscard]] Id128 plan_work(const Execution& execution, const CommitHead& opened, UnreadWork unread);
   /// Does the next step; false if nothing is left. All ranks decide on the step together, because their knowledge of
   /// commits may differ for a moment.
   [[nodiscard]] bool run_step(Execution& execution);
@@ -63,7 +63,7 @@ class AfterOpen {
   const StageTimer& timer_;
   Log log_;
   Remaining remaining_;
-  UnreadFiles unread_files_;
+  UnreadFilesReader unread_files_;
 };
 
 }  // namespace kedge::pipeline

@@ -1,4 +1,4 @@
-#include "pipeline/after_open.hpp"
+#include "pipeline/deferred_work.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace kedge::pipeline {
 
-AfterOpen::AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const ProtectStage& protect_opened,
-                     StageList& stages, StageRunner& runner, const CommitObservers& observers, BackgroundPause& pause,
-                     const StageTimer& timer, const Log& log)
+DeferredWork::DeferredWork(store::NodeStore& store, commits::Ledger& ledger, const ProtectStage& protect,
+                           StageList& stages, StageRunner& runner, const CommitObservers& observers,
+                           BackgroundPause& pause, const StageTimer& timer, const Log& log)
     : store_(store),
       ledger_(ledger),
-      protect_(protect_opened),
+      protect_(protect),
       stages_(stages),
       runner_(runner),
       observers_(observers),
@@ -24,22 +24,22 @@ AfterOpen::AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const Pro
       log_(log),
       unread_files_(store.files) {}
 
-Id128 AfterOpen::plan_after_open(const Execution& execution, const CommitHead& opened, UnreadWork unread) {
+Id128 DeferredWork::plan_work(const Execution& execution, const CommitHead& opened, UnreadWork unread) {
   const Protections found = find_protections(execution.group(), opened);
   // Uses the level that the survey found, because the protection that the commit was recovered from still exists. Also
   // removes partial protections of starts that died while protecting it again, which would accumulate.
   runner_.retire_superseded(execution);
   const bool is_current = !found.current.is_none();
-  const bool is_protected = is_current || !found.sound.is_none();
+  const bool is_protected = is_current || !found.across_domains.is_none();
   if (!is_protected) ledger_.set_unprotected(opened.id);
   const bool is_due = !is_current && is_scheduled();
   // Once the former copies go, the rest of their protection may protect nothing.
-  const bool may_drop = is_protected || found.best.is_none() || !protect_.is_possible();
+  const bool may_drop = is_protected || found.most_complete.is_none() || !protect_.is_possible();
   remaining_ = {opened, is_due, {}, !is_due && may_drop};
   if (unread.container) remaining_.unread.push_back({opened, {}, true});
   if (unread.others) {
     if (is_protected && !unread.container)
-      remaining_.unread.push_back({opened, is_current ? found.current : found.sound});
+      remaining_.unread.push_back({opened, is_current ? found.current : found.across_domains});
     for (const commits::CommitEntry& entry : ledger_.known().entries) {
       if (entry.commit.id != opened.id) remaining_.unread.push_back({entry.commit, {}});
     }
@@ -49,15 +49,15 @@ Id128 AfterOpen::plan_after_open(const Execution& execution, const CommitHead& o
 }
 
 /// Finds which protections the ranks have, and lets the ledger keep the best one.
-Protections AfterOpen::find_protections(const comm::Group& group, const CommitHead& commit) {
+Protections DeferredWork::find_protections(const comm::Group& group, const CommitHead& commit) {
   const Protections found = protect_.find_protections(group, commit.id);
   if (!found.current.is_none()) ledger_.set_protected(commit.id, found.current);
-  else if (!found.sound.is_none()) ledger_.set_protected(commit.id, found.sound);
-  else ledger_.prefer_protection(commit.id, found.best);
+  else if (!found.across_domains.is_none()) ledger_.set_protected(commit.id, found.across_domains);
+  else ledger_.prefer_protection(commit.id, found.most_complete);
   return found;
 }
 
-bool AfterOpen::run_step(Execution& execution) {
+bool DeferredWork::run_step(Execution& execution) {
   pause_.restart_limit();
   // If space is short, protecting drops the former copies, from which a damaged container would be rebuilt: read it
   // first.
@@ -81,7 +81,7 @@ bool AfterOpen::run_step(Execution& execution) {
 
 /// Protects before reading anything else, because files that the new protection replaces need not be read. A failure is
 /// only logged: the commit is open.
-void AfterOpen::protect_opened(Execution& execution) {
+void DeferredWork::protect_opened(Execution& execution) {
   const CommitHead& commit = remaining_.opened;
   const comm::Group& group = execution.group();
   // It may have been superseded, or found damaged by whoever loaded it.
@@ -99,7 +99,7 @@ void AfterOpen::protect_opened(Execution& execution) {
   execution.mark_opened_protected();
 }
 
-void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failure) {
+void DeferredWork::log_not_protected(const CommitHead& commit, const Failure& failure) {
   const auto entry = ledger_.known().find(commit.id);
   const bool is_protected = entry && entry->in_stores == Level::protected_;
   log_.warning(compose("{} is open and {}: {}", commit.tag,
@@ -108,7 +108,7 @@ void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failu
 }
 
 /// Reads the remaining files of one commit until something more urgent comes up.
-void AfterOpen::read_unread_files(Execution& execution) {
+void DeferredWork::read_unread_files(Execution& execution) {
   const comm::Group& group = execution.group();
   const UnreadCommit what = remaining_.unread.front();
   const bool is_known = ledger_.known().find(what.commit.id).has_value();
@@ -137,8 +137,8 @@ void AfterOpen::read_unread_files(Execution& execution) {
 }
 
 /// Removes the protections that contain the damaged files, and protects the opened commit again.
-void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& unread, const ReadResult& read,
-                              const Failure& first) {
+void DeferredWork::handle_damage(Execution& execution, const UnreadCommit& unread, const ReadResult& read,
+                                 const Failure& first) {
   const CommitHead& commit = unread.commit;
   const comm::Group& group = execution.group();
   const bool is_opened = commit.id == remaining_.opened.id;
@@ -171,7 +171,7 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& unread, 
 
 /// The application has loaded intact data, but the stored container is damaged. Keeps everything that the commit can be
 /// rebuilt from, and older commits.
-void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead& commit, const Failure& first) {
+void DeferredWork::handle_damaged_container(Execution& execution, const CommitHead& commit, const Failure& first) {
   remaining_.must_drop_copies = false;
   if (std::exchange(remaining_.must_protect, false)) {
     drop_stages(commit, first);
@@ -189,7 +189,7 @@ void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead&
 
 /// The copies on former nodes protect the commit until it is protected at its new location. If there is no space for
 /// both, the former copies go.
-std::optional<Failure> AfterOpen::protect_with_space(Execution& execution, const CommitHead& commit) {
+std::optional<Failure> DeferredWork::protect_with_space(Execution& execution, const CommitHead& commit) {
   const comm::Group& group = execution.group();
   const std::size_t stage = stages_.index_of(Level::protected_);
   execution.set_sending(true);
@@ -212,7 +212,7 @@ std::optional<Failure> AfterOpen::protect_with_space(Execution& execution, const
   return failure;
 }
 
-void AfterOpen::drop_stages(const CommitHead& commit, const Failure& failure) {
+void DeferredWork::drop_stages(const CommitHead& commit, const Failure& failure) {
   CommitProgress progress = stages_.progress_of(commit);
   progress.reason = Reason::required;
   StageProgress& stage = progress.stages[stages_.index_of(Level::protected_)];
@@ -222,7 +222,7 @@ void AfterOpen::drop_stages(const CommitHead& commit, const Failure& failure) {
 
 /// Copies on nodes that their owners have left only cost space; they go at the latest with their commit. Returns
 /// whether any rank removed one.
-bool AfterOpen::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
+bool DeferredWork::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
   std::size_t dropped = 0;
   const auto failure = attempt([&] { dropped = store_.retirement.remove_adopted(commit.id); });
   if (failure) log_.debug(compose("former copies of {} could not be removed: {}", commit.tag, to_string(*failure)));
