@@ -59,7 +59,7 @@ TEST(CheckContainer, DamageThatHappensMeanwhileIsDamage) {
   const Finding finding = check_while(path, [&] { testing::flip_bit(path, 70000); });
   EXPECT_EQ(finding.state, Finding::State::damaged);
   ASSERT_EQ(finding.damages.size(), 1U);
-  EXPECT_EQ(finding.damages[0].what, "region 'field'");
+  EXPECT_EQ(finding.damages[0].description, "region 'field'");
 }
 
 TEST(CheckContainer, ReportsAllBytesAsProgress) {
