@@ -23,7 +23,7 @@ namespace kedge::comm {
 /// Result of a vote in which ranks could also request something.
 struct VoteResult {
   std::optional<Failure> failure;  ///< as of vote()
-  bool is_requested = false;  ///< whether any rank requested it
+  bool is_requested = false;       ///< whether any rank requested it
 };
 
 /// COLLECTIVE. Votes as vote() does, at the same cost; `asks` is this rank's request.

@@ -15,8 +15,8 @@ namespace kedge::commits {
 struct CommitEntry {
   CommitHead commit;
   Level in_stores = Level::local;  ///< local or protected
-  Id128 protection_id = {};  ///< id of the parity that counts; none if unknown, or if there is none
-  bool persistent = false;  ///< whether it is on the prefix
+  Id128 protection_id = {};        ///< id of the parity that counts; none if unknown, or if there is none
+  bool persistent = false;         ///< whether it is on the prefix
 
   /// Returns the highest level that the commit has reached.
   [[nodiscard]] Level level() const noexcept { return persistent ? Level::persistent : in_stores; }

@@ -19,7 +19,7 @@ struct Hdf5Attribute {
   Kind kind = Kind::integer;
   std::optional<std::uint64_t> count;  ///< number of elements, if it is an array
   std::uint64_t capacity_bytes = 0;    ///< 0: an array without elements
-  std::uint64_t offset = 0;  ///< position of the value in the manifest; locate_values sets it
+  std::uint64_t offset = 0;            ///< position of the value in the manifest; locate_values sets it
 };
 
 /// The attributes to be shown, by key. Omits all after the first 1,000, values above 32,768 bytes with the final zero

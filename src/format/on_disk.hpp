@@ -18,8 +18,8 @@ inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kIndexVersion = 1;
 /// Size of a large region's blocks, each with a CRC32C.
 inline constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20U;
-inline constexpr std::uint64_t kLargeRegionBytes = 65536;              ///< a region of this size is its own extent
-inline constexpr std::uint64_t kAlignmentBytes = 4096;                 ///< of large regions
+inline constexpr std::uint64_t kLargeRegionBytes = 65536;  ///< a region of this size is its own extent
+inline constexpr std::uint64_t kAlignmentBytes = 4096;     ///< of large regions
 inline constexpr std::uint64_t kIndexBytesMax = std::uint64_t{256} << 20U;
 inline constexpr std::size_t kMembersBytesMax = 4096;  // a compound type must fit an HDF5 object header
 inline constexpr std::size_t kTagBytesMax = 128;

@@ -32,9 +32,9 @@ struct DataExtent {
 };
 
 struct RegionMap {
-  std::vector<StoredRegion> regions;  ///< all regions, in the order of their addition
+  std::vector<StoredRegion> regions;     ///< all regions, in the order of their addition
   std::vector<std::size_t> by_name;      ///< positions in `regions`
-  std::vector<std::size_t> by_offset;  ///< positions in `regions` of those with bytes, by offset
+  std::vector<std::size_t> by_offset;    ///< positions in `regions` of those with bytes, by offset
   std::vector<DataExtent> data_extents;  ///< extents, by offset
   std::uint64_t checksum_count = 0;
 

@@ -36,7 +36,7 @@ struct SetDescriptor {
   Scheme scheme = Scheme::xor_;
   std::uint32_t parity_count = 1;  ///< rs: how many members may be lost, 2 to 4; otherwise 1
   std::uint64_t set_number = 0;
-  std::uint32_t position = 0;  ///< position of the member that has this file
+  std::uint32_t position = 0;      ///< position of the member that has this file
   std::vector<SetMember> members;  ///< all members, by position
   std::uint64_t parity_bytes = 0;  ///< kind parity: bytes after these 4096
   std::uint32_t parity_crc = 0;    ///< kind parity: CRC32C of those bytes

@@ -11,7 +11,7 @@ namespace kedge::fs {
 
 struct IoChoice {
   bool is_direct = false;  ///< past the page cache
-  std::string reason;  ///< reason, for the log
+  std::string reason;      ///< reason, for the log
 };
 
 /// Local. For files that are synced after writing. Measures with FileSystem::probe_writes, unless `io` says buffered.

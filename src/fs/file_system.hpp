@@ -41,8 +41,8 @@ struct Space {
   bool memory_backed = false;
   std::string limit;
   std::vector<SpaceLimit> space_limits = {};  ///< all limits, for adding up the needs of several processes
-  std::uint64_t total_bytes = 0;  ///< size of the filesystem; 0 if unknown
-  std::uint64_t memory_bytes = 0;  ///< memory of the machine, if it backs the filesystem; 0 if unknown
+  std::uint64_t total_bytes = 0;              ///< size of the filesystem; 0 if unknown
+  std::uint64_t memory_bytes = 0;             ///< memory of the machine, if it backs the filesystem; 0 if unknown
 };
 
 /// Random access to the bytes of one file. Calls with a `crc` continue it with the CRC32C of the bytes that they

@@ -50,7 +50,7 @@ class ManifestBuilder {
  private:
   struct Structure {
     std::uint64_t shared_hash = 0;  ///< hash of this rank's shared regions
-    std::uint64_t full_hash = 0;  ///< hash of all regions of this rank
+    std::uint64_t full_hash = 0;    ///< hash of all regions of this rank
     Attributes attributes;          ///< rank 0's
   };
 

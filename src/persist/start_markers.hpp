@@ -16,9 +16,9 @@ namespace kedge::persist {
 struct LaunchInfo {
   std::string launch_id = {};     ///< equal for all processes that one launcher started together
   int first_process = -1;         ///< the launcher's rank of the engine's rank 0
-  int process_count = -1;  ///< number of processes of the launch
-  int rank_count = 0;  ///< number of ranks of the engine
-  std::string array_task = {};  ///< task of a job array
+  int process_count = -1;         ///< number of processes of the launch
+  int rank_count = 0;             ///< number of ranks of the engine
+  std::string array_task = {};    ///< task of a job array
   std::string communicator = {};  ///< name that the application gave the communicator
   Id128 id = {};                  ///< drawn for this start
   bool operator==(const LaunchInfo&) const = default;

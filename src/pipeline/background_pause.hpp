@@ -93,7 +93,7 @@ class BackgroundPause {
   std::unique_ptr<Communicator::Signal> wake_signal_;  ///< null without a worker
   Seconds paused_time_max_;
   std::function<void(Seconds)> on_too_long_;
-  Seconds remaining_time_{0};  ///< limit of requested pauses that is left; used by the worker
+  Seconds remaining_time_{0};                ///< limit of requested pauses that is left; used by the worker
   Clock::time_point abandoned_guard_since_;  ///< begin of a guard that was too long; used by the worker
   std::atomic<Seconds> paused_time_ = Seconds(0);
   std::atomic<bool> is_waiting_ = false;  ///< the worker waits or is about to; it checks again after setting this

@@ -38,7 +38,7 @@ struct EventOrigin {
   std::string node;
   int rank = 0;
   std::uint32_t user = 0;   ///< uid
-  std::string job = {};  ///< the batch system's job, from job_name(); may be empty
+  std::string job = {};     ///< the batch system's job, from job_name(); may be empty
   std::string prefix = {};  ///< canonical
 };
 

@@ -93,7 +93,7 @@ class FlushStage final : public Stage {
     const CommitFiles& files;
     const persist::Manifest& manifest;
     const format::ContainerReader& container;
-    std::uint32_t crc = 0;  ///< CRC32C of the container
+    std::uint32_t crc = 0;           ///< CRC32C of the container
     persist::PlainFileTotals plain;  ///< totals of all ranks
   };
 

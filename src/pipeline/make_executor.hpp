@@ -32,7 +32,7 @@ struct OpenChannel {
 
 struct ExecutorSettings {
   ChannelSettings channel;
-  std::string cores = {};  ///< cores for the worker; empty: any
+  std::string cores = {};             ///< cores for the worker; empty: any
   std::uint64_t bandwidth_limit = 0;  ///< bytes per second that the workers of a node send; 0: without limit
 };
 

@@ -59,7 +59,7 @@ class LostSnapshots {
   const commits::Ledger& ledger_;
   mutable std::mutex mutex_;
   std::deque<Lost> lost_;     ///< newest first
-  Tag last_tag_;  ///< tag of the newest snapshot
+  Tag last_tag_;              ///< tag of the newest snapshot
   bool is_reported_ = false;  ///< the application knows its outcome
 };
 

@@ -48,8 +48,8 @@ class Worker final : public Executor {
     bool is_cleaning_up = false;            ///< stages are cleaning up after a job
     bool has_deferred_work = false;         ///< deferred work is left
     bool is_deferred_work_dropped = false;  ///< its optional parts are dropped
-    bool is_sending = false;  ///< messages are sent from mapped files, outside of a job
-    Id128 to_protect;  ///< commit that deferred work will protect, or none
+    bool is_sending = false;                ///< messages are sent from mapped files, outside of a job
+    Id128 to_protect;                       ///< commit that deferred work will protect, or none
     bool is_stopping = false;
     std::optional<Failure> failure;
     std::unique_ptr<Communicator::Signal> submitted;

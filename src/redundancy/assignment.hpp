@@ -16,8 +16,8 @@ namespace kedge::redundancy {
 struct RedundancySetAssignment {
   Scheme scheme = Scheme::single;  ///< not automatic; equal on all ranks
   std::uint32_t parity_count = 1;  ///< rs: tolerated losses per set, 2 to 4; otherwise 1. Equal on all ranks
-  std::uint64_t set_number = 0;  ///< number of this rank's set
-  Membership membership;  ///< members of this rank's set; only this rank if the scheme is single
+  std::uint64_t set_number = 0;    ///< number of this rank's set
+  Membership membership;           ///< members of this rank's set; only this rank if the scheme is single
   std::vector<int> domain_ranks;   ///< ranks of this rank's failure domain, ascending, including this one
   /// The lowest rank outside rank 0's failure domain, which keeps copies of rank 0's files; nothing if there is only
   /// one domain. Equal on all ranks.

@@ -26,7 +26,7 @@ struct MemberFile {
 
 /// A redundancy set from this member's point of view.
 struct Membership {
-  std::vector<int> ranks;  ///< ranks in the communicator, by position
+  std::vector<int> ranks;          ///< ranks in the communicator, by position
   std::uint32_t own_position = 0;  ///< this process's position
 };
 
@@ -41,14 +41,14 @@ struct LocalMember {
 /// CRC32C of each stripe's bytes as one member wrote and read them; 0 where it had no part.
 struct StripeChecksums {
   std::vector<std::uint32_t> written;  ///< checksums of the stripes that the member is the target of
-  std::vector<std::uint32_t> read;  ///< checksums of the member's inputs of each stripe
+  std::vector<std::uint32_t> read;     ///< checksums of the member's inputs of each stripe
 };
 
 /// Result of an exchange.
 struct ExchangeResult {
   std::optional<Failure> failure;                 ///< the first on this process
   std::vector<StripeChecksums> member_checksums;  ///< checksums of the local members, in their order
-  std::uint64_t sent_bytes = 0;  ///< bytes sent to other processes
+  std::uint64_t sent_bytes = 0;                   ///< bytes sent to other processes
 };
 
 /// The way of inputs to their stripe's target.

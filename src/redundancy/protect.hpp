@@ -17,7 +17,7 @@ namespace kedge::redundancy {
 /// A commit and parameters of its protection.
 struct ProtectRequest {
   CommitHead commit;
-  LogicalRank logical_rank;  ///< rank of this process's container
+  LogicalRank logical_rank;               ///< rank of this process's container
   store::StoreFile* container = nullptr;  ///< the caller keeps it pinned
   Id128 protection_id;                    ///< equal on every rank
   Scheme scheme = Scheme::xor_;

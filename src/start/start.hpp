@@ -35,8 +35,8 @@ struct PrefixHandles {
 
 /// Which storage says that commits of the run exist.
 struct CommitEvidence {
-  bool on_prefix = false;  ///< whether the prefix does; equal on every rank
-  bool in_store = false;  ///< whether this rank's store does
+  bool on_prefix = false;       ///< whether the prefix does; equal on every rank
+  bool in_store = false;        ///< whether this rank's store does
   bool store_recorded = false;  ///< whether the run's record names rank 0's store; on rank 0
 };
 
@@ -48,7 +48,7 @@ struct StartResult {
   commits::RunIdentity run;  ///< run and start; equal on every rank
   Id128 start_id;            ///< id of this start; equal on every rank
   std::string prefix_path;   ///< canonical; equal on every rank
-  std::string job;  ///< the batch system's job, by rank 0's variables; equal on every rank
+  std::string job;           ///< the batch system's job, by rank 0's variables; equal on every rank
   PrefixHandles prefix;
   NodeHandles node;
   CommitEvidence commit_evidence;

@@ -42,10 +42,10 @@ struct PinnableFile {
 
 struct ScannedFile {
   FileKind kind = FileKind::container;
-  LogicalRank logical_rank;  ///< rank in the file's name
-  std::optional<format::Superblock> superblock;  ///< head of a readable, sealed container
+  LogicalRank logical_rank;                             ///< rank in the file's name
+  std::optional<format::Superblock> superblock;         ///< head of a readable, sealed container
   std::optional<format::SetDescriptor> set_descriptor;  ///< head of a readable, sealed parity file or descriptor
-  std::optional<format::ManifestHead> manifest;  ///< head of a readable, sealed manifest
+  std::optional<format::ManifestHead> manifest;         ///< head of a readable, sealed manifest
   std::optional<CommitHead> copied_commit;  ///< the container's commit, if this is parity that is a copy of a container
   std::string path;
   std::uint64_t size_bytes = 0;

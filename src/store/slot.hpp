@@ -27,7 +27,7 @@ struct Slot {
   State state = State::free;  ///< change it with set_state()
   std::uint32_t pin_count = 0;
   bool has_failed = false;    ///< could not be opened, read or begun: not written again in this start
-  bool is_intact = false;  ///< result of the last scan, or sealed since
+  bool is_intact = false;     ///< result of the last scan, or sealed since
   bool is_made_here = false;  ///< created by this start
   FileKey key;
   std::uint64_t generation = 0;

@@ -13,11 +13,11 @@ namespace kedge::store {
 
 struct StoreContent {
   StoreRecord record;
-  std::string job;  ///< the batch system's job at the last start; empty if unknown
+  std::string job;                 ///< the batch system's job at the last start; empty if unknown
   std::vector<std::string> files;  ///< written by Kedge, sorted, including directories of routed files
   std::uint64_t bytes = 0;
   std::vector<std::uint64_t> dead_starts;  ///< incarnations of dead starts, whose locks remain but are free
-  std::string used_by;  ///< holder of a lock, if another process holds one; else empty
+  std::string used_by;                     ///< holder of a lock, if another process holds one; else empty
 };
 
 /// Local, reads only. Throws Error{io}.

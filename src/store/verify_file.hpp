@@ -52,12 +52,12 @@ enum class FileFault : std::uint8_t {
 struct VerifiedFile {
   FileFault fault = FileFault::none;
   std::string message;                                  ///< one sentence without the path, or empty
-  std::optional<FileKind> kind;  ///< kind by its content
-  std::optional<format::Superblock> superblock;  ///< head of a container
+  std::optional<FileKind> kind;                         ///< kind by its content
+  std::optional<format::Superblock> superblock;         ///< head of a container
   std::optional<format::SetDescriptor> set_descriptor;  ///< head of a parity file or descriptor
-  std::optional<format::ManifestHead> manifest;  ///< head of a manifest
-  std::optional<CommitHead> copied_commit;  ///< the container's commit, if this is parity that is a copy
-  std::vector<format::Damage> damages;  ///< damaged stretches, with FileFault::content
+  std::optional<format::ManifestHead> manifest;         ///< head of a manifest
+  std::optional<CommitHead> copied_commit;              ///< the container's commit, if this is parity that is a copy
+  std::vector<format::Damage> damages;                  ///< damaged stretches, with FileFault::content
 
   [[nodiscard]] bool is_intact() const noexcept { return fault == FileFault::none; }
   /// The file's rank; nothing for manifests and unreadable files.

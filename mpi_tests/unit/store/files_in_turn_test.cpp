@@ -37,7 +37,7 @@ TEST_P(StoreFilesInTurn, AsManyIdleFilesStayAsAreToBeSpared) {
     own->retirement.set_idle_file_count(FileKind::container, spared);
     for (std::uint8_t commit = 1; commit <= 4; ++commit) put(*own, FileKind::container, 3, commit);
     own->retirement.retire_all_but(only({key_of(FileKind::container, 4)}));
-    EXPECT_EQ(own_slots->slots.own_slots(FileKind::container).size(), 1 + spared);
+    EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 1 + spared);
     own->remove_all_files();
   }
 }
@@ -47,12 +47,12 @@ TEST_P(StoreFilesInTurn, FilesAreMadeReadyUntilSoManyAreIdle) {
   put(*own, FileKind::container, 3, 1);
   own->new_files.preallocate(FileKind::container, 8192, {1, 3});
   own->new_files.preallocate(FileKind::container, 8192, {1, 3});
-  EXPECT_EQ(own_slots->slots.own_slots(FileKind::container).size(), 2U);
+  EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 2U);
   own->new_files.preallocate(FileKind::container, 8192, {2, 3});
   own->new_files.preallocate(FileKind::container, 8192, {2, 3});
-  EXPECT_EQ(own_slots->slots.own_slots(FileKind::container).size(), 3U);
+  EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 3U);
   own->new_files.preallocate(FileKind::container, 8192, {3, 3});
-  EXPECT_EQ(own_slots->slots.own_slots(FileKind::container).size(), 3U) << "no more than that in all";
+  EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 3U) << "no more than that in all";
 }
 
 // As after a start: what the last one has given back is filled, and is not begun before what is ready.
@@ -65,10 +65,10 @@ TEST_P(StoreFilesInTurn, AnEmptyFileIsMadeReadyAndNotBegunBeforeOneThatIs) {
   const auto give_back = [&] { own->retirement.free_unused_storage(); };
   own->new_files.discard_file(own->new_files.begin_file({FileKind::container, 0}));
   give_back();
-  ASSERT_EQ(own_slots->slots.own_slots(FileKind::container).size(), 2U);
+  ASSERT_EQ(own->slots.own_slots(FileKind::container).size(), 2U);
   ASSERT_EQ(own->slots.used_bytes(), kept_bytes);
   own->new_files.preallocate(FileKind::container, kBytes, {1, 3});
-  EXPECT_EQ(own_slots->slots.own_slots(FileKind::container).size(), 2U);
+  EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 2U);
   EXPECT_EQ(own->slots.used_bytes(), kept_bytes + kBytes);
   EXPECT_EQ(own->new_files.additional_bytes(planned), 0U);
 

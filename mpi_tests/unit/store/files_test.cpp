@@ -24,7 +24,7 @@ TEST_P(StoreFiles, EachKindUsesTwoFilesInTurn) {
     std::set<FileKey> keep;
     for (const FileKind kind : kAllKinds) {
       put(*own, kind, 3, commit);
-      EXPECT_LE(own_slots->slots.own_slots(kind).size(), 2U);
+      EXPECT_LE(own->slots.own_slots(kind).size(), 2U);
       keep.insert(key_of(kind, commit));
     }
     own->retirement.retire_all_but(only(keep));
@@ -61,7 +61,7 @@ TEST_P(StoreFiles, ProtectingAgainLeavesTheOldProtectionUntilItIsRetired) {
     }
     own->retirement.retire_all_but(only({key_of(kind, 1, 2)}));
     EXPECT_NE(put(*own, kind, 0, 1, 3).path(), renewed) << "the older protection's file is the one to reuse";
-    EXPECT_EQ(own_slots->slots.own_slots(kind).size(), 2U);
+    EXPECT_EQ(own->slots.own_slots(kind).size(), 2U);
     EXPECT_THROW((void)own->files.pin(kind, LogicalRank{0}, key_of(kind, 1, 1)), Error);
     EXPECT_NO_THROW(own->files.unpin(own->files.pin(kind, LogicalRank{0}, key_of(kind, 1, 2))));
   }
@@ -77,7 +77,7 @@ TEST_P(StoreFiles, OfSeveralRetiredOnesTheNewestStays) {
       own->retirement.retire_all_but(only(keep));
     }
     own->retirement.retire_all_but(only({key_of(kind, 4)}));
-    EXPECT_EQ(own_slots->slots.own_slots(kind).size(), 2U);
+    EXPECT_EQ(own->slots.own_slots(kind).size(), 2U);
     EXPECT_TRUE(own->files.has_file(kind, LogicalRank{0}, key_of(kind, 3)));
     own->remove_all_files();
   }
@@ -112,7 +112,7 @@ TEST_P(StoreFiles, ADamagedFileIsNotKeptBesideTheOneMadeAgain) {
         << "of a damaged descriptor not even the key is known: it is free";
     own->retirement.retire_all_but(only({key_of(kind, 1)}));
     EXPECT_EQ(put(*own, kind, 0, 2).path() == path, kind != FileKind::descriptor);
-    EXPECT_EQ(own_slots->slots.own_slots(kind).size(), 2U);
+    EXPECT_EQ(own->slots.own_slots(kind).size(), 2U);
     own->remove_all_files();
   }
 }

@@ -27,9 +27,9 @@ namespace kedge::comm {
 struct MeshPlan {
   int rank = 0;
   std::vector<NetworkAddress> addresses;  ///< addresses of all ranks
-  Id128 token;  ///< the job's token that the connecting rank sends
-  Id128 welcome_token;  ///< the job's token that the accepting rank sends
-  Socket listener;  ///< listens at this rank's address
+  Id128 token;                            ///< the job's token that the connecting rank sends
+  Id128 welcome_token;                    ///< the job's token that the accepting rank sends
+  Socket listener;                        ///< listens at this rank's address
 };
 
 /// Connections are made when a message needs them. There is no thread: calls that test or wait for a message make
