@@ -55,7 +55,8 @@ class FlushCrashPoints : public FlushFixture, public testing::WithParamInterface
   }
   /// After a start that flushed something, nothing lies half made on the prefix.
   static void expect_swept(SimulatedJob& job, const std::string& where) {
-    for (const auto& one : list(job).unusable) ADD_FAILURE() << where << ": " << one.directory << ": " << one.reason;
+    for (const auto& one : list(job).unusable_tags)
+      ADD_FAILURE() << where << ": " << one.directory << ": " << one.reason;
     for (const auto& [path, entry] : job.disk.snapshot()) {
       EXPECT_EQ(path.find("/unfinished-"), std::string::npos) << where << ": " << path;
       EXPECT_FALSE(path.ends_with(".new")) << where << ": " << path;

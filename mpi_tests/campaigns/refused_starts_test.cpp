@@ -61,10 +61,10 @@ class RefusedStarts : public testing::TestWithParam<Case> {
     const std::string number = std::to_string(++launches_);
     job_.surroundings = [this, number](int rank, start::Environment& environment) {
       const bool is_wrong = is_on(rank);
-      environment.variable = from({{"OMPI_MCA_orte_precondition_transports", "launch-" + number},
-                                   {"OMPI_COMM_WORLD_RANK", is_wrong && is_asked(Wrong::part) ? "4" : "0"},
-                                   {"OMPI_COMM_WORLD_SIZE", "8"},
-                                   {"SLURM_ARRAY_TASK_ID", is_wrong && is_asked(Wrong::task) ? "2" : "1"}});
+      environment.find_variable = from({{"OMPI_MCA_orte_precondition_transports", "launch-" + number},
+                                        {"OMPI_COMM_WORLD_RANK", is_wrong && is_asked(Wrong::part) ? "4" : "0"},
+                                        {"OMPI_COMM_WORLD_SIZE", "8"},
+                                        {"SLURM_ARRAY_TASK_ID", is_wrong && is_asked(Wrong::task) ? "2" : "1"}});
       environment.processes = {"vm/" + number + "@1", "vm/launcher@" + number, ""};
     };
   }

@@ -141,7 +141,7 @@ class Walk {
                            {"OMPI_COMM_WORLD_SIZE", compose("{}", 10 + launches_)}};
     if (!task.empty()) variables.insert({{"SLURM_ARRAY_JOB_ID", "77"}, {"SLURM_ARRAY_TASK_ID", task}});
     job_.surroundings = [=](int /*rank*/, start::Environment& environment) {
-      environment.variable = from(variables);
+      environment.find_variable = from(variables);
       environment.processes = {process, "vm/3@1", ""};
     };
   }

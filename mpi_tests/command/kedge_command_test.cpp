@@ -54,7 +54,7 @@ TEST_F(KedgeCommand, ShowsNamesDtypesAndShapesFromTheFileAlone) {
   const Result shown = kedge("show " + path);
   for (const auto& region : sample_regions()) {
     EXPECT_THAT(shown.text, ContainsRegex(compose("\n{} +{} +{} +{} ", region.name, to_string(region.dtype),
-                                                  to_string(region.shape), format::size_bytes(region))));
+                                                  to_string(region.shape), format::region_size_bytes(region))));
   }
   EXPECT_THAT(shown.text, AllOf(HasSubstr("shard of 1280 x 2048 at (640, 1024)"), HasSubstr("replicated"),
                                 HasSubstr("routed file")));
@@ -70,9 +70,9 @@ TEST_F(KedgeCommand, GivesTheSizeOfEachRegionBeforeAnythingIsLoaded) {
     const Json& region = shown["regions"][i];
     EXPECT_EQ(region["name"], regions[i].name);
     EXPECT_EQ(region["dtype"], to_string(regions[i].dtype));
-    EXPECT_EQ(region["bytes"], format::size_bytes(regions[i])) << regions[i].name;
+    EXPECT_EQ(region["bytes"], format::region_size_bytes(regions[i])) << regions[i].name;
     EXPECT_EQ(region["shape"].size(), regions[i].shape.dimensions());
-    total += format::size_bytes(regions[i]);
+    total += format::region_size_bytes(regions[i]);
   }
   EXPECT_EQ(shown["region_bytes"], total);
   EXPECT_EQ(shown["file_bytes"], file_size(path));

@@ -28,7 +28,7 @@ class KedgeConfig : public ::testing::Test {
 TEST_F(KedgeConfig, ListsEveryOptionWithItsDefault) {
   const Result result = config();
   EXPECT_EQ(result.status, 0) << result.text;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_THAT(result.text, ContainsRegex(compose("\n{} +[^ ]+ +default\n", dotted_name(field))));
   }
 }

@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "command/checkpoints_fixture.hpp"
 #include "store/location.hpp"
-#include "store/store_records.hpp"
+#include "store/store_record_files.hpp"
 
 namespace kedge::testing::kedge_drop_test {
 namespace {
@@ -26,10 +26,10 @@ class KedgeDrop : public KedgeCheckpoints {
     owner.run_id.bytes.fill(id);
     owner.prefix_id = owner.run_id;
     const store::LocationOptions here{root_.directory(), "n", {}};
-    const auto location = store::locate(*system_, root_.directory(), here, owner);
-    store::StoreRecords records(system_, location, {0});
+    const auto location = store::find_or_make_store(*system_, root_.directory(), here, owner);
+    store::StoreRecordFiles records(system_, location, {0});
     records.write_owner({owner.run_id, owner.prefix_id, owner.prefix});
-    records.mark_commit(owner.run_id);
+    records.write_commit_marker(owner.run_id);
     for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "lock.3.0"}) {
       std::ofstream(location.directory + "/" + name) << std::string(1000, 'x');
     }

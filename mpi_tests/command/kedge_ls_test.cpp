@@ -300,7 +300,7 @@ TEST_F(KedgeLsWithStore, OfARunThatWasGivenUpSaysNothing) {
   record.run_id.bytes.fill(0x11);
   record.prefix_id.bytes.fill(0x12);
   record.prefix = prefix_path_;
-  record.given_up = {sample_entry(1).commit.run_id};
+  record.given_up_runs = {sample_entry(1).commit.run_id};
   persist::write_run_record(start, record);
   EXPECT_EQ(news(), "");
   EXPECT_EQ(Json::parse(listed("ls --json ").text)["stores"][0]["newer"].size(), 0U);
@@ -316,7 +316,7 @@ TEST_F(KedgeCheckpoints, SaysWhichOfTwoRunsOfOneNameIsThePresentOne) {
   record.run_id = newer.commit.run_id;
   record.prefix_id.bytes.fill(0x12);
   record.prefix = prefix;
-  record.given_up = {sample_entry(1).commit.run_id};
+  record.given_up_runs = {sample_entry(1).commit.run_id};
   persist::write_run_record(start, record);
   const auto listed = [&] { return kedge("ls " + prefix).text; };
   // None of what there is would be continued.

@@ -44,7 +44,7 @@ class KedgeSetFiles : public ::testing::Test {
       set_.parity_bytes = parity_.size();
       set_.parity_crc = crc32c(parity_);
     }
-    const auto head = format::encode(set_);
+    const auto head = format::encode_set_descriptor(set_);
     std::ofstream file(store_.path(name), std::ios::binary);
     file.write(reinterpret_cast<const char*>(head.data()), static_cast<std::streamsize>(head.size()));
     if (is_parity) {

@@ -56,7 +56,7 @@ TEST_F(KedgeCheckpoints, OfSeveralRunsTheLastToCommitIsMeant) {
   other.commit.run_id.bytes.fill(9);
   other.commit.tag = "step-000300";
   other.commit.time_ns = sample_entry(1).commit.time_ns;
-  other.directory = persist::directory_name(other.commit);
+  other.directory = persist::tag_directory_name(other.commit);
   prefix_.add(other);
   for (const char* words : {"show latest", "show step-000300"}) {
     const Result shown = on_prefix(words);
@@ -88,7 +88,7 @@ TEST_F(KedgeCheckpoints, ATagThatWasSavedTwiceIsTheNewer) {
   prefix_.add(sample_entry(1));
   TagEntry again = sample_entry(5);
   again.commit.tag = sample_entry(1).commit.tag;
-  again.directory = persist::directory_name(again.commit);
+  again.directory = persist::tag_directory_name(again.commit);
   prefix_.add(again);
   EXPECT_THAT(on_prefix("show step-000100").text, ContainsRegex("generation +5\n"));
   truncate(manifest(again), 100);  // a damaged newest is what was meant, not silently the older

@@ -59,7 +59,7 @@ TEST(CheckContainer, DamageThatHappensMeanwhileIsDamage) {
   const Finding finding = check_while(path, [&] { testing::flip_bit(path, 70000); });
   EXPECT_EQ(finding.state, Finding::State::damaged);
   ASSERT_EQ(finding.damages.size(), 1U);
-  EXPECT_EQ(finding.damages[0].what, "region 'field'");
+  EXPECT_EQ(finding.damages[0].description, "region 'field'");
 }
 
 TEST(CheckContainer, ReportsAllBytesAsProgress) {
@@ -80,7 +80,7 @@ TEST(Classify, TellsContainersFromOthers) {
   bytes[9] = std::byte{1};
   EXPECT_EQ(classify(bytes, std::nullopt), FileKind::foreign);
   EXPECT_EQ(classify(bytes, store::FileKind::container), FileKind::container);
-  const auto sealed = format::encode(testing::sample_identity());
+  const auto sealed = format::encode_superblock(testing::sample_identity());
   EXPECT_EQ(classify(sealed, std::nullopt), FileKind::container);
 }
 

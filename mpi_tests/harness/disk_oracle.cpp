@@ -41,7 +41,8 @@ bool is_named_after(std::string_view name, std::string_view prefix, LogicalRank 
 
 std::optional<StoredFile> read_container(const std::string& path, const std::vector<std::byte>& bytes) {
   const std::string name = name_of(path);
-  StoredFile file{path, node_of(path), format::decode(std::span(bytes).first(format::kSuperblockBytes), path)};
+  StoredFile file{path, node_of(path),
+                  format::decode_superblock(std::span(bytes).first(format::kSuperblockBytes), path)};
   if (!is_named_after(name, "rank-", std::get<format::Superblock>(file.head).logical_rank)) return std::nullopt;
   redundancy::MemoryFile content(bytes);
   const auto damaged =
@@ -53,7 +54,7 @@ std::optional<StoredFile> read_container(const std::string& path, const std::vec
 std::optional<StoredFile> read_set_file(const std::string& path, const std::vector<std::byte>& bytes,
                                         std::string_view prefix) {
   const bool parity = prefix == "parity-";
-  const auto set = format::decode_set(std::span(bytes).first(format::kSuperblockBytes), path);
+  const auto set = format::decode_set_descriptor(std::span(bytes).first(format::kSuperblockBytes), path);
   if ((set.kind == format::SetFileKind::parity) != parity) return std::nullopt;
   if (!is_named_after(name_of(path), prefix, set.members.at(set.position).logical_rank)) return std::nullopt;
   const auto rest = std::span(bytes).subspan(format::kSuperblockBytes);
@@ -114,7 +115,7 @@ bool RemainingCommit::in_stores() const {
           partner ? container || set.parity.contains((i + 1) % members) : container && set.parity.contains(i);
       if (!sound) ++missing;
     }
-    if (missing > (partner ? 0 : set.descriptor.parities)) continue;
+    if (missing > (partner ? 0 : set.descriptor.parity_count)) continue;
     for (const auto& member : set.descriptor.members) had.insert(member.logical_rank.value);
   }
   return had.size() == world_size;

@@ -71,7 +71,7 @@ struct JobWithDeadline : PersistentJob {
       environment.waits_for_worker = false;
       environment.file_system = std::make_shared<SlowToPublish>(environment.file_system, clock, flush_s);
       if (gate) environment.file_system = std::make_shared<BlockingFileSystem>(environment.file_system, *gate);
-      environment.variable = [this, rank](const std::string& name) -> std::optional<std::string> {
+      environment.find_variable = [this, rank](const std::string& name) -> std::optional<std::string> {
         const auto& own = rank == 0 ? variables : others_variables;
         const auto found = own.find(name);
         return found == own.end() ? std::nullopt : std::optional(found->second);

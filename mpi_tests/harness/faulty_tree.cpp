@@ -183,7 +183,7 @@ int Tree::resize(Inode& file, std::uint64_t size_bytes) const {
   volume.most_used_bytes = std::max(volume.most_used_bytes, volume.used_bytes);
   file.status.size_bytes = size_bytes;
   file.backed_bytes = std::min(file.backed_bytes, size_bytes);
-  file.beyond.cut(size_bytes);
+  file.beyond.truncate(size_bytes);
   return 0;
 }
 

@@ -77,7 +77,7 @@ struct Inode {
     fs::FileStatus now = status;
     ByteRanges allocated = beyond;
     allocated.add(0, backed_bytes);
-    now.allocated_bytes = allocated.bytes();
+    now.allocated_bytes = allocated.size_bytes();
     return now;
   }
   [[nodiscard]] bool is(fs::FileStatus::Kind kind) const noexcept { return status.kind == kind; }

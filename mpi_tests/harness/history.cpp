@@ -159,10 +159,10 @@ std::vector<std::string> half_made_containers(SimulatedJob& job) {
       std::vector<std::byte> first(4096);
       if (size_bytes < first.size()) continue;
       (void)file->read_with_crc(0, first, 0);
-      if (attempt([&] { (void)format::decode(first, path); })) continue;
+      if (attempt([&] { (void)format::decode_superblock(first, path); })) continue;
       const auto failure = attempt([&] {
         const auto damages = format::ContainerReader(*file, size_bytes, path).verify();
-        if (!damages.empty()) throw Error(ErrorCode::corrupt, damages.front().what + " is damaged");
+        if (!damages.empty()) throw Error(ErrorCode::corrupt, damages.front().description + " is damaged");
       });
       if (failure) problems.push_back(path + " is sealed and not whole: " + failure->message);
     }

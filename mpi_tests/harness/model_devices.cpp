@@ -102,9 +102,9 @@ class ModelDevices::Registered final : public device::Registration {
 };
 
 /// Nothing is copied before it is waited for; what is read too early is not zero.
-class ModelDevices::ModelQueue final : public device::Queue {
+class ModelDevices::ModelQueue final : public device::CopyQueue {
  public:
-  ModelQueue(std::shared_ptr<ModelDevices> devices, device::Location location)
+  ModelQueue(std::shared_ptr<ModelDevices> devices, device::MemoryLocation location)
       : devices_(std::move(devices)), location_(location) {}
   ~ModelQueue() override { run(); }
 
@@ -150,14 +150,14 @@ class ModelDevices::ModelQueue final : public device::Queue {
   }
 
   std::shared_ptr<ModelDevices> devices_;
-  device::Location location_;
+  device::MemoryLocation location_;
   std::vector<std::function<void()>> copies_;
 };
 
 /// Computed when it is waited for, as a copy is made.
-class ModelDevices::ModelChecksums final : public device::Checksums {
+class ModelDevices::ModelChecksums final : public device::DeviceChecksums {
  public:
-  ModelChecksums(std::shared_ptr<ModelDevices> devices, device::Location location)
+  ModelChecksums(std::shared_ptr<ModelDevices> devices, device::MemoryLocation location)
       : devices_(std::move(devices)), location_(location) {}
   void begin(std::span<const std::byte> memory, std::uint64_t piece_bytes) override {
     devices_->count("checksums");
@@ -180,12 +180,12 @@ class ModelDevices::ModelChecksums final : public device::Checksums {
 
  private:
   std::shared_ptr<ModelDevices> devices_;
-  device::Location location_;
+  device::MemoryLocation location_;
   std::span<const std::byte> memory_;
   std::uint64_t piece_bytes_ = 1;
 };
 
-std::unique_ptr<device::Checksums> ModelDevices::checksums(const device::Location& location) {
+std::unique_ptr<device::DeviceChecksums> ModelDevices::make_checksums(const device::MemoryLocation& location) {
   count("checksums");
   const std::lock_guard guard(mutex_);
   if (!computes_checksums_) throw Error(ErrorCode::bad_state, "the model computes no checksums");
@@ -266,7 +266,7 @@ void ModelDevices::count(const std::string& what) {
   if (lost_) throw Error(*lost_, "the model was told to fail for good: " + what);
 }
 
-std::byte* ModelDevices::inside_of(const device::Location& location, const std::byte* outside,
+std::byte* ModelDevices::inside_of(const device::MemoryLocation& location, const std::byte* outside,
                                    std::size_t size_bytes) const {
   auto after = allocations_.upper_bound(outside);
   if (after != allocations_.begin()) {
@@ -289,17 +289,17 @@ bool ModelDevices::check_pinned(const std::byte* data, std::size_t size_bytes) c
   throw std::logic_error("a copy goes by host memory that is not pinned");
 }
 
-device::Location ModelDevices::location_of(const void* data) {
+device::MemoryLocation ModelDevices::location_of(const void* data) {
   const auto* address = static_cast<const std::byte*>(data);
   const std::lock_guard guard(mutex_);
   auto after = allocations_.upper_bound(address);
   if (after == allocations_.begin()) return {};
   const auto& [begin, allocation] = *--after;
   if (address >= begin + allocation.size_bytes) return {};
-  return {device::Location::Kind::device, allocation.ordinal, nullptr};
+  return {device::MemoryLocation::Kind::device, allocation.ordinal, nullptr};
 }
 
-void ModelDevices::synchronize(const device::Location& /*location*/, const std::optional<DeviceStream>& stream) {
+void ModelDevices::synchronize(const device::MemoryLocation& /*location*/, const std::optional<DeviceStream>& stream) {
   count("synchronize");
   const std::lock_guard guard(mutex_);
   for (auto& [handle, kernels] : given_) {
@@ -309,23 +309,24 @@ void ModelDevices::synchronize(const device::Location& /*location*/, const std::
   }
 }
 
-std::unique_ptr<device::Queue> ModelDevices::queue(const device::Location& location) {
+std::unique_ptr<device::CopyQueue> ModelDevices::make_queue(const device::MemoryLocation& location) {
   count("queue");
   return std::make_unique<ModelQueue>(shared_from_this(), location);
 }
 
-std::unique_ptr<device::PinnedMemory> ModelDevices::pinned(const device::Location& /*location*/,
-                                                           std::size_t size_bytes) {
+std::unique_ptr<device::PinnedMemory> ModelDevices::allocate_pinned(const device::MemoryLocation& /*location*/,
+                                                                    std::size_t size_bytes) {
   count("pinned");
   return std::make_unique<Pinned>(shared_from_this(), size_bytes);
 }
 
-std::unique_ptr<device::DeviceMemory> ModelDevices::allocate(const device::Location& location, std::size_t size_bytes) {
+std::unique_ptr<device::DeviceMemory> ModelDevices::allocate(const device::MemoryLocation& location,
+                                                             std::size_t size_bytes) {
   count("allocate");
   return std::make_unique<Allocated>(shared_from_this(), location.ordinal, size_bytes);
 }
 
-std::unique_ptr<device::Registration> ModelDevices::register_memory(const device::Location& /*location*/,
+std::unique_ptr<device::Registration> ModelDevices::register_memory(const device::MemoryLocation& /*location*/,
                                                                     std::span<std::byte> memory) {
   count("register");
   return std::make_unique<Registered>(shared_from_this(), memory);

@@ -71,15 +71,17 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   [[nodiscard]] std::size_t copies_in_progress() const;
   [[nodiscard]] std::size_t copies_in_progress_max() const;
 
-  device::Location location_of(const void* data) override;
-  void synchronize(const device::Location& location, const std::optional<DeviceStream>& stream) override;
-  std::unique_ptr<device::Queue> queue(const device::Location& location) override;
-  std::unique_ptr<device::PinnedMemory> pinned(const device::Location& location, std::size_t size_bytes) override;
-  std::unique_ptr<device::DeviceMemory> allocate(const device::Location& location, std::size_t size_bytes) override;
-  std::unique_ptr<device::Registration> register_memory(const device::Location& location,
+  device::MemoryLocation location_of(const void* data) override;
+  void synchronize(const device::MemoryLocation& location, const std::optional<DeviceStream>& stream) override;
+  std::unique_ptr<device::CopyQueue> make_queue(const device::MemoryLocation& location) override;
+  std::unique_ptr<device::PinnedMemory> allocate_pinned(const device::MemoryLocation& location,
+                                                        std::size_t size_bytes) override;
+  std::unique_ptr<device::DeviceMemory> allocate(const device::MemoryLocation& location,
+                                                 std::size_t size_bytes) override;
+  std::unique_ptr<device::Registration> register_memory(const device::MemoryLocation& location,
                                                         std::span<std::byte> memory) override;
-  std::unique_ptr<device::Checksums> checksums(const device::Location& location) override;
-  std::unique_ptr<device::DirectFile> direct_file(const device::Location& location, int descriptor) override;
+  std::unique_ptr<device::DeviceChecksums> make_checksums(const device::MemoryLocation& location) override;
+  std::unique_ptr<device::DirectFile> open_direct_file(const device::MemoryLocation& location, int descriptor) override;
 
   /// From now on devices compute checksums, which are wrong or take long if told so. Not at first: who is faster is for
   /// the moment to say, and most tests want the same way each time.
@@ -105,7 +107,7 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   };
 
   void count(const std::string& what);
-  [[nodiscard]] std::byte* inside_of(const device::Location& location, const std::byte* outside,
+  [[nodiscard]] std::byte* inside_of(const device::MemoryLocation& location, const std::byte* outside,
                                      std::size_t size_bytes) const;
   /// Whether it is others'.
   bool check_pinned(const std::byte* data, std::size_t size_bytes) const;

@@ -16,7 +16,7 @@ class ModelDevices::ModelFile final : public device::DirectFile {
     const std::lock_guard guard(devices_->mutex_);
     --devices_->direct_files_;
   }
-  void write(const device::Location& location, std::uint64_t offset, std::span<const std::byte> memory) override {
+  void write(const device::MemoryLocation& location, std::uint64_t offset, std::span<const std::byte> memory) override {
     devices_->count("direct_write");
     constexpr std::uint64_t kPage = 4096;
     if (offset % kPage != 0 || memory.size() % kPage != 0 || memory.empty()) {
@@ -37,7 +37,8 @@ class ModelDevices::ModelFile final : public device::DirectFile {
   int descriptor_;
 };
 
-std::unique_ptr<device::DirectFile> ModelDevices::direct_file(const device::Location& /*location*/, int descriptor) {
+std::unique_ptr<device::DirectFile> ModelDevices::open_direct_file(const device::MemoryLocation& /*location*/,
+                                                                   int descriptor) {
   count("direct_file");
   if (!write_file) {
     throw Error(ErrorCode::bad_state, "the model has no such way to files");

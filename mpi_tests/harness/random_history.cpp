@@ -61,8 +61,8 @@ std::size_t tolerance_on_disk(const FaultyDisk& disk, const Id128& commit_id) {
     const std::span bytes(entry.bytes);
     if (path.find("/set-") == std::string::npos || bytes.size() < format::kSuperblockBytes) continue;
     (void)attempt([&, where = path] {
-      const auto set = format::decode_set(bytes.first(format::kSuperblockBytes), where);
-      if (set.commit_id == commit_id) most = std::max<std::size_t>(most, set.parities);
+      const auto set = format::decode_set_descriptor(bytes.first(format::kSuperblockBytes), where);
+      if (set.commit_id == commit_id) most = std::max<std::size_t>(most, set.parity_count);
     });
   }
   return most;

@@ -114,7 +114,7 @@ std::vector<std::string> half_made_set_files(const SimulatedJob& job) {
     if (bytes.size() < format::kSuperblockBytes) continue;
     std::optional<format::SetDescriptor> set;
     // Without a valid head it is nothing: that is what unsealing and a torn seal leave.
-    if (attempt([&] { set = format::decode_set(bytes.first(format::kSuperblockBytes), path); })) continue;
+    if (attempt([&] { set = format::decode_set_descriptor(bytes.first(format::kSuperblockBytes), path); })) continue;
     const auto parity = bytes.subspan(format::kSuperblockBytes);
     const bool whole = !is_parity || (parity.size() == set->parity_bytes && crc32c(parity, 0) == set->parity_crc);
     if (!whole) problems.push_back(path + " is sealed and not whole");

@@ -29,8 +29,8 @@ struct SetFiles {
   std::vector<Bytes> container;
   std::vector<Bytes> parity;
 
-  [[nodiscard]] Bytes& of(std::uint32_t member, Part part) {
-    return part == Part::container ? container.at(member) : parity.at(member);
+  [[nodiscard]] Bytes& of(std::uint32_t member, MemberPart part) {
+    return part == MemberPart::container ? container.at(member) : parity.at(member);
   }
   bool operator==(const SetFiles&) const = default;
 };
@@ -41,7 +41,7 @@ inline void execute(SetFiles& files, const std::vector<Stripe>& stripes) {
     Bytes& target = files.of(stripe.target, stripe.part);
     for (std::uint64_t i = 0; i < stripe.length; ++i) {
       std::byte sum{0};
-      for (const Input& input : stripe.inputs) {
+      for (const StripeInput& input : stripe.inputs) {
         if (i < input.length) sum ^= times(input.coefficient, files.of(input.member, input.part).at(input.offset + i));
       }
       target.at(stripe.offset + i) = sum;

@@ -24,8 +24,8 @@ Id128 id_of(std::uint8_t kind, std::uint64_t number) {
   return id;
 }
 
-format::View view_of(std::uint32_t ranks) {
-  format::View view;
+format::ManifestView view_of(std::uint32_t ranks) {
+  format::ManifestView view;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     for (const format::RegionSpec& spec : sample_rank_regions(rank, ranks)) {
       const auto* shard = std::get_if<Shard>(&spec.placement);
@@ -86,7 +86,7 @@ persist::TagEntry sample_entry(std::uint64_t generation, std::uint32_t ranks) {
   entry.commit.world_size = ranks;
   entry.commit.time_ns = 1'790'000'000'000'000'000 + static_cast<std::int64_t>(generation) * 60'000'000'000;
   entry.total_bytes = std::uint64_t{ranks} << 20U;
-  entry.directory = persist::directory_name(entry.commit);
+  entry.directory = persist::tag_directory_name(entry.commit);
   return entry;
 }
 
@@ -108,7 +108,8 @@ std::vector<std::byte> sample_manifest(const persist::TagEntry& entry) {
   std::vector<format::ShardRow> rows;
   rows.reserve(files.size());
   for (const std::string& file : files) rows.push_back({file, 100'000, 8192, 500, 1, 2});
-  return format::encode_manifest(*format::make_manifest_layout(nullptr, files, {}), persist::head_of(entry), rows, {});
+  return format::encode_manifest(*format::make_manifest_layout(nullptr, files, {}), persist::manifest_head_of(entry),
+                                 rows, {});
 }
 
 void write_manifest(const std::string& prefix, const persist::TagEntry& entry) {
@@ -129,14 +130,14 @@ void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry)
   write_containers(prefix, entry);
   const std::string directory = fs::join(prefix, entry.directory);
   const auto files = files_of(entry.commit.world_size);
-  format::ManifestHead head = persist::head_of(entry);
+  format::ManifestHead head = persist::manifest_head_of(entry);
   head.total_bytes = 0;
   std::vector<format::ShardRow> rows;
   for (const std::string& file : files) {
     rows.push_back(row_of(fs::join(directory, file), file));
     head.total_bytes += rows.back().size_bytes;
   }
-  const format::View view = view_of(entry.commit.world_size);
+  const format::ManifestView view = view_of(entry.commit.world_size);
   const auto layout = format::make_manifest_layout(&view, files, kAttributes);
   write_bytes(fs::join(directory, persist::kManifestFile), format::encode_manifest(*layout, head, rows, kAttributes));
 }

@@ -14,9 +14,9 @@ namespace {
 
 class NoLimit final : public store::SpaceManager {
  public:
-  [[nodiscard]] store::Admission::Admitted admit(std::uint64_t) const override { return nullptr; }
+  [[nodiscard]] store::Admission::Admitted admit_bytes(std::uint64_t) const override { return nullptr; }
   [[nodiscard]] bool has_ample_space(std::uint64_t) const override { return true; }
-  [[noreturn]] void explain(const Failure& refused, std::uint64_t) const override { throw Error(refused); }
+  [[noreturn]] void throw_refusal(const Failure& refused, std::uint64_t) const override { throw Error(refused); }
 };
 
 }  // namespace
@@ -46,7 +46,7 @@ void write_container(const std::string& path, const std::vector<format::RegionSp
   store::StoreFile target(file_system->create(path), false, space);
   format::ContainerWriter writer(target, nullptr);
   for (const auto& region : regions) {
-    std::vector<std::byte> bytes(format::size_bytes(region));
+    std::vector<std::byte> bytes(format::region_size_bytes(region));
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 251 + variant);
     writer.add(region, bytes);
   }

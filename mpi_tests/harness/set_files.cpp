@@ -21,7 +21,7 @@ std::vector<SetFile> set_files(const FaultyDisk& disk, format::SetFileKind kind,
     const std::string name = path.substr(path.rfind('/') + 1);
     if (!name.starts_with(parity ? "parity-" : "set-") || bytes.size() < format::kSuperblockBytes) continue;
     (void)attempt([&] {  // an unsealed one tells nothing
-      const auto set = format::decode_set(bytes.first(format::kSuperblockBytes), path);
+      const auto set = format::decode_set_descriptor(bytes.first(format::kSuperblockBytes), path);
       if (commit_id.is_none() || set.commit_id == commit_id) found.push_back({path, set});
     });
   }
@@ -99,7 +99,7 @@ std::vector<std::string> files_in(const FaultyDisk& disk, const std::string& nod
 std::uint64_t inside_large(FaultyDisk& disk, const std::string& path) {
   const auto file = disk.view(0)->open(path, fs::Access::read);
   const format::ContainerReader container(*file, file->status().size_bytes, path);
-  const auto* region = container.find("field/large");
+  const auto* region = container.find_region("field/large");
   return region->offset + region->size_bytes / 2;
 }
 

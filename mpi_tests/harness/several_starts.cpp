@@ -158,7 +158,7 @@ std::vector<std::pair<std::string, format::Superblock>> superblocks(const Faulty
     const auto first = std::span(bytes).first(format::kSuperblockBytes);
     // A death in the middle of sealing or unsealing leaves half a superblock.
     (void)attempt([&] {
-      if (!format::is_unsealed(first)) found.emplace_back(path, format::decode(first, path));
+      if (!format::is_unsealed(first)) found.emplace_back(path, format::decode_superblock(first, path));
     });
   }
   return found;
@@ -178,7 +178,7 @@ std::string container_of(const FaultyDisk& disk, int rank, const Tag& tag) {
 
 format::Superblock superblock_of(const FaultyDisk& disk, int rank, const Tag& tag) {
   const std::string path = container_of(disk, rank, tag);
-  return path.empty() ? format::Superblock{} : format::decode(disk.read_all(path), path);
+  return path.empty() ? format::Superblock{} : format::decode_superblock(disk.read_all(path), path);
 }
 
 bool says(const std::string& text, const std::vector<std::string>& parts) {

@@ -22,14 +22,14 @@ inline std::vector<comm::MeshPlan> socket_plans(int ranks) {
   const Id128 welcome = random_id();
   for (auto& plan : plans) {
     plan.listener = comm::listen_at({{127, 0, 0, 1}, 0});
-    addresses.push_back(comm::address_of(plan.listener));
+    addresses.push_back(comm::listening_address(plan.listener));
   }
   for (int rank = 0; rank < ranks; ++rank) {
     auto& plan = plans[static_cast<std::size_t>(rank)];
     plan.rank = rank;
     plan.addresses = addresses;
     plan.token = token;
-    plan.welcome = welcome;
+    plan.welcome_token = welcome;
   }
   return plans;
 }

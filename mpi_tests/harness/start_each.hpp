@@ -38,7 +38,7 @@ inline EachRankStart start_each(int ranks, const Setting& set) {
     environment.clock = std::make_shared<FakeClock>();
     set(rank, options, environment);
     const comm::Group group(world.communicator(rank), std::chrono::hours(1));
-    const start::Started started = start::start(group, options, environment, Log(options.log));
+    const start::StartResult started = start::start(group, options, environment, Log(options.log));
     starts.topologies[static_cast<std::size_t>(rank)] = started.topology;
     starts.copy_threads[static_cast<std::size_t>(rank)] = started.copy_threads;
   });

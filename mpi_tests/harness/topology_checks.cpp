@@ -51,11 +51,11 @@ void check_topology(Communicator& communicator, const Layout& layout) {
   const auto me = static_cast<std::size_t>(rank);
   const auto topology =
       find_topology(communicator, compose("n{}", layout.node[me]), compose("d{}", layout.domain[me]), soon());
-  EXPECT_EQ(topology.node, members_of(layout.node, layout.node[me])) << "rank " << rank;
-  EXPECT_EQ(topology.domain, members_of(layout.domain, layout.domain[me])) << "rank " << rank;
-  EXPECT_EQ(topology.domains, runs_of(layout)) << "rank " << rank;
+  EXPECT_EQ(topology.node_ranks, members_of(layout.node, layout.node[me])) << "rank " << rank;
+  EXPECT_EQ(topology.domain_ranks, members_of(layout.domain, layout.domain[me])) << "rank " << rank;
+  EXPECT_EQ(topology.domain_counts, runs_of(layout)) << "rank " << rank;
   const auto order = by_place(layout);
-  EXPECT_EQ(topology.place, static_cast<std::uint64_t>(std::ranges::find(order, rank) - order.begin()))
+  EXPECT_EQ(topology.sorted_rank, static_cast<std::uint64_t>(std::ranges::find(order, rank) - order.begin()))
       << "rank " << rank;
 
   // Every other rank asks for all places, backwards and one of them twice; the others for nothing.
@@ -69,7 +69,7 @@ void check_topology(Communicator& communicator, const Layout& layout) {
     places.push_back(places.front());
     expected.push_back(expected.front());
   }
-  EXPECT_EQ(ranks_of_sorted(communicator, topology, places, soon()), expected) << "rank " << rank;
+  EXPECT_EQ(find_ranks_by_sorted_rank(communicator, topology, places, soon()), expected) << "rank " << rank;
 }
 
 }  // namespace kedge::comm::contract

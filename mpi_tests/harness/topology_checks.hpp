@@ -1,4 +1,4 @@
-// What find_topology and ranks_of_sorted must give on any communicator, for ranks laid out in a known way.
+// What find_topology and find_ranks_by_sorted_rank must give on any communicator, for ranks laid out in a known way.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,8 @@ struct Layout {
   std::vector<int> domain;
 };
 
-/// COLLECTIVE. Fails the test where a rank's topology is not that of the layout, or ranks_of_sorted not its inverse.
+/// COLLECTIVE. Fails the test where a rank's topology is not that of the layout, or find_ranks_by_sorted_rank not its
+/// inverse.
 void check_topology(Communicator& communicator, const Layout& layout);
 
 }  // namespace kedge::comm::contract

@@ -27,7 +27,7 @@ class UnknownClient {
     const auto deadline = Deadline::after(std::chrono::seconds(20));
     while (!bytes.empty() && !deadline.passed()) {
       const comm::TransferResult moved = comm::send_some(socket_, bytes, {});
-      if (moved.ended) return;
+      if (moved.has_ended) return;
       bytes = bytes.subspan(moved.bytes);
     }
   }
@@ -35,7 +35,7 @@ class UnknownClient {
   [[nodiscard]] bool is_closed(Deadline deadline) {
     std::array<std::byte, 64> bytes{};
     while (!deadline.passed()) {
-      if (comm::receive_some(socket_, bytes).ended) return true;
+      if (comm::receive_some(socket_, bytes).has_ended) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return false;
@@ -45,7 +45,7 @@ class UnknownClient {
     while (!deadline.passed()) {
       const comm::TransferResult moved = comm::receive_some(socket_, bytes);
       if (moved.bytes == bytes.size()) return true;
-      if (moved.ended) return false;
+      if (moved.has_ended) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return false;

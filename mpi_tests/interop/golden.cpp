@@ -46,12 +46,12 @@ std::vector<std::byte> make_container(std::uint32_t rank) {
   return target.file.content;
 }
 
-format::View make_view() {
-  format::View view;
+format::ManifestView make_view() {
+  format::ManifestView view;
   view.rank_regions.emplace();
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     for (const format::RegionSpec& spec : golden_regions(rank)) {
-      if (format::is_attributes(spec)) continue;
+      if (format::is_attributes_region(spec)) continue;
       const bool is_shared = !std::holds_alternative<std::monostate>(spec.placement);
       view.rank_regions->push_back({rank, spec.name, spec.dtype, spec.shape, is_shared});
       if (std::holds_alternative<Replicated>(spec.placement) && rank == 0) {
@@ -60,7 +60,7 @@ format::View make_view() {
       const auto* shard = std::get_if<Shard>(&spec.placement);
       if (shard == nullptr) continue;
       if (rank == 0) view.arrays.push_back({spec.name, spec.dtype, shard->global_shape, {}, shard->holes_allowed});
-      std::ranges::find(view.arrays, spec.name, &format::View::Array::name)
+      std::ranges::find(view.arrays, spec.name, &format::ManifestView::Array::name)
           ->blocks.push_back({rank, shard->offset, spec.shape});
     }
   }
@@ -72,13 +72,13 @@ std::vector<std::byte> make_manifest(const std::vector<std::vector<std::byte>>& 
   std::vector<format::ShardRow> rows;
   format::ManifestHead head = golden_head();
   for (std::uint32_t rank = 0; rank < containers.size(); ++rank) {
-    const format::Superblock stored = format::decode(containers[rank], golden_container(rank));
+    const format::Superblock stored = format::decode_superblock(containers[rank], golden_container(rank));
     names.push_back(golden_container(rank));
     rows.push_back({names.back(), stored.file_size, stored.index_offset, static_cast<std::uint32_t>(stored.index_size),
                     stored.index_crc, crc32c(containers[rank])});
     head.total_bytes += stored.file_size;
   }
-  const format::View view = make_view();
+  const format::ManifestView view = make_view();
   const auto layout = format::make_manifest_layout(&view, names, golden_attributes());
   return format::encode_manifest(*layout, head, rows, golden_attributes());
 }
@@ -96,7 +96,7 @@ std::vector<std::byte> make_set_file(format::SetFileKind kind, std::uint32_t pos
     descriptor.parity_bytes = parity.size();
     descriptor.parity_crc = crc32c(parity);
   }
-  const auto begin = format::encode(descriptor);
+  const auto begin = format::encode_set_descriptor(descriptor);
   std::vector<std::byte> bytes(begin.size() + descriptor.parity_bytes);
   std::ranges::copy(begin, bytes.begin());
   if (has_parity) std::ranges::copy(parity, bytes.begin() + format::kSuperblockBytes);
@@ -126,13 +126,13 @@ std::vector<format::RegionSpec> golden_regions(std::uint32_t rank) {
 }
 
 std::vector<std::byte> golden_values(const format::RegionSpec& spec, std::uint32_t rank) {
-  if (format::is_attributes(spec)) {
-    std::string text = format::encode(golden_attributes());
+  if (format::is_attributes_region(spec)) {
+    std::string text = format::encode_attributes(golden_attributes());
     text.resize(kAttributesRoom, ' ');
     return bytes_of(text);
   }
   const std::uint64_t first = std::holds_alternative<Replicated>(spec.placement) ? 0 : std::uint64_t{24} * rank;
-  const std::uint64_t count = format::size_bytes(spec) / size_bytes(spec.dtype);
+  const std::uint64_t count = format::region_size_bytes(spec) / size_bytes(spec.dtype);
   std::vector<std::byte> bytes;
   for (std::uint64_t i = 0; i < count; ++i) append_element(bytes, spec.dtype, first + i);
   return bytes;

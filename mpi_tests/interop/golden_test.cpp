@@ -52,7 +52,7 @@ format::Superblock identity_of(format::Superblock superblock) {
   superblock.file_size = superblock.index_offset = superblock.index_size = 0;
   superblock.index_crc = 0;
   superblock.extents.clear();
-  superblock.sealed = false;
+  superblock.is_sealed = false;
   return superblock;
 }
 
@@ -85,7 +85,7 @@ TEST(Golden, TheManifestIsReadWithEveryValue) {
   ASSERT_EQ(rows.size(), kGoldenRanks);
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     const auto container = golden(golden_container(rank));
-    const format::Superblock superblock = format::decode(container, golden_container(rank));
+    const format::Superblock superblock = format::decode_superblock(container, golden_container(rank));
     EXPECT_EQ(rows[rank], (format::ShardRow{golden_container(rank), container.size(), superblock.index_offset,
                                             static_cast<std::uint32_t>(superblock.index_size), superblock.index_crc,
                                             crc32c(container)}));
@@ -116,11 +116,11 @@ TEST(Golden, SetsAreReadAndALostContainerIsRebuilt) {
       expected.members[member].crc = crc32c(files.container[member]);
       expected.members[member].size_bytes = files.container[member].size();
     }
-    EXPECT_EQ(format::decode_set(golden(golden_descriptor(rank)), "set"), expected);
+    EXPECT_EQ(format::decode_set_descriptor(golden(golden_descriptor(rank)), "set"), expected);
     expected.kind = format::SetFileKind::parity;
     expected.parity_bytes = files.parity[rank].size();
     expected.parity_crc = crc32c(files.parity[rank]);
-    EXPECT_EQ(format::decode_set(golden(golden_parity(rank)), "parity"), expected);
+    EXPECT_EQ(format::decode_set_descriptor(golden(golden_parity(rank)), "parity"), expected);
   }
   for (std::uint32_t lost = 0; lost < kGoldenRanks; ++lost) {
     redundancy::SetFiles left = files;
@@ -153,8 +153,9 @@ TEST(Golden, WrittenAgainTheyAreTheSameBytes) {
 TEST(Golden, KedgesOwnBytesOfContainersAreTheSame) {
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     const auto bytes = golden(golden_container(rank));
-    const format::Superblock superblock = format::decode(bytes, "container");
-    EXPECT_TRUE(std::ranges::equal(format::encode(superblock), std::span(bytes).first(format::kSuperblockBytes)))
+    const format::Superblock superblock = format::decode_superblock(bytes, "container");
+    EXPECT_TRUE(
+        std::ranges::equal(format::encode_superblock(superblock), std::span(bytes).first(format::kSuperblockBytes)))
         << kWhatToDo;
     const auto stored = std::span(bytes).subspan(superblock.index_offset, superblock.index_size);
     const format::Index index = format::decode_index(stored, superblock.extents, superblock.file_size, "container");
@@ -168,7 +169,7 @@ TEST(Golden, KedgesOwnBytesOfSetsAreTheSame) {
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     for (const std::string& name : {golden_descriptor(rank), golden_parity(rank)}) {
       const auto bytes = golden(name);
-      EXPECT_TRUE(std::ranges::equal(format::encode(format::decode_set(bytes, name)),
+      EXPECT_TRUE(std::ranges::equal(format::encode_set_descriptor(format::decode_set_descriptor(bytes, name)),
                                      std::span(bytes).first(format::kSuperblockBytes)))
           << name << ": " << kWhatToDo;
     }
@@ -178,7 +179,8 @@ TEST(Golden, KedgesOwnBytesOfSetsAreTheSame) {
 TEST(Golden, KedgesOwnBytesOfTheManifestAreTheSame) {
   const auto bytes = golden(kGoldenManifest);
   const format::ManifestHead head = format::decode_manifest_head(bytes, kGoldenManifest);
-  EXPECT_TRUE(std::ranges::equal(format::encode(head), std::span(bytes).first(format::kSuperblockBytes))) << kWhatToDo;
+  EXPECT_TRUE(std::ranges::equal(format::encode_manifest_head(head), std::span(bytes).first(format::kSuperblockBytes)))
+      << kWhatToDo;
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     const auto stored =
         std::span(bytes).subspan(head.table_offset + rank * format::kShardRowBytes, format::kShardRowBytes);
@@ -187,7 +189,7 @@ TEST(Golden, KedgesOwnBytesOfTheManifestAreTheSame) {
     format::encode_row(format::decode_row(stored, place, kGoldenManifest), place, made);
     EXPECT_TRUE(std::ranges::equal(made, stored)) << kWhatToDo;
   }
-  const std::string attributes = format::encode(golden_attributes());
+  const std::string attributes = format::encode_attributes(golden_attributes());
   EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(attributes)),
                                  std::span(bytes).subspan(head.attributes_offset, head.attributes_size)))
       << kWhatToDo;
@@ -200,12 +202,12 @@ std::string refusal(const std::string& name, std::uint32_t version) {
   MemoryFile file = golden_file(name);
   static_assert(format::set_at::kVersion == format::at::kVersion &&
                 format::manifest_at::kVersion == format::at::kVersion);
-  format::put(std::span(file.content), format::at::kVersion, version);
-  format::put(std::span(file.content), format::at::kCrc, crc32c(std::span(file.content).first(format::at::kCrc)));
+  format::put_field(std::span(file.content), format::at::kVersion, version);
+  format::put_field(std::span(file.content), format::at::kCrc, crc32c(std::span(file.content).first(format::at::kCrc)));
   try {
     if (name == kGoldenManifest) static_cast<void>(format::ManifestReader(file, file.size(), name));
     else if (name.ends_with(".h5")) static_cast<void>(format::ContainerReader(file, file.size(), name));
-    else static_cast<void>(format::decode_set(file.content, name));
+    else static_cast<void>(format::decode_set_descriptor(file.content, name));
     return {};
   } catch (const Error& error) {
     EXPECT_EQ(error.failure().path, name);

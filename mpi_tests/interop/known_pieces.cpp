@@ -10,18 +10,18 @@
 namespace kedge::testing {
 namespace {
 
-using format::Block;
+using format::SavedBlock;
 
 void add_array(std::vector<Piece>& pieces, const std::string& name, DataType dtype, const Shape& global_shape,
-               const std::vector<Block>& blocks, bool holes_allowed = false) {
-  for (const Block& block : blocks) {
+               const std::vector<SavedBlock>& blocks, bool holes_allowed = false) {
+  for (const SavedBlock& block : blocks) {
     pieces.push_back({{name, dtype, block.shape, Shard{global_shape, block.offset, holes_allowed}, false}, block.rank});
   }
 }
 
 // Halves of halves of halves, each cut elsewhere than its neighbour.
-std::vector<Block> uneven_grid() {
-  std::vector<Block> blocks;
+std::vector<SavedBlock> uneven_grid() {
+  std::vector<SavedBlock> blocks;
   const std::array<std::uint64_t, 3> xs{0, 3, 7};
   for (std::uint32_t x = 0; x < 2; ++x) {
     const std::array<std::uint64_t, 3> ys{0, 4 + 2 * x, 11};
@@ -44,7 +44,7 @@ std::vector<Piece> known_pieces() {
     const auto dtype = static_cast<DataType>(type);
     add_array(pieces, compose("field/{}", to_string(dtype)), dtype, Shape{7, 11, 13}, uneven_grid());
   }
-  std::vector<Block> particles, rows;
+  std::vector<SavedBlock> particles, rows;
   for (std::uint32_t rank = 0, begin = 0; rank < kKnownRanks; begin += rank * rank, ++rank) {
     particles.push_back({rank, Shape{begin}, Shape{std::uint64_t{rank} * rank}});  // none of rank 0
     rows.push_back({rank, Shape{std::uint64_t{50} * rank, 0}, Shape{50, 200}});
@@ -71,7 +71,7 @@ std::vector<std::byte> bytes_of(const format::RegionSpec& spec) {
   const auto* shard = std::get_if<Shard>(&spec.placement);
   const Shape& whole = shard != nullptr ? shard->global_shape : spec.shape;
   std::vector<std::byte> bytes;
-  const std::uint64_t count = size_bytes(spec) / size_bytes(spec.dtype);
+  const std::uint64_t count = region_size_bytes(spec) / size_bytes(spec.dtype);
   for (std::uint64_t element = 0; element < count; ++element) {
     std::uint64_t rest = element;
     std::uint64_t place = 0;

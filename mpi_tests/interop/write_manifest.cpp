@@ -24,8 +24,8 @@ using kedge::testing::kKnownRanks;
 using kedge::testing::Piece;
 using kedge::testing::PlainFile;
 
-View view_of(const std::vector<Piece>& pieces) {
-  View view;
+ManifestView view_of(const std::vector<Piece>& pieces) {
+  ManifestView view;
   view.rank_regions.emplace();
   for (const Piece& piece : pieces) {
     const bool is_shared = !std::holds_alternative<std::monostate>(piece.spec.placement);
@@ -93,7 +93,7 @@ void write_all(const std::string& directory) {
     files.push_back(rows.back().file);
     head.total_bytes += rows.back().size_bytes;
   }
-  const View view = view_of(pieces);
+  const ManifestView view = view_of(pieces);
   const Attributes attributes = kedge::testing::known_attributes();
   write_bytes(directory + "/checkpoint.h5",
               encode_manifest(*make_manifest_layout(&view, files, attributes), head, rows, attributes));

@@ -115,7 +115,7 @@ TEST(Mpi, KnowsTheThreadSupport) {
 }
 
 TEST(Mpi, AnErrorOfMpiIsThrownWithItsText) {
-  const auto local = failure_of([] { check_local(MPI_ERR_COUNT, "MPI_Comm_rank"); });
+  const auto local = failure_of([] { check_local_mpi(MPI_ERR_COUNT, "MPI_Comm_rank"); });
   const auto failure = failure_of([] { check_mpi(MPI_ERR_COUNT, "MPI_Isend"); });
   EXPECT_EQ(local.code, ErrorCode::io);
   EXPECT_EQ(failure.code, ErrorCode::rank_failed);

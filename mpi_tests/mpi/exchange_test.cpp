@@ -54,16 +54,16 @@ class MpiExchange : public testing::TestWithParam<Case> {
     };
     const std::array local{LocalMember{
         me, {&files.container, all_of(files.container), 0}, {&files.parity, all_of(files.parity), kHeader}}};
-    const auto result = exchange({*communicator, std::chrono::seconds(20)}, ranks, local, stripes, {route, {}});
+    const auto result = exchange_stripes({*communicator, std::chrono::seconds(20)}, ranks, local, stripes, {route, {}});
     EXPECT_FALSE(result.failure.has_value()) << result.failure->message;
     EXPECT_TRUE(files.container.bytes() == expected.container[me]);
     EXPECT_TRUE(files.parity.bytes() == MyFiles::with_header(expected.parity[me]));
     for (std::size_t number = 0; number < stripes.size(); ++number) {
       const Stripe& stripe = stripes[number];
       if (stripe.target != me) continue;
-      const auto& file = stripe.part == Part::container ? expected.container : expected.parity;
+      const auto& file = stripe.part == MemberPart::container ? expected.container : expected.parity;
       const auto bytes = std::span(file[me]).subspan(stripe.offset, stripe.length);
-      EXPECT_EQ(result.members.front().written[number], crc32c(bytes));
+      EXPECT_EQ(result.member_checksums.front().written[number], crc32c(bytes));
     }
   }
 
@@ -71,7 +71,7 @@ class MpiExchange : public testing::TestWithParam<Case> {
     ranks = members;
     me = static_cast<std::uint32_t>(std::ranges::find(ranks, communicator->rank()) - ranks.begin());
     SetShape set{GetParam().scheme, {}, GetParam().parities};
-    if (ranks.size() <= set.parities) GTEST_SKIP() << "a set of " << ranks.size() << " is too small";
+    if (ranks.size() <= set.parity_count) GTEST_SKIP() << "a set of " << ranks.size() << " is too small";
     for (std::size_t member = 0; member < ranks.size(); ++member) set.sizes.push_back(600'000 + member * 345'678);
     const SetFiles expected = encoded(set);
     for (const Route route : {Route::direct, Route::chain}) {
@@ -81,7 +81,7 @@ class MpiExchange : public testing::TestWithParam<Case> {
     for (std::size_t lost = 0; lost < ranks.size(); lost += stride) {
       PresentFiles present{std::vector<bool>(ranks.size(), true), std::vector<bool>(ranks.size(), true)};
       std::set<std::size_t> gone;  // as many as may be lost, side by side
-      for (std::uint32_t i = 0; i < set.parities; ++i) gone.insert((lost + i) % ranks.size());
+      for (std::uint32_t i = 0; i < set.parity_count; ++i) gone.insert((lost + i) % ranks.size());
       for (const std::size_t member : gone) present.container[member] = present.parity[member] = false;
       const bool is_gone = gone.contains(me);
       for (const Route route : {Route::direct, Route::chain}) {
@@ -129,8 +129,8 @@ void rebuild_large_members(bool mapped) {
     local.back().container.mapped = own.container.bytes();
     local.back().parity.mapped = own.parity.bytes();
   }
-  const auto result =
-      exchange({*communicator, std::chrono::seconds(60)}, ranks, local, stripes, {route_for(stripes, ranks), {}});
+  const auto result = exchange_stripes({*communicator, std::chrono::seconds(60)}, ranks, local, stripes,
+                                       {route_for(stripes, ranks), {}});
   EXPECT_FALSE(result.failure.has_value()) << result.failure->message;
   for (std::size_t i = 0; i < local.size(); ++i) {
     EXPECT_TRUE(files[i].container.bytes() == expected.container[local[i].position]) << local[i].position;

@@ -14,7 +14,7 @@ namespace {
 Failure failure_of(ErrorCode code, std::string message) { return {code, std::move(message), -1, {}, 0}; }
 
 std::string describe_array(const std::string& name, const ArrayType& type) {
-  return compose("global array '{}' ({})", format::shown(name), to_string(type.shape));
+  return compose("global array '{}' ({})", format::printable_name(name), to_string(type.shape));
 }
 
 /// The first of the wanted elements that no rank saved.
@@ -35,14 +35,14 @@ Failure saved_not_all(const std::string& name, const ArrayType& type, const Box&
 Failure saved_by_several(const std::string& name, std::uint32_t one, std::uint32_t another) {
   return failure_of(ErrorCode::mismatch,
                     compose("region '{}' was saved by ranks {} and {}, each its own; name the rank whose is asked for",
-                            format::shown(name), one, another));
+                            format::printable_name(name), one, another));
 }
 
 Failure not_saved_by(const std::string& name, std::uint32_t rank) {
   return failure_of(ErrorCode::not_found,
                     compose("rank {} saved no region '{}' of its own; ask for one of those that it "
                             "saved",
-                            rank, format::shown(name)));
+                            rank, format::printable_name(name)));
 }
 
 /// Which of the rows of a replicated region serves a process: its own, if that is in its node's stores, else one in
@@ -79,12 +79,12 @@ bool is_saved_as(const UnknownName& asked, const Offer& offer) {
 Failure saved_otherwise(const UnknownName& asked, const std::string& saved) {
   return failure_of(ErrorCode::mismatch,
                     compose("region '{}' was saved as {}, and is asked for as {}; ask for it as it was saved",
-                            format::shown(asked.name), saved, describe(asked.look_up, asked.type)));
+                            format::printable_name(asked.name), saved, describe(asked.look_up, asked.type)));
 }
 
 Failure saved_by_no_rank(const std::string& name) {
   return failure_of(ErrorCode::not_found,
-                    compose("no rank saved a region '{}'; ask for one that was saved", format::shown(name)));
+                    compose("no rank saved a region '{}'; ask for one that was saved", format::printable_name(name)));
 }
 
 std::optional<std::string> saved_differently(const UnknownName& asked, std::span<const Offer> offers) {

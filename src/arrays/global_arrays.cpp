@@ -90,10 +90,10 @@ bool agree(const SharedRegion& a, const SharedRegion& b) {
 }
 
 /// By name: the same structure gives the same file, whichever process was home to what.
-format::View view_of(const std::vector<Communicator::Message>& messages, bool lists_ranks) {
-  std::map<std::string, format::View::Array> arrays;
-  std::map<std::string, format::View::Replica> replicas;
-  format::View view;
+format::ManifestView view_of(const std::vector<Communicator::Message>& messages, bool lists_ranks) {
+  std::map<std::string, format::ManifestView::Array> arrays;
+  std::map<std::string, format::ManifestView::Replica> replicas;
+  format::ManifestView view;
   if (lists_ranks) view.rank_regions.emplace();
   for (const auto& message : messages) {
     for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) {
@@ -104,11 +104,11 @@ format::View view_of(const std::vector<Communicator::Message>& messages, bool li
             {rank, region.name, region.dtype, region.shape, kind == Kind::also, region.members});
       }
       if (kind == Kind::replicated) {
-        replicas.try_emplace(region.name,
-                             format::View::Replica{region.name, rank, region.dtype, region.shape, region.members});
+        replicas.try_emplace(
+            region.name, format::ManifestView::Replica{region.name, rank, region.dtype, region.shape, region.members});
       }
       if (kind != Kind::shard) continue;
-      format::View::Array& array = arrays[region.name];
+      format::ManifestView::Array& array = arrays[region.name];
       array.name = region.name;
       array.dtype = region.dtype;
       array.members = region.members;
@@ -130,7 +130,7 @@ format::View view_of(const std::vector<Communicator::Message>& messages, bool li
 void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format::StoredRegion> regions) {
   for (const format::StoredRegion& region : regions) {
     const format::RegionSpec& spec = region.spec;
-    if (format::is_attributes(spec)) continue;
+    if (format::is_attributes_region(spec)) continue;
     put(packer, is_own(spec) ? Kind::own : Kind::also, rank,
         {spec.name, spec.dtype, spec.shape, std::nullopt, spec.members});
   }
@@ -243,7 +243,7 @@ std::optional<Failure> GlobalArrays::check(const std::string& name, const HomedN
                 first.rank, rank, name, describe(first.region), description));
   };
   if (homed.own) return disagree(homed.own->rank, describe_own(homed.own->region));
-  std::vector<format::Block> blocks;
+  std::vector<format::SavedBlock> blocks;
   for (const Part& part : homed.regions) {
     if (!agree(first.region, part.region)) return disagree(part.rank, describe(part.region));
     if (part.region.shard) blocks.push_back({part.rank, part.region.shard->offset, part.region.shape});
@@ -253,8 +253,8 @@ std::optional<Failure> GlobalArrays::check(const std::string& name, const HomedN
                              first.region.shard->holes_allowed);
 }
 
-std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::uint64_t view_shards_max,
-                                                 std::span<const format::StoredRegion> mine) const {
+std::optional<format::ManifestView> GlobalArrays::gather(const comm::Group& group, std::uint64_t view_shards_max,
+                                                         std::span<const format::StoredRegion> mine) const {
   std::uint64_t shards = 0;
   for (const auto& [name, homed] : homed_) shards += homed.regions.size();
   if (group.sum(shards) > view_shards_max) return std::nullopt;
@@ -270,7 +270,7 @@ std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::
   std::vector<Communicator::Message> messages;
   if (!packer.empty()) messages.push_back({0, packer.take()});
   const std::vector<Communicator::Message> arrived = group.exchange(std::move(messages));
-  format::View view;
+  format::ManifestView view;
   group.run_on_all_ranks([&] { view = view_of(arrived, lists_ranks); });
   return view;
 }

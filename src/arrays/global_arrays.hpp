@@ -66,8 +66,8 @@ class GlobalArrays {
   /// `view_shards_max` shards, and an empty view on other ranks. It lists the regions of all ranks, of which `mine` are
   /// this rank's, if they are no more than `view_shards_max` and kListedRegionsMax in all. Throws the same Error on
   /// every rank.
-  [[nodiscard]] std::optional<format::View> gather(const comm::Group& group, std::uint64_t view_shards_max,
-                                                   std::span<const format::StoredRegion> mine) const;
+  [[nodiscard]] std::optional<format::ManifestView> gather(const comm::Group& group, std::uint64_t view_shards_max,
+                                                           std::span<const format::StoredRegion> mine) const;
 
  private:
   struct Part {

@@ -76,7 +76,7 @@ class Rounds {
       if (!failure_) failure_ = attempt([&] { unpack(arrived); });
       const comm::VoteResult result = group_.vote_with_request(failure_, sends_.has_more());
       comm::throw_if(result.failure);
-      all_done = !result.asked;
+      all_done = !result.is_requested;
       ++counts_.rounds;
     }
     group_.run_on_all_ranks([&] { require_complete(); });
@@ -181,8 +181,8 @@ class Rounds {
       if (part.received_bytes == part.pattern.size_bytes()) continue;
       throw Error(ErrorCode::io,
                   compose("region '{}' arrived in part: {} of {} bytes of what rank {} was asked for; load again",
-                          format::shown(input_.wants[part.want].name), part.received_bytes, part.pattern.size_bytes(),
-                          who.first));
+                          format::printable_name(input_.wants[part.want].name), part.received_bytes,
+                          part.pattern.size_bytes(), who.first));
     }
   }
 

@@ -25,7 +25,7 @@ std::uint64_t structure_hash(std::span<const format::StoredRegion> regions, View
   for (const auto& [spec, offset, bytes, first_checksum] : regions) {
     const auto* shard = std::get_if<Shard>(&spec.placement);
     const bool is_own = std::holds_alternative<std::monostate>(spec.placement);
-    if (is_own && (viewed == ViewedRegions::shared || format::is_attributes(spec))) continue;
+    if (is_own && (viewed == ViewedRegions::shared || format::is_attributes_region(spec))) continue;
     hash = mixed(hash, fnv1a(spec.name));
     hash = mixed(hash, static_cast<std::uint64_t>(spec.dtype));
     hash = mixed(hash, fnv1a(spec.members));

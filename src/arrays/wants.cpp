@@ -55,7 +55,7 @@ std::optional<Failure> check(const Want& want) {
       return Failure{ErrorCode::mismatch,
                      compose("region '{}': a block of shape {} at ({}) reaches over the edge of the global array of "
                              "shape {}; ask for a block within it",
-                             format::shown(want.name), to_string(want.shape), to_string(shard->offset),
+                             format::printable_name(want.name), to_string(want.shape), to_string(shard->offset),
                              to_string(shard->global_shape)),
                      -1,
                      {},
@@ -68,7 +68,7 @@ std::optional<Failure> check(const Want& want) {
         ErrorCode::invalid_argument,
         compose("region '{}': a block of shape {} reaches over the edge of the memory of shape {} that it is "
                 "loaded into; make the memory larger",
-                format::shown(want.name), to_string(want.shape), to_string(want.inside->extents)),
+                format::printable_name(want.name), to_string(want.shape), to_string(want.inside->extents)),
         -1,
         {},
         0};

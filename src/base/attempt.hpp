@@ -13,7 +13,7 @@
 
 namespace kedge {
 
-/// The failure that the exception stands for.
+/// Returns the failure that an exception stands for.
 [[nodiscard]] inline Failure to_failure(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->failure();
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
@@ -22,8 +22,8 @@ namespace kedge {
   return Failure{ErrorCode::io, std::string("unexpected: ") + error.what()};
 }
 
-/// Runs a step that must not communicate; nothing if it succeeded. Only std::exception is caught: tests
-/// simulate the death of a process by a type that is none.
+/// Runs a step that must not communicate; returns its failure, or nothing if it succeeded. Only std::exception is
+/// caught: tests simulate the death of a process by a type that is none.
 template <class Step>
 [[nodiscard]] std::optional<Failure> attempt(Step&& step) {
   try {
@@ -34,14 +34,14 @@ template <class Step>
   }
 }
 
-/// Throws the failure again with advice on what to do about the file. Where memory or descriptors ran out that would be
-/// wrong.
-[[noreturn]] inline void rethrow_with(Failure failure, std::string_view advice) {
+/// Throws the failure again, with advice on what to do about the file if its code is io. For other codes, such as a
+/// lack of memory or descriptors, the advice would be wrong.
+[[noreturn]] inline void rethrow_with_advice(Failure failure, std::string_view advice) {
   if (failure.code == ErrorCode::io) failure.message += advice;
   throw Error(std::move(failure));
 }
 
-/// Throws an Error about `path`, if one is given; without rank and errno.
+/// Throws an Error without rank and errno, about `path` if one is given.
 [[noreturn]] inline void refuse(ErrorCode code, std::string message, std::string path = {}) {
   throw Error(Failure{code, std::move(message), -1, std::move(path), 0});
 }

@@ -19,8 +19,8 @@ class ProcessTime {
     if (now - before <= AwakeTime::kLongestPoll) return;
     const std::lock_guard guard(mutex_);
     awake_.record_check(before.time_since_epoch(), now.time_since_epoch());
-    uncounted_ = std::chrono::duration_cast<Deadline::Clock::duration>(awake_.uncounted());
-    stopped_s_ = awake_.stopped().count();
+    uncounted_ = std::chrono::duration_cast<Deadline::Clock::duration>(awake_.uncounted_time());
+    stopped_s_ = awake_.stopped_time().count();
   }
   [[nodiscard]] Deadline::Clock::duration uncounted() const noexcept { return uncounted_; }
   [[nodiscard]] double stopped_s() const noexcept { return stopped_s_; }
@@ -40,21 +40,21 @@ ProcessTime& process_time() noexcept {
 }  // namespace
 
 void AwakeTime::record_check(Seconds before, Seconds now) noexcept {
-  const Seconds from = std::max(before, last_end_);
+  const Seconds from = std::max(before, last_stop_end_);
   const Seconds stop = now - from;
   if (stop <= kLongestPoll) return;
   // Half of what was awake counts in any case: a job that is suspended again and again still finds who is missing.
-  const Seconds grace = std::min({kGraceMax, (from - last_end_) / 2, stop / 2});
-  uncounted_ += stop - kLongestPoll + grace;
-  stopped_ += stop;
-  last_end_ = now;
+  const Seconds grace = std::min({kGraceMax, (from - last_stop_end_) / 2, stop / 2});
+  uncounted_time_ += stop - kLongestPoll + grace;
+  stopped_time_ += stop;
+  last_stop_end_ = now;
 }
 
 double WaitTime::elapsed_s() {
   const AwakeTime::Seconds now(clock_.seconds());
   awake_.record_check(last_check_, now);
   last_check_ = now;
-  return (now - begun_ - awake_.uncounted()).count();
+  return (now - start_ - awake_.uncounted_time()).count();
 }
 
 Deadline::Clock::time_point Deadline::now() noexcept { return Clock::now() - process_time().uncounted(); }

@@ -7,46 +7,45 @@
 
 namespace kedge {
 
-/// Adds up the time in which waits did not run. A wait looks again and again; if it looks far too late, it was stopped
-/// in between. Pure: the caller says what time it is.
+/// Adds up the time in which a process was stopped, from the times at which its waits check their conditions: a check
+/// that comes far too late shows a stop. Pure: the caller says what time it is.
 class AwakeTime {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  /// The longest time between two looks of one wait that counts in full. Of a longer one this much counts, so that a
-  /// wait of which every look takes long still ends.
+  /// Longest time between two checks of one wait that counts in full. Of a longer time this much counts, so that a wait
+  /// whose checks all take long still ends.
   static constexpr Seconds kLongestPoll{0.25};
-  /// Other ranks may be continued a little later, or be slow at first: after a stop at most this much more is not
-  /// counted.
+  /// Limit of the grace after a stop: other ranks may be continued a little later, or be slow at first.
   static constexpr Seconds kGraceMax{30};
 
-  explicit AwakeTime(Seconds begun) noexcept : last_end_(begun) {}
+  explicit AwakeTime(Seconds begun) noexcept : last_stop_end_(begun) {}
 
-  /// A wait looked at `before`, and not again until `now`.
+  /// Records that a wait checked its condition at `before`, and not again until `now`.
   void record_check(Seconds before, Seconds now) noexcept;
-  /// Time so far that does not count.
-  [[nodiscard]] Seconds uncounted() const noexcept { return uncounted_; }
-  /// For how long nobody ran.
-  [[nodiscard]] Seconds stopped() const noexcept { return stopped_; }
+  /// Returns the time that waits must not count, grace included.
+  [[nodiscard]] Seconds uncounted_time() const noexcept { return uncounted_time_; }
+  /// Returns the time in which the process was stopped.
+  [[nodiscard]] Seconds stopped_time() const noexcept { return stopped_time_; }
 
  private:
-  Seconds last_end_;  ///< of a stop; several waits see the same one
-  Seconds uncounted_{0};
-  Seconds stopped_{0};
+  Seconds last_stop_end_;  ///< end of the last stop, which several waits see
+  Seconds uncounted_time_{0};
+  Seconds stopped_time_{0};
 };
 
-/// One wait by a Clock.
+/// Measures one wait by a Clock.
 class WaitTime {
  public:
-  explicit WaitTime(Clock& clock) : clock_(clock), last_check_(clock.seconds()), begun_(last_check_), awake_(begun_) {}
+  explicit WaitTime(Clock& clock) : clock_(clock), last_check_(clock.seconds()), start_(last_check_), awake_(start_) {}
 
-  /// For how long it has waited. Call it far more often than every AwakeTime::kLongestPoll.
+  /// Returns how long the wait has lasted, without stops. Call it far more often than every AwakeTime::kLongestPoll.
   [[nodiscard]] double elapsed_s();
 
  private:
   Clock& clock_;
   AwakeTime::Seconds last_check_;
-  AwakeTime::Seconds begun_;
+  AwakeTime::Seconds start_;
   AwakeTime awake_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace kedge {
 
-/// Ranges are joined where they touch or overlap, so that few are kept.
+/// A set of disjoint ranges; ranges that touch or overlap are joined.
 class ByteRanges {
  public:
   void add(std::uint64_t offset, std::uint64_t length) {
@@ -26,20 +26,20 @@ class ByteRanges {
     }
     ends_[begin] = end;
   }
-  /// The file ends here.
-  void cut(std::uint64_t size_bytes) {
+  /// Removes all bytes from `size_bytes` on.
+  void truncate(std::uint64_t size_bytes) {
     ends_.erase(ends_.lower_bound(size_bytes), ends_.end());
     if (!ends_.empty()) std::prev(ends_.end())->second = std::min(std::prev(ends_.end())->second, size_bytes);
   }
-  /// How many.
-  [[nodiscard]] std::uint64_t bytes() const {
+  /// Returns the number of bytes in the set.
+  [[nodiscard]] std::uint64_t size_bytes() const {
     std::uint64_t sum = 0;
     for (const auto& [begin, end] : ends_) sum += end - begin;
     return sum;
   }
 
  private:
-  std::map<std::uint64_t, std::uint64_t> ends_;  ///< by where they begin
+  std::map<std::uint64_t, std::uint64_t> ends_;  ///< end of each range, by its beginning
 };
 
 }  // namespace kedge

@@ -7,6 +7,7 @@
 
 namespace kedge {
 
+/// Source of time; tests replace it.
 class Clock {
  public:
   Clock() = default;
@@ -14,13 +15,14 @@ class Clock {
   Clock& operator=(const Clock&) = delete;
   virtual ~Clock() = default;
 
-  /// Nanoseconds since 1970, for the time written into superblocks.
+  /// Returns nanoseconds since 1970, for the time written into superblocks.
   [[nodiscard]] virtual std::int64_t wall_ns() = 0;
-  /// Monotonic seconds, for durations and waits.
+  /// Returns monotonic seconds, for durations and waits.
   [[nodiscard]] virtual double seconds() = 0;
   virtual void sleep_for(std::chrono::duration<double> wait) = 0;
 };
 
+/// Returns the system's clock.
 [[nodiscard]] std::shared_ptr<Clock> system_clock();
 
 }  // namespace kedge

@@ -7,12 +7,12 @@
 
 namespace kedge {
 
-/// Pure. Numbers from 0 and ranges of them, with commas between: "0-3,8". Nothing if the text is anything else; empty
-/// for the empty text.
+/// Parses core numbers and ranges of them, separated by commas: "0-3,8". Returns nothing if the text is invalid, and no
+/// cores for the empty text. Pure.
 [[nodiscard]] std::optional<std::vector<unsigned>> parse_cores(std::string_view text);
 
-/// Local. From now on the calling thread runs on these cores alone. False if the system refuses, as where the process
-/// may run on none of them.
+/// Binds the calling thread to these cores. Returns false if the system refuses, e.g. because the process may run on
+/// none of them.
 [[nodiscard]] bool bind_to_cores(const std::vector<unsigned>& cores) noexcept;
 
 }  // namespace kedge

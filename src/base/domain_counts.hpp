@@ -6,14 +6,14 @@
 
 namespace kedge {
 
-/// A number of failure domains with the same number of ranks each.
+/// A number of failure domains that have equally many ranks.
 struct DomainCount {
-  std::uint64_t domains = 0;
-  std::uint64_t ranks_each = 0;
+  std::uint64_t domain_count = 0;
+  std::uint64_t ranks_per_domain = 0;
   bool operator==(const DomainCount&) const = default;
 };
 
-/// All domains of a job, largest first; no two runs have the same `ranks_each`.
+/// All domains of a job, largest first; no two runs have the same `ranks_per_domain`.
 using DomainCounts = std::vector<DomainCount>;
 
 }  // namespace kedge

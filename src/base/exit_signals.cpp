@@ -13,16 +13,16 @@
 namespace kedge {
 namespace {
 
-struct Named {
+struct SignalName {
   std::string_view name;
   int number;
 };
-constexpr std::array<Named, kExitSignals> kNamed = {{{"SIGTERM", SIGTERM},
-                                                     {"SIGINT", SIGINT},
-                                                     {"SIGHUP", SIGHUP},
-                                                     {"SIGUSR1", SIGUSR1},
-                                                     {"SIGUSR2", SIGUSR2},
-                                                     {"SIGXCPU", SIGXCPU}}};
+constexpr std::array<SignalName, kExitSignalCount> kNamed = {{{"SIGTERM", SIGTERM},
+                                                              {"SIGINT", SIGINT},
+                                                              {"SIGHUP", SIGHUP},
+                                                              {"SIGUSR1", SIGUSR1},
+                                                              {"SIGUSR2", SIGUSR2},
+                                                              {"SIGXCPU", SIGXCPU}}};
 
 // A program may install a handler over Kedge's that calls it, end its engine, and start another: that one needs a
 // handler of its own over the program's, or the two would call each other for ever.
@@ -35,14 +35,14 @@ struct Watched {
   std::atomic<std::uint32_t> count = 0;  ///< how many came
   std::atomic<std::uint32_t> watchers = 0;
   std::atomic<pid_t> process = 0;  ///< whose watchers they are
-  std::size_t used = 0;            ///< layers, from the first on; guarded by `installing`
+  std::size_t used = 0;            ///< layers, from the first on; guarded by `install_mutex`
   std::array<PreviousAction, kLayers> layers;
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
 
 // A handler has no other place to look at. Nothing here is destroyed before the last signal can come.
-constinit std::array<Watched, kExitSignals> watched{};
-constinit std::mutex installing;
+constinit std::array<Watched, kExitSignalCount> watched{};
+constinit std::mutex install_mutex;
 
 constexpr std::optional<std::size_t> index_of(int signal) noexcept {
   for (std::size_t i = 0; i < kNamed.size(); ++i) {
@@ -74,17 +74,17 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 }
 constexpr std::array<Handler, kLayers> kHandlers = {on_signal<0>, on_signal<1>, on_signal<2>, on_signal<3>};
 
-bool is(const struct sigaction& action, Handler handler) noexcept {
+bool is_installed_action(const struct sigaction& action, Handler handler) noexcept {
   return has_flag(action, SA_SIGINFO) && action.sa_sigaction == handler;
 }
 
-/// Under `installing`. False if every layer is in use.
-bool install(int signal, Watched& here) {
+/// Under `install_mutex`. False if every layer is in use.
+bool install_handler(int signal, Watched& here) {
   struct sigaction now {};
   if (::sigaction(signal, nullptr, &now) != 0) return false;
   here.process = ::getpid();
   for (const Handler handler : kHandlers) {
-    if (is(now, handler)) return true;
+    if (is_installed_action(now, handler)) return true;
   }
   if (here.used == kLayers) return false;
   PreviousAction& before = here.layers[here.used];
@@ -101,17 +101,18 @@ bool install(int signal, Watched& here) {
   return true;
 }
 
-/// Under `installing`. What the program has installed over it stays, and may call it.
-void uninstall(int signal, Watched& here) {
+/// Under `install_mutex`. What the program has installed over it stays, and may call it.
+void restore_action(int signal, Watched& here) {
   struct sigaction now {};
-  if (here.used == 0 || ::sigaction(signal, nullptr, &now) != 0 || !is(now, kHandlers[here.used - 1])) return;
+  if (here.used == 0 || ::sigaction(signal, nullptr, &now) != 0 || !is_installed_action(now, kHandlers[here.used - 1]))
+    return;
   if (::sigaction(signal, &here.layers[here.used - 1].action, nullptr) == 0) --here.used;
 }
 
 }  // namespace
 
 std::optional<int> parse_exit_signal(std::string_view name) noexcept {
-  for (const Named& signal : kNamed) {
+  for (const SignalName& signal : kNamed) {
     if (signal.name == name) return signal.number;
   }
   return std::nullopt;
@@ -123,32 +124,32 @@ std::string_view exit_signal_name(int signal) noexcept {
 }
 
 ExitSignals::ExitSignals(const std::vector<std::string>& names) {
-  const std::lock_guard guard(installing);
+  const std::lock_guard guard(install_mutex);
   for (std::size_t i = 0; i < kNamed.size(); ++i) {
     const auto& [name, signal] = kNamed[i];
     if (std::ranges::find(names, name) == names.end()) continue;
     Watched& here = watched[i];
     const std::uint32_t before = here.count.load();
     here.watchers.fetch_add(1);  // first: what comes to the handler from then on is for them
-    if (install(signal, here)) {
-      counted_before_[i] = before;
+    if (install_handler(signal, here)) {
+      initial_counts_[i] = before;
     } else {
       here.watchers.fetch_sub(1);
-      not_watched_.emplace_back(name);
+      unwatched_signals_.emplace_back(name);
     }
   }
 }
 
 ExitSignals::~ExitSignals() {
-  const std::lock_guard guard(installing);
+  const std::lock_guard guard(install_mutex);
   for (std::size_t i = 0; i < kNamed.size(); ++i) {
-    if (counted_before_[i] && watched[i].watchers.fetch_sub(1) == 1) uninstall(kNamed[i].number, watched[i]);
+    if (initial_counts_[i] && watched[i].watchers.fetch_sub(1) == 1) restore_action(kNamed[i].number, watched[i]);
   }
 }
 
-int ExitSignals::arrived() const noexcept {
+int ExitSignals::received_signal() const noexcept {
   for (std::size_t i = 0; i < kNamed.size(); ++i) {
-    if (counted_before_[i] && watched[i].count.load() != *counted_before_[i]) return kNamed[i].number;
+    if (initial_counts_[i] && watched[i].count.load() != *initial_counts_[i]) return kNamed[i].number;
   }
   return 0;
 }

@@ -11,33 +11,36 @@
 
 namespace kedge {
 
-/// Pure. The number of a signal that may ask a job to end, by its name; nothing if this is not one.
+/// Returns the number of a signal that may ask a job to end, given its name; nothing for other names. Pure.
 [[nodiscard]] std::optional<int> parse_exit_signal(std::string_view name) noexcept;
-/// Pure. The name of such a signal.
+/// Returns the name of a signal that may ask a job to end. Pure.
 [[nodiscard]] std::string_view exit_signal_name(int signal) noexcept;
 
-inline constexpr std::size_t kExitSignals = 6;
+inline constexpr std::size_t kExitSignalCount = 6;
 
-/// While it lives, these signals do not kill the process: a handler notes that one came, and calls the handler that the
-/// program had installed before, if it had. All of a process share one handler for each signal; the last to go restores
-/// what was there, unless the program has installed another handler since. In the child of a fork a signal does what it
-/// did before. Not to be made or destroyed in a signal handler.
+/// Keeps these signals from killing the process, for its own lifetime: a handler records that a signal came and calls
+/// the handler that the program had installed before, if any. All objects of a process share one handler per signal;
+/// the last one destroyed restores the earlier action, unless the program has installed another handler since. In a
+/// forked child a signal does what it did before. Must not be created or destroyed in a signal handler.
 class ExitSignals {
  public:
-  /// Names that parse_exit_signal() does not know are left out.
+  /// Ignores names that parse_exit_signal() does not know.
   explicit ExitSignals(const std::vector<std::string>& names);
   ~ExitSignals();
   ExitSignals(const ExitSignals&) = delete;
   ExitSignals& operator=(const ExitSignals&) = delete;
 
-  /// From any thread. A signal that came since this was made, the lowest if several did; 0 if none did.
-  [[nodiscard]] int arrived() const noexcept;
-  /// Names of signals that cannot be watched: too many handlers were installed over Kedge's and left there.
-  [[nodiscard]] const std::vector<std::string>& not_watched() const noexcept { return not_watched_; }
+  /// Returns a signal that came since this object was created, the lowest of several; 0 if none came. Callable from any
+  /// thread.
+  [[nodiscard]] int received_signal() const noexcept;
+  /// Returns names of signals that cannot be watched, because too many handlers were installed over Kedge's and left
+  /// there.
+  [[nodiscard]] const std::vector<std::string>& unwatched_signals() const noexcept { return unwatched_signals_; }
 
  private:
-  std::array<std::optional<std::uint32_t>, kExitSignals> counted_before_;  ///< of the watched signals
-  std::vector<std::string> not_watched_;
+  /// Counts of the watched signals when this was created.
+  std::array<std::optional<std::uint32_t>, kExitSignalCount> initial_counts_;
+  std::vector<std::string> unwatched_signals_;
 };
 
 }  // namespace kedge

@@ -6,16 +6,16 @@
 namespace kedge {
 namespace {
 
-bool begins_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool goes_on_name(char c) noexcept { return begins_name(c) || (c >= '0' && c <= '9'); }
+bool is_name_start(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name_character(char c) noexcept { return is_name_start(c) || (c >= '0' && c <= '9'); }
 
 /// The length of $NAME or ${NAME} at the beginning of `text`; 0 if there is none.
 std::size_t reference_length(std::string_view text) noexcept {
   if (text.size() < 2 || text[0] != '$') return 0;
   const bool braced = text[1] == '{';
   std::size_t end = braced ? 2 : 1;
-  if (end >= text.size() || !begins_name(text[end])) return 0;
-  while (end < text.size() && goes_on_name(text[end])) ++end;
+  if (end >= text.size() || !is_name_start(text[end])) return 0;
+  while (end < text.size() && is_name_character(text[end])) ++end;
   if (!braced) return end;
   return end < text.size() && text[end] == '}' ? end + 1 : 0;
 }

@@ -8,12 +8,12 @@
 
 namespace kedge {
 
-/// Pure. `path` with a ~ at its beginning replaced by HOME, and $NAME and ${NAME} by variables of the environment.
-/// Throws Error{invalid_argument} for one that is not set, and for ~NAME.
+/// Returns `path` with a leading ~ replaced by HOME, and $NAME and ${NAME} by environment variables. Throws
+/// Error{invalid_argument} for a variable that is not set, and for ~NAME. Pure.
 [[nodiscard]] std::string expand_path(std::string_view path,
                                       const std::function<std::optional<std::string>(const std::string&)>& variable);
 
-/// Pure. Whether expand_path would change it.
+/// Whether expand_path() would change the path. Pure.
 [[nodiscard]] bool is_expandable(std::string_view path) noexcept;
 
 }  // namespace kedge

@@ -8,7 +8,7 @@
 namespace kedge {
 namespace {
 
-sigset_t only_file_size() noexcept {
+sigset_t file_size_signal_mask() noexcept {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGXFSZ);
@@ -17,23 +17,23 @@ sigset_t only_file_size() noexcept {
 
 }  // namespace
 
-FileSizeSignalBlocked::FileSizeSignalBlocked() noexcept {
+ScopedFileSizeSignalBlock::ScopedFileSizeSignalBlock() noexcept {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY) return;
-  const sigset_t signals = only_file_size();
-  if (::pthread_sigmask(SIG_BLOCK, &signals, &before_) != 0) return;
-  blocked_ = sigismember(&before_, SIGXFSZ) == 0;
+  const sigset_t signals = file_size_signal_mask();
+  if (::pthread_sigmask(SIG_BLOCK, &signals, &previous_mask_) != 0) return;
+  has_blocked_ = sigismember(&previous_mask_, SIGXFSZ) == 0;
 }
 
 /// The kernel sends it to the thread that writes, where it now waits: it is taken before it could be delivered.
-FileSizeSignalBlocked::~FileSizeSignalBlocked() {
-  if (!blocked_) return;
+ScopedFileSizeSignalBlock::~ScopedFileSizeSignalBlock() {
+  if (!has_blocked_) return;
   const int error = errno;
-  const sigset_t signals = only_file_size();
+  const sigset_t signals = file_size_signal_mask();
   const timespec at_once{};
   while (::sigtimedwait(&signals, nullptr, &at_once) == -1 && errno == EINTR) {
   }
-  (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  (void)::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
   errno = error;
 }
 

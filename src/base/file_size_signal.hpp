@@ -5,18 +5,18 @@
 
 namespace kedge {
 
-/// While it lives, a write by this thread beyond RLIMIT_FSIZE fails with EFBIG and raises no SIGXFSZ. Costs one system
-/// call where there is no limit.
-class FileSizeSignalBlocked {
+/// Blocks SIGXFSZ in this thread for its own lifetime: a write beyond RLIMIT_FSIZE fails with EFBIG instead. Costs one
+/// system call where there is no limit.
+class ScopedFileSizeSignalBlock {
  public:
-  FileSizeSignalBlocked() noexcept;
-  ~FileSizeSignalBlocked();
-  FileSizeSignalBlocked(const FileSizeSignalBlocked&) = delete;
-  FileSizeSignalBlocked& operator=(const FileSizeSignalBlocked&) = delete;
+  ScopedFileSizeSignalBlock() noexcept;
+  ~ScopedFileSizeSignalBlock();
+  ScopedFileSizeSignalBlock(const ScopedFileSizeSignalBlock&) = delete;
+  ScopedFileSizeSignalBlock& operator=(const ScopedFileSizeSignalBlock&) = delete;
 
  private:
-  bool blocked_ = false;  ///< by this object
-  sigset_t before_{};
+  bool has_blocked_ = false;
+  sigset_t previous_mask_{};
 };
 
 }  // namespace kedge

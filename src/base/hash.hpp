@@ -1,4 +1,4 @@
-// Hashes that are the same in every process of a job. Not for what somebody may choose to our harm.
+// Hashes that are the same in every process of a job. Not safe against chosen input.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace kedge {
 
 inline constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325U;
 
-/// FNV-1a, 64 bit (Fowler, Noll, Vo). `hash` is that of what comes before.
+/// Returns the FNV-1a hash of 64 bits (Fowler, Noll, Vo). `hash` is that of the preceding bytes.
 [[nodiscard]] constexpr std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kFnvBasis) noexcept {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;

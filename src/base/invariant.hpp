@@ -8,8 +8,8 @@
 
 namespace kedge {
 
-/// A promise of Kedge's own code does not hold. Not an Error: no caller caused it, other ranks know nothing of it, and
-/// the engine that meets it takes no further calls.
+/// A promise of Kedge's own code does not hold. It is not an Error: no caller caused it, other ranks do not know of it,
+/// and the engine that meets it takes no further calls.
 class BrokenInvariant : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -22,8 +22,8 @@ class BrokenInvariant : public std::logic_error {
                         std::to_string(line) + ": expected that " + std::string(what) + "; please report this");
 }
 
-/// Throws BrokenInvariant that says `what` does not hold, unless it does. (Not by std::source_location: Clang before 16
-/// has none.)
+/// Throws BrokenInvariant with the promise `what`, unless it holds. (Not by std::source_location, which Clang before 16
+/// lacks.)
 inline void invariant(bool holds, std::string_view what, const char* path = __builtin_FILE(),
                       int line = __builtin_LINE()) {
   if (!holds) fail_invariant(what, path, line);

@@ -7,16 +7,16 @@
 namespace kedge {
 namespace {
 
-struct Kept {
+struct LeakedMemory {
   std::shared_ptr<const void> memory;
-  Kept* next = nullptr;
+  LeakedMemory* next = nullptr;
 };
 
 }  // namespace
 
 void keep_forever(std::shared_ptr<const void> memory) noexcept {
-  static std::atomic<Kept*> list = nullptr;  // never emptied, also not when the process ends
-  auto* kept = new (std::nothrow) Kept{std::move(memory), nullptr};
+  static std::atomic<LeakedMemory*> list = nullptr;  // never emptied, also not when the process ends
+  auto* kept = new (std::nothrow) LeakedMemory{std::move(memory), nullptr};
   if (kept == nullptr) return;
   kept->next = list.load();
   while (!list.compare_exchange_weak(kept->next, kept)) {

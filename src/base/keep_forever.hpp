@@ -1,12 +1,12 @@
-// Memory that must outlive everything, because somebody else may still read or write it.
+// Memory that must outlive everything, because the message-passing layer may still read or write it.
 #pragma once
 
 #include <memory>
 
 namespace kedge {
 
-/// Never frees it. For what messages under way point to after a wait gave up on them: the message-passing layer may use
-/// that memory until the process ends. Kept in a list, so that leak checkers can tell it from memory that was lost.
+/// Never frees the memory. For memory of messages that were in progress when a wait timed out: the message-passing
+/// layer may use it until the process ends. A list refers to it, so that leak checkers can tell it from lost memory.
 void keep_forever(std::shared_ptr<const void> memory) noexcept;
 
 }  // namespace kedge

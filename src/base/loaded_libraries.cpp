@@ -13,7 +13,7 @@ namespace kedge {
 namespace {
 
 /// The number after "NAME.so.", or -1: another name, or none.
-int version_of(std::string_view path, std::string_view name) {
+int library_version(std::string_view path, std::string_view name) {
   std::string_view file = path.substr(path.find_last_of('/') + 1);
   if (!file.starts_with(name)) return -1;
   file.remove_prefix(name.size());
@@ -54,13 +54,13 @@ std::uint64_t library_load_count() noexcept {
   return loads;
 }
 
-std::string library_at(const void* address) {
+std::string library_of_address(const void* address) {
   Dl_info found{};
   return dladdr(address, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
 }
 
 bool is_in_program(const void* address) {
-  const std::string here = library_at(address);
+  const std::string here = library_of_address(address);
   const std::vector<std::string> libraries = loaded_libraries();
   return std::ranges::find(libraries, here) == libraries.end();
 }
@@ -69,8 +69,9 @@ std::optional<std::string> two_mpi_warning(const std::vector<std::string>& loade
   std::string open_mpi;
   std::string mpich;
   for (const std::string& path : loaded) {
-    if (version_of(path, "libmpi") >= kOpenMpiFrom) open_mpi = path;
-    if (version_of(path, "libmpi") == kMpichInterface || version_of(path, "libmpich") == kMpichInterface) mpich = path;
+    if (library_version(path, "libmpi") >= kOpenMpiFrom) open_mpi = path;
+    if (library_version(path, "libmpi") == kMpichInterface || library_version(path, "libmpich") == kMpichInterface)
+      mpich = path;
   }
   if (open_mpi.empty() || mpich.empty()) return std::nullopt;
   return compose(

@@ -10,20 +10,20 @@
 
 namespace kedge {
 
-/// Local. Their paths, in the order in which the system looks names up; without the program itself.
+/// Returns the paths of the shared libraries, without the program, in the order of symbol look-up.
 [[nodiscard]] std::vector<std::string> loaded_libraries();
 
-/// Local. How many libraries this process has loaded since it began: another number, and there may be other ones.
+/// Returns how many libraries this process has loaded since it began: while the number stays, so does the list.
 [[nodiscard]] std::uint64_t library_load_count() noexcept;
 
-/// Local. The file that this address was loaded from; empty if the system does not say.
-[[nodiscard]] std::string library_at(const void* address);
+/// Returns the file that an address was loaded from; empty if the system does not say.
+[[nodiscard]] std::string library_of_address(const void* address);
 
-/// Local. Whether this address is in the program itself, and not in a shared library.
+/// Whether an address is in the program itself, and not in a shared library.
 [[nodiscard]] bool is_in_program(const void* address);
 
-/// A warning for the user if Open MPI and MPICH (or a library with MPICH's binary interface) are both among these paths
-/// of loaded libraries. `ours` names the one that Kedge was built with.
+/// Returns a warning for the user if Open MPI and MPICH (or a library with MPICH's binary interface) are both among
+/// these paths of loaded libraries. `ours` names the one that Kedge was built with.
 [[nodiscard]] std::optional<std::string> two_mpi_warning(const std::vector<std::string>& loaded, std::string_view ours);
 
 }  // namespace kedge

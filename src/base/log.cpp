@@ -62,13 +62,13 @@ Log::Log(const Options::Log& options) : writer_(std::make_shared<Writer>(Writer{
   if (!options.sink) writer_->logger = make_stderr_logger();
 }
 
-bool Log::enabled(LogLevel level) const noexcept {
+bool Log::is_enabled(LogLevel level) const noexcept {
   return level != LogLevel::off && writer_->options.level != LogLevel::off && level >= writer_->options.level;
 }
 
 void Log::write(LogLevel level, std::string_view text) const noexcept {
-  if (!enabled(level)) return;
-  const FileSizeSignalBlocked no_signal;  // standard error may be a file
+  if (!is_enabled(level)) return;
+  const ScopedFileSizeSignalBlock no_signal;  // standard error may be a file
   try {
     const std::string line = printable_lines(text);
     if (writer_->logger) writer_->logger->log(level_of(level), line);

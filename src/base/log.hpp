@@ -8,7 +8,8 @@
 
 namespace kedge {
 
-/// Local, cheap to copy, usable from several threads. Never throws: a line that cannot be written is lost.
+/// Writes lines to the log. Cheap to copy, and usable from several threads. Never throws: a line that cannot be written
+/// is lost.
 class Log {
  public:
   explicit Log(const Options::Log& options);
@@ -19,8 +20,8 @@ class Log {
   void error(std::string_view text) const noexcept { write(LogLevel::error, text); }
   void write(LogLevel level, std::string_view text) const noexcept;
 
-  /// Whether a line of this level would be written; to spare the making of long ones.
-  [[nodiscard]] bool enabled(LogLevel level) const noexcept;
+  /// Whether a line of this level would be written, so that callers need not make long ones otherwise.
+  [[nodiscard]] bool is_enabled(LogLevel level) const noexcept;
 
  private:
   struct Writer;

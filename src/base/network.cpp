@@ -34,7 +34,7 @@ std::optional<Subnet> parse_subnet(std::string_view text) {
 
 bool contains(const Subnet& subnet, const std::vector<std::uint8_t>& address) noexcept {
   if (address.size() != subnet.address.size()) return false;
-  for (unsigned bit = 0; bit < subnet.prefix; ++bit) {
+  for (unsigned bit = 0; bit < subnet.prefix_bits; ++bit) {
     const unsigned mask = 0x80U >> (bit % 8);
     if (((address[bit / 8] ^ subnet.address[bit / 8]) & mask) != 0) return false;
   }

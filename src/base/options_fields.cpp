@@ -13,7 +13,7 @@ namespace {
 using namespace options_table;  // NOLINT(google-build-using-namespace): the words of one table
 using namespace options_valid;  // NOLINT(google-build-using-namespace): the limits in it
 
-std::vector<Field> run_fields() {
+std::vector<OptionField> run_fields() {
   using enum Scope;
   return {
       field(
@@ -36,7 +36,7 @@ std::vector<Field> run_fields() {
   };
 }
 
-std::vector<Field> store_fields() {
+std::vector<OptionField> store_fields() {
   using enum Scope;
   return {
       field(
@@ -63,7 +63,7 @@ std::vector<Field> store_fields() {
   };
 }
 
-std::vector<Field> persistent_fields() {
+std::vector<OptionField> persistent_fields() {
   using enum Scope;
   return {
       field(
@@ -93,7 +93,7 @@ std::vector<Field> persistent_fields() {
   };
 }
 
-std::vector<Field> redundancy_fields() {
+std::vector<OptionField> redundancy_fields() {
   using enum Scope;
   return {
       field(
@@ -114,7 +114,7 @@ std::vector<Field> redundancy_fields() {
   };
 }
 
-std::vector<Field> pipeline_fields() {
+std::vector<OptionField> pipeline_fields() {
   using enum Scope;
   return {
       field(
@@ -137,7 +137,7 @@ std::vector<Field> pipeline_fields() {
   };
 }
 
-std::vector<Field> open_fields() {
+std::vector<OptionField> open_fields() {
   using enum Scope;
   return {
       field(
@@ -152,7 +152,7 @@ std::vector<Field> open_fields() {
   };
 }
 
-std::vector<Field> schedule_fields() {
+std::vector<OptionField> schedule_fields() {
   using enum Scope;
   return {
       field(
@@ -167,7 +167,7 @@ std::vector<Field> schedule_fields() {
   };
 }
 
-std::vector<Field> exit_fields() {
+std::vector<OptionField> exit_fields() {
   using enum Scope;
   return {
       field(
@@ -182,7 +182,7 @@ std::vector<Field> exit_fields() {
   };
 }
 
-std::vector<Field> device_fields() {
+std::vector<OptionField> device_fields() {
   using enum Scope;
   return {
       field(
@@ -192,7 +192,7 @@ std::vector<Field> device_fields() {
   };
 }
 
-std::vector<Field> topology_fields() {
+std::vector<OptionField> topology_fields() {
   using enum Scope;
   return {
       field(
@@ -201,7 +201,7 @@ std::vector<Field> topology_fields() {
   };
 }
 
-std::vector<Field> comm_fields() {
+std::vector<OptionField> comm_fields() {
   using enum Scope;
   return {
       field(
@@ -210,7 +210,7 @@ std::vector<Field> comm_fields() {
   };
 }
 
-std::vector<Field> log_fields() {
+std::vector<OptionField> log_fields() {
   using enum Scope;
   return {
       field(
@@ -219,7 +219,7 @@ std::vector<Field> log_fields() {
   };
 }
 
-std::vector<Field> event_fields() {
+std::vector<OptionField> event_fields() {
   using enum Scope;
   return {
       field(
@@ -231,8 +231,8 @@ std::vector<Field> event_fields() {
   };
 }
 
-std::vector<Field> make_fields() {
-  std::vector<Field> fields;
+std::vector<OptionField> make_fields() {
+  std::vector<OptionField> fields;
   for (const auto section :
        {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields, open_fields, schedule_fields,
         exit_fields, device_fields, topology_fields, comm_fields, log_fields, event_fields}) {
@@ -251,16 +251,16 @@ std::string upper_case(std::string_view text) {
 
 }  // namespace
 
-std::span<const Field> option_fields() {
-  static const std::vector<Field> fields = make_fields();
+std::span<const OptionField> option_fields() {
+  static const std::vector<OptionField> fields = make_fields();
   return fields;
 }
 
-std::string dotted_name(const Field& field) {
+std::string dotted_name(const OptionField& field) {
   return field.section.empty() ? std::string(field.key) : compose("{}.{}", field.section, field.key);
 }
 
-std::string variable_name(const Field& field) { return variable_name(dotted_name(field)); }
+std::string variable_name(const OptionField& field) { return variable_name(dotted_name(field)); }
 
 std::string variable_name(std::string_view dotted) {
   std::string name = "KEDGE_" + upper_case(dotted);
@@ -268,26 +268,26 @@ std::string variable_name(std::string_view dotted) {
   return name;
 }
 
-bool is_path(const Field& field) noexcept { return field.kind == FieldKind::text && field.key == "path"; }
+bool is_path(const OptionField& field) noexcept { return field.kind == FieldKind::text && field.key == "path"; }
 
-std::optional<Failure> check(const Options& options) {
-  for (const Field& field : option_fields()) {
+std::optional<Failure> check_options(const Options& options) {
+  for (const OptionField& field : option_fields()) {
     if (is_path(field) && is_expandable(field.get(options))) {
       return Failure{ErrorCode::invalid_argument,
                      compose("option {} is \"{}\": ~ and variables are not expanded in fields of kedge::Options; "
                              "expand them in the program, or set the option in kedge.toml or the environment",
                              dotted_name(field), field.get(options))};
     }
-    if (field.valid(options)) continue;
+    if (field.is_valid(options)) continue;
     return Failure{ErrorCode::invalid_argument,
                    compose("option {} must be {}, not \"{}\"", dotted_name(field), field.expects, field.get(options))};
   }
   return std::nullopt;
 }
 
-std::vector<FieldDigest> digest(const Options& options) {
+std::vector<FieldDigest> option_digests(const Options& options) {
   std::vector<FieldDigest> digests;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     if (field.scope == Scope::all_ranks) digests.push_back({dotted_name(field), fnv1a(field.get(options))});
   }
   return digests;

@@ -24,13 +24,13 @@ namespace kedge {
 namespace {
 
 // "; did you mean store.path?", or how to see the names that there are.
-std::string hint(std::string_view word, const std::vector<std::string>& known) {
-  if (const auto meant = nearest(word, known)) return compose("; did you mean {}?", *meant);
+std::string suggestion_text(std::string_view word, const std::vector<std::string>& known) {
+  if (const auto meant = nearest_name(word, known)) return compose("; did you mean {}?", *meant);
   return "; `kedge config` lists all options";
 }
 
-void assign(LoadedOptions& loaded, const Field& field, const std::string& value, const std::string& origin) {
-  if (!field.set(loaded.options, value) || !field.valid(loaded.options)) {
+void assign(LoadedOptions& loaded, const OptionField& field, const std::string& value, const std::string& origin) {
+  if (!field.set(loaded.options, value) || !field.is_valid(loaded.options)) {
     refuse(ErrorCode::invalid_argument,
            compose("{}: {} must be {}, not \"{}\"", origin, dotted_name(field), field.expects, value));
   }
@@ -39,15 +39,15 @@ void assign(LoadedOptions& loaded, const Field& field, const std::string& value,
 
 // The TOML side -----------------------------------------------------------------------------------------
 
-const Field* find_field(std::string_view section, std::string_view key) {
-  for (const Field& field : option_fields()) {
+const OptionField* find_field(std::string_view section, std::string_view key) {
+  for (const OptionField& field : option_fields()) {
     if (field.section == section && field.key == key) return &field;
   }
   return nullptr;
 }
 
 bool is_section(std::string_view name) {
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     if (!name.empty() && field.section == name) return true;
   }
   return false;
@@ -56,7 +56,7 @@ bool is_section(std::string_view name) {
 // Keys of the section, and at top level the section names too.
 std::vector<std::string> known_names(std::string_view section) {
   std::vector<std::string> names;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     if (field.section == section) names.push_back(dotted_name(field));
     else if (section.empty() && (names.empty() || names.back() != field.section)) names.emplace_back(field.section);
   }
@@ -67,17 +67,17 @@ std::vector<std::string> known_names(std::string_view section) {
   const std::string name = section.empty() ? std::string(key) : compose("{}.{}", section, key);
   if (const auto advice = describe_removed_option(name))
     refuse(ErrorCode::invalid_argument, compose("{}: {}", origin, *advice));
-  for (const Field& field : option_fields()) {  // the right key in the wrong section
+  for (const OptionField& field : option_fields()) {  // the right key in the wrong section
     if (field.key == key)
       refuse(ErrorCode::invalid_argument,
              compose("{}: there is no option {}; did you mean {}?", origin, name, dotted_name(field)));
   }
   refuse(ErrorCode::invalid_argument,
-         compose("{}: there is no option {}{}", origin, name, hint(name, known_names(section))));
+         compose("{}: there is no option {}{}", origin, name, suggestion_text(name, known_names(section))));
 }
 
 // A path with a colon in it would be two.
-std::optional<std::string> joined(const toml::array& paths) {
+std::optional<std::string> join_array(const toml::array& paths) {
   std::string text;
   for (const toml::node& path : paths) {
     if (!path.is_string() || path.ref<std::string>().find(':') != std::string::npos) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<std::string> joined(const toml::array& paths) {
 }
 
 // The value as it would be written in the file, in one line.
-std::string shown(const toml::node& node) {
+std::string to_toml_text(const toml::node& node) {
   std::ostringstream text;
   text << toml::toml_formatter(node, toml::toml_formatter::default_flags & ~toml::format_flags::indentation);
   std::string line = text.str();
@@ -96,12 +96,12 @@ std::string shown(const toml::node& node) {
 }
 
 // The value in the spelling of the environment; nothing if its TOML type does not suit the option.
-std::optional<std::string> as_text(const toml::node& node, FieldKind kind) {
-  if (kind == FieldKind::paths) return node.is_array() ? joined(*node.as_array()) : std::nullopt;
+std::optional<std::string> to_field_text(const toml::node& node, FieldKind kind) {
+  if (kind == FieldKind::paths) return node.is_array() ? join_array(*node.as_array()) : std::nullopt;
   const bool is_words =
       kind == FieldKind::text || kind == FieldKind::time || kind == FieldKind::choice || kind == FieldKind::size;
   if (is_words && node.is_string()) return node.ref<std::string>();
-  if (kind == FieldKind::time && node.is_date_time()) return shown(node);
+  if (kind == FieldKind::time && node.is_date_time()) return to_toml_text(node);
   const bool is_number =
       kind == FieldKind::count || kind == FieldKind::size || kind == FieldKind::seconds || kind == FieldKind::time;
   if (is_number && node.is_integer()) return compose("{}", node.ref<std::int64_t>());
@@ -110,14 +110,14 @@ std::optional<std::string> as_text(const toml::node& node, FieldKind kind) {
   return std::nullopt;
 }
 
-std::string place(const std::string& path, const toml::source_region& region) {
+std::string source_location(const std::string& path, const toml::source_region& region) {
   return compose("{}:{}", path, region.begin.line);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): two levels, sections do not nest
 void apply_table(LoadedOptions& loaded, const toml::table& table, const std::string& section, const std::string& path) {
   for (const auto& [key, node] : table) {
-    const std::string origin = place(path, key.source());
+    const std::string origin = source_location(path, key.source());
     if (section.empty() && is_section(key.str())) {
       const toml::table* inner = node.as_table();
       if (inner == nullptr)
@@ -127,12 +127,12 @@ void apply_table(LoadedOptions& loaded, const toml::table& table, const std::str
       apply_table(loaded, *inner, std::string(key.str()), path);
       continue;
     }
-    const Field* field = find_field(section, key.str());
+    const OptionField* field = find_field(section, key.str());
     if (field == nullptr) refuse_unknown(origin, section, key.str());
-    const auto text = as_text(node, field->kind);
+    const auto text = to_field_text(node, field->kind);
     if (!text)
       refuse(ErrorCode::invalid_argument,
-             compose("{}: {} must be {}, not {}", origin, dotted_name(*field), field->expects, shown(node)));
+             compose("{}: {} must be {}, not {}", origin, dotted_name(*field), field->expects, to_toml_text(node)));
     assign(loaded, *field, *text, origin);
     if (loaded.options.start != StartMode::continue_)
       refuse(ErrorCode::invalid_argument,
@@ -162,7 +162,7 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
   } catch (const toml::parse_error& error) {
     refuse(ErrorCode::invalid_argument,
            compose("{}: not valid TOML: {} (text, and a number with a unit, are written in quotes: \"64 GiB\")",
-                   place(path, error.source()), error.description()));
+                   source_location(path, error.source()), error.description()));
   }
 }
 
@@ -170,7 +170,7 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
 
 /// Suffixes that a system's module files use for locations of a library. A list, not everything that is near to no
 /// option: a misspelt KEDGE_RUN must never be ignored.
-constexpr std::array kOfModuleFiles = {
+constexpr std::array kModuleFileVariables = {
     "ROOT",        "ROOT_DIR",   "DIR",        "HOME",        "HOME_DIR", "BASE",       "PREFIX",  "PATH",
     "INSTALL_DIR", "BIN",        "BINDIR",     "BIN_DIR",     "LIB",      "LIBS",       "LIBDIR",  "LIB_DIR",
     "LIBRARY",     "LIBRARIES",  "LIBPATH",    "LIBRARY_DIR", "INC",      "INCDIR",     "INC_DIR", "INCLUDE",
@@ -179,7 +179,7 @@ constexpr std::array kOfModuleFiles = {
 
 /// Kubernetes gives containers KEDGE_SERVICE_HOST, KEDGE_PORT, KEDGE_PORT_80_TCP_ADDR and the like for a service called
 /// kedge, and KEDGE_X_SERVICE_HOST for one called kedge-x.
-bool is_of_service(std::string_view word) {
+bool is_kubernetes_variable(std::string_view word) {
   const auto has = [&](std::string_view part) {
     return word.starts_with(part) || word.find(compose("_{}", part)) != std::string_view::npos;
   };
@@ -187,24 +187,24 @@ bool is_of_service(std::string_view word) {
 }
 
 /// Variables that start with KEDGE_ and are not options: read elsewhere, used by scripts, or set by module files.
-bool is_no_option(std::string_view name) {
+bool is_other_variable(std::string_view name) {
   const std::string_view word = name.substr(std::string_view("KEDGE_").size());
   return word == "CONFIG" || word == "NODE" || word.starts_with("TEST_") || word.starts_with("BUILD_") ||
-         is_of_service(word) || std::ranges::find(kOfModuleFiles, word) != kOfModuleFiles.end();
+         is_kubernetes_variable(word) || std::ranges::find(kModuleFileVariables, word) != kModuleFileVariables.end();
 }
 
 void apply_variable(LoadedOptions& loaded, const std::string& name, const std::string& value) {
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     if (variable_name(field) == name) return assign(loaded, field, value, name);
   }
-  if (is_no_option(name)) return;
+  if (is_other_variable(name)) return;
   if (const auto advice = describe_removed_variable(name)) refuse(ErrorCode::invalid_argument, *advice);
   std::vector<std::string> known;
-  for (const Field& field : option_fields()) known.push_back(variable_name(field));
-  refuse(ErrorCode::invalid_argument, compose("unknown environment variable {}{}", name, hint(name, known)));
+  for (const OptionField& field : option_fields()) known.push_back(variable_name(field));
+  refuse(ErrorCode::invalid_argument, compose("unknown environment variable {}{}", name, suggestion_text(name, known)));
 }
 
-std::optional<std::string> value_of(const std::vector<std::string>& environment, std::string_view name) {
+std::optional<std::string> find_variable(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment) {
     if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=') {
       return entry.substr(name.size() + 1);
@@ -215,8 +215,8 @@ std::optional<std::string> value_of(const std::vector<std::string>& environment,
 
 /// Once all are known: HOME and others may be set in any order.
 void expand_paths(LoadedOptions& loaded, const std::vector<std::string>& environment) {
-  const auto variable = [&](const std::string& name) { return value_of(environment, name); };
-  for (const Field& field : option_fields()) {
+  const auto variable = [&](const std::string& name) { return find_variable(environment, name); };
+  for (const OptionField& field : option_fields()) {
     if (!is_path(field)) continue;
     const std::string text = field.get(loaded.options);
     if (!is_expandable(text)) continue;
@@ -229,14 +229,14 @@ void expand_paths(LoadedOptions& loaded, const std::vector<std::string>& environ
   }
 }
 
-const Field& field_of(std::string_view name) {
+const OptionField& require_field(std::string_view name) {
   std::vector<std::string> known;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     known.push_back(dotted_name(field));
     if (known.back() == name) return field;
   }
   if (const auto advice = describe_removed_option(name)) throw Error(ErrorCode::invalid_argument, *advice);
-  const auto meant = nearest(name, known);
+  const auto meant = nearest_name(name, known);
   throw Error(ErrorCode::invalid_argument,
               compose("there is no option {}{}", name,
                       meant ? compose("; did you mean {}?", *meant) : "; share/kedge/kedge.toml lists all options"));
@@ -246,9 +246,9 @@ const Field& field_of(std::string_view name) {
 
 LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& directory) {
   LoadedOptions loaded;
-  for (const Field& field : option_fields()) loaded.origin[dotted_name(field)] = "default";
+  for (const OptionField& field : option_fields()) loaded.origin[dotted_name(field)] = "default";
   try {
-    const auto config = value_of(environment, "KEDGE_CONFIG");
+    const auto config = find_variable(environment, "KEDGE_CONFIG");
     const bool named = config && !config->empty();
     apply_file(loaded, named ? *config : directory == "." ? "kedge.toml" : directory + "/kedge.toml", named);
     for (const std::string& entry : environment) {
@@ -286,7 +286,7 @@ Options Options::load() noexcept {
 }
 
 void set_option(Options& options, std::string_view name, std::string_view value) {
-  const Field& field = field_of(name);
+  const OptionField& field = require_field(name);
   Options changed = options;
   std::string meant(value);
   if (is_path(field)) {
@@ -296,7 +296,7 @@ void set_option(Options& options, std::string_view name, std::string_view value)
       throw Error(ErrorCode::invalid_argument, compose("{}: {}", name, error.failure().message));
     }
   }
-  if (!field.set(changed, meant) || !field.valid(changed)) {
+  if (!field.set(changed, meant) || !field.is_valid(changed)) {
     const std::string_view reason = is_utf8(value) ? "" : ", which is not UTF-8";
     throw Error(ErrorCode::invalid_argument,
                 compose("{} must be {}, not \"{}\"{}", name, field.expects, value, reason));
@@ -304,6 +304,6 @@ void set_option(Options& options, std::string_view name, std::string_view value)
   options = std::move(changed);
 }
 
-std::string get_option(const Options& options, std::string_view name) { return field_of(name).get(options); }
+std::string get_option(const Options& options, std::string_view name) { return require_field(name).get(options); }
 
 }  // namespace kedge

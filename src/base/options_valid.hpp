@@ -30,7 +30,7 @@ inline constexpr std::size_t kFingerprintBytesMax = 4096;
 
 inline bool is_path(const std::string& path) { return path.find('\0') == std::string::npos; }
 
-/// Whether every {name} in the path is one of these; ${NAME}, and braces around other things, are not looked at.
+/// Whether every {name} in the path is one of `replaced`. Ignores ${NAME}, and braces around other things.
 inline bool has_only_placeholders(const std::string& path, std::initializer_list<std::string_view> replaced) {
   for (std::size_t at = path.find('{'); at != std::string::npos; at = path.find('{', at + 1)) {
     const std::size_t end = path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", at + 1);

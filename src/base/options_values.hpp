@@ -12,7 +12,7 @@
 
 namespace kedge {
 
-/// Pure. Nothing if the text is anything else than one number of this type.
+/// Parses one number of this type; returns nothing if the text is invalid. Pure.
 template <class N>
 [[nodiscard]] std::optional<N> parse_number(std::string_view text) {
   N value{};
@@ -21,20 +21,22 @@ template <class N>
   return value;
 }
 
-/// Pure. Bytes: "4096", "64KiB", "2 GiB"; whole numbers only. Nothing if it is no size.
+/// Parses a number of bytes: "4096", "64KiB", "2 GiB"; whole numbers only. Returns nothing if the text is invalid.
+/// Pure.
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 
-/// Pure. Paths in one text, separated by colons; split leaves empty ones out.
+/// Splits paths separated by colons, without empty ones. Pure.
 [[nodiscard]] std::vector<std::string> split_paths(std::string_view text);
+/// Joins paths with colons. Pure.
 [[nodiscard]] std::string join_paths(const std::vector<std::string>& paths);
 
-/// Whether the start may continue from commits in stores that the prefix has no record of.
-[[nodiscard]] constexpr bool adopts(StartMode start) noexcept {
+/// Whether a start may continue from commits in stores that the prefix has no record of.
+[[nodiscard]] constexpr bool permits_adoption(StartMode start) noexcept {
   return start == StartMode::adopt || start == StartMode::adopt_and_accept;
 }
 
-/// Whether the start may continue although the fingerprint differs.
-[[nodiscard]] constexpr bool accepts(StartMode start) noexcept {
+/// Whether a start may continue although the fingerprint differs.
+[[nodiscard]] constexpr bool permits_other_fingerprint(StartMode start) noexcept {
   return start == StartMode::accept || start == StartMode::adopt_and_accept;
 }
 

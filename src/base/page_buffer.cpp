@@ -10,7 +10,7 @@ PageBuffer::~PageBuffer() {
   if (data_ != nullptr) ::munmap(data_, size_bytes_);
 }
 
-std::span<std::byte> PageBuffer::room(std::uint64_t size_bytes) {
+std::span<std::byte> PageBuffer::ensure_size(std::uint64_t size_bytes) {
   if (size_bytes > size_bytes_) {
     *this = PageBuffer();
     void* const data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-// Large memory that a piece of work has for itself.
+// Large memory for one piece of work.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace kedge {
 
-/// Whole pages straight from the system, and back to it at the end: malloc keeps what was freed, with holes, and a rank
-/// that works in turns would hold twice what it needs. Aligned as any codec likes it; zeros at first.
+/// Whole pages straight from the system, and back to it at the end: malloc would keep freed memory, with holes, and a
+/// rank that works in turns would need twice as much. Page-aligned, and zero at first.
 class PageBuffer {
  public:
   PageBuffer() = default;
@@ -22,9 +22,8 @@ class PageBuffer {
   }
   ~PageBuffer();
 
-  /// At least so many bytes, valid until more are asked for: the buffer grows without its content. Throws
-  /// std::bad_alloc.
-  [[nodiscard]] std::span<std::byte> room(std::uint64_t size_bytes);
+  /// Returns at least `size_bytes`, valid until the next call; growing loses the content. Throws std::bad_alloc.
+  [[nodiscard]] std::span<std::byte> ensure_size(std::uint64_t size_bytes);
 
  private:
   void* data_ = nullptr;

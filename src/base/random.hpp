@@ -5,7 +5,7 @@
 
 namespace kedge {
 
-/// 128 bits from getrandom(2); never all zero.
+/// Returns 128 bits from getrandom(2), never all zero.
 [[nodiscard]] Id128 random_id();
 
 }  // namespace kedge

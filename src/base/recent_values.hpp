@@ -15,18 +15,18 @@ class RecentValues {
   void add(double value) {
     values_[next_] = value;
     next_ = (next_ + 1) % kept;
-    known_ = std::min(known_ + 1, kept);
+    count_ = std::min(count_ + 1, kept);
   }
-  /// Nothing if there is none yet.
+  /// Returns the largest value; nothing if there is none yet.
   [[nodiscard]] std::optional<double> largest() const {
-    if (known_ == 0) return std::nullopt;
-    return *std::max_element(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(known_));
+    if (count_ == 0) return std::nullopt;
+    return *std::max_element(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(count_));
   }
 
  private:
   std::array<double, kept> values_{};
   std::size_t next_ = 0;
-  std::size_t known_ = 0;
+  std::size_t count_ = 0;
 };
 
 }  // namespace kedge

@@ -1,4 +1,4 @@
-// Options that there were once: a file or an environment that still sets one is told what to write.
+// Options that there were once: a file or an environment that still sets one gets a message that says what to write.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,11 @@
 
 namespace kedge {
 
-/// Pure. What to say of an option that was removed, by its dotted name: "there is no option store.io any more; ...".
-/// Nothing if there never was one of this name.
+/// Returns a message about a removed option, by its dotted name: "there is no option store.io any more; ...". Returns
+/// nothing if no option ever had this name. Pure.
 [[nodiscard]] std::optional<std::string> describe_removed_option(std::string_view name);
 
-/// Pure. As describe_removed_option, by its variable: "KEDGE_STORE_IO".
+/// Returns a message about a removed option, by its variable: "KEDGE_STORE_IO". Pure.
 [[nodiscard]] std::optional<std::string> describe_removed_variable(std::string_view variable);
 
 }  // namespace kedge

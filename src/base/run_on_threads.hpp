@@ -9,34 +9,34 @@
 
 namespace kedge {
 
-/// While it lives, signals do not reach this thread or those that it starts: handlers of the application expect to run
-/// on the application's own threads. What an instruction of these threads raises does: blocked, it would kill the
-/// process without running any handler.
-class SignalsBlocked {
+/// Blocks signals in this thread, and in those that it starts, for its own lifetime: handlers of the application expect
+/// to run on its own threads. Signals that an instruction raises stay unblocked, because blocked ones would kill the
+/// process without running a handler.
+class ScopedSignalBlock {
  public:
-  SignalsBlocked() noexcept {
+  ScopedSignalBlock() noexcept {
     sigset_t blocked;
     sigfillset(&blocked);
     for (const int raised : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&blocked, raised);
-    ::pthread_sigmask(SIG_SETMASK, &blocked, &before_);
+    ::pthread_sigmask(SIG_SETMASK, &blocked, &previous_mask_);
   }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~ScopedSignalBlock() { ::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }
+  ScopedSignalBlock(const ScopedSignalBlock&) = delete;
+  ScopedSignalBlock& operator=(const ScopedSignalBlock&) = delete;
 
  private:
-  sigset_t before_{};
+  sigset_t previous_mask_{};
 };
 
 /// Runs `work` on this thread and on up to `threads` - 1 more at once, and returns when all have ended. `work` takes
-/// its share from something common (an atomic counter), so that it is done whoever does it: where the system gives no
-/// thread, fewer do. What `work` throws on any thread, this one throws; on several, one of them.
+/// its share from something common (an atomic counter), so that all is done even if the system grants fewer threads.
+/// Throws what `work` throws on any thread; on several, one of them.
 template <class Work>
 void run_on_threads(unsigned threads, Work&& work) {
   std::vector<std::future<void>> others;  // waits for its thread when it is destroyed
   if (threads > 1) {
     others.reserve(threads - 1);
-    const SignalsBlocked blocked;
+    const ScopedSignalBlock blocked;
     try {
       while (others.size() < threads - 1) others.push_back(std::async(std::launch::async, std::ref(work)));
     } catch (const std::system_error&) {

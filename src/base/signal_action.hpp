@@ -18,18 +18,18 @@ inline bool is_default(const struct sigaction& action) noexcept {
   return !has_flag(action, SA_SIGINFO) && action.sa_handler == SIG_DFL;
 }
 
-/// `action` is a handler.
+/// Calls the action's handler; it must have one.
 inline void call_handler(const struct sigaction& action, int signal, siginfo_t* info, void* context) noexcept {
   if (has_flag(action, SA_SIGINFO)) action.sa_sigaction(signal, info, context);
   else action.sa_handler(signal);
 }
 
-/// The action for a signal that a handler of Kedge's replaced. Written before that handler is installed.
+/// The action that a handler of Kedge's replaced. Written before that handler is installed.
 struct PreviousAction {
   struct sigaction action {};
   std::atomic<bool> was_called = false;
 
-  /// False if there is no handler to call: none was installed, or it was for one signal and has had that.
+  /// Calls the handler. Returns false if there is none, or it was for one signal and has had that.
   bool call(int signal, siginfo_t* info, void* context) noexcept {
     if (!is_handler(action)) return false;
     if (was_called.exchange(true) && has_flag(action, SA_RESETHAND)) return false;
@@ -39,7 +39,7 @@ struct PreviousAction {
 };
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-/// Kills the process by this signal as soon as the handler returns.
+/// Raises the signal with its default action: the process ends as soon as the handler returns.
 inline void raise_with_default_action(int signal) noexcept {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;

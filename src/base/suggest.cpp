@@ -20,7 +20,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
+std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& known) {
   // Cut short: the shortest name that continues it.
   constexpr std::size_t kTelling = 4;
   const auto continues = [&](const std::string& name) { return name.size() > word.size() && name.starts_with(word); };

@@ -9,10 +9,10 @@
 
 namespace kedge {
 
-/// Letters to insert, remove or replace to get from `a` to `b` (Levenshtein's distance).
+/// Returns the number of letters to insert, remove or replace to get from `a` to `b` (Levenshtein distance).
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The known name nearest to `word` (the first of equals); nothing if none is near enough to have been meant.
-[[nodiscard]] std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
+/// Returns the known name nearest to `word`, the first of equals; nothing if none is near enough.
+[[nodiscard]] std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace kedge

@@ -9,7 +9,7 @@ namespace {
 
 /// Bytes of the character that `text` begins with; 0 if it is none, or one that a terminal obeys.
 std::size_t printable_bytes(std::string_view text) {
-  const std::size_t length = utf8_sequence(text);
+  const std::size_t length = utf8_sequence_length(text);
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (length == 1) return byte(0) >= 0x20 && byte(0) != 0x7F ? 1 : 0;
   const bool control = length == 2 && byte(0) == 0xC2 && byte(1) < 0xA0;  // C1
@@ -21,7 +21,7 @@ std::size_t printable_bytes(std::string_view text) {
 }
 
 constexpr std::size_t kJobNameBytesMax = 100;
-constexpr std::string_view kJobNameKept = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-[]";
+constexpr std::string_view kJobNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-[]";
 
 }  // namespace
 
@@ -87,11 +87,11 @@ std::string shell_word(std::string_view text) {
 std::string job_name(std::string_view id) {
   std::string name(id.substr(0, kJobNameBytesMax));
   std::ranges::replace_if(
-      name, [](char one) { return kJobNameKept.find(one) == std::string_view::npos; }, '_');
+      name, [](char one) { return kJobNameCharacters.find(one) == std::string_view::npos; }, '_');
   return name;
 }
 
-std::size_t utf8_sequence(std::string_view text) noexcept {
+std::size_t utf8_sequence_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
   const unsigned lead = byte(0);
@@ -110,7 +110,7 @@ std::size_t utf8_sequence(std::string_view text) noexcept {
   return 0;
 }
 
-std::string_view utf8_truncated(std::string_view text, std::size_t bytes) noexcept {
+std::string_view truncate_utf8(std::string_view text, std::size_t bytes) noexcept {
   if (text.size() <= bytes) return text;
   const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
   while (bytes > 0 && continues(bytes)) --bytes;
@@ -119,7 +119,7 @@ std::string_view utf8_truncated(std::string_view text, std::size_t bytes) noexce
 
 bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {
-    const std::size_t length = utf8_sequence(text);
+    const std::size_t length = utf8_sequence_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);
   }

@@ -17,19 +17,19 @@ constexpr std::size_t kStreamBytes = std::size_t{16} << 10U;
 
 /// A copy is made in three parts: up to the first cache line of the target, as many whole lines as kernels take, and
 /// the rest.
-struct Parts {
+struct AlignedParts {
   std::size_t head = 0;
   std::size_t body = 0;
 };
 
-Parts parts_of(const std::byte* to, std::size_t size, bool streams) {
+AlignedParts align_parts(const std::byte* to, std::size_t size, bool streams) {
   if (size < kStepBytes) return {size, 0};
   const std::size_t beyond = reinterpret_cast<std::uintptr_t>(to) % kLineBytes;  // NOLINT(*-reinterpret-cast)
   const std::size_t head = streams && beyond != 0 ? kLineBytes - beyond : 0;
   return {head, (size - head) / kStepBytes * kStepBytes};
 }
 
-bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+bool overlaps(std::span<const std::byte> a, std::span<const std::byte> b) {
   const std::less<> before;
   return !a.empty() && !b.empty() && before(a.data(), b.data() + b.size()) && before(b.data(), a.data() + a.size());
 }
@@ -38,7 +38,7 @@ void require_fit(std::span<const std::byte> to, std::span<const std::byte> from,
   if (to.size() != from.size()) {
     throw Error(ErrorCode::invalid_argument, "source and destination differ in size");
   }
-  if (overlap(to, from) && !(may_be_same && to.data() == from.data())) {
+  if (overlaps(to, from) && !(may_be_same && to.data() == from.data())) {
     throw Error(ErrorCode::invalid_argument, "source and destination overlap; use a separate buffer");
   }
 }
@@ -61,7 +61,7 @@ std::uint32_t xor_few(std::span<std::byte> to, std::span<const std::byte* const>
 std::uint32_t copy(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc, bool streams,
                    const checksum::Kernel& kernel) {
   require_fit(to, from, false);
-  const auto [head, body] = parts_of(to.data(), to.size(), streams);
+  const auto [head, body] = align_parts(to.data(), to.size(), streams);
   const std::size_t tail = head + body;
   crc = copy_few(to.first(head), from.first(head), crc);
   const checksum::Pass pass = streams ? kernel.stream : kernel.copy;
@@ -80,7 +80,7 @@ std::uint32_t combine_parts(std::span<std::byte> to, std::span<const std::span<c
   const auto advance = [&](std::size_t bytes) {
     for (const std::byte*& source : sources) source += bytes;
   };
-  const auto [head, body] = parts_of(to.data(), to.size(), streams);
+  const auto [head, body] = align_parts(to.data(), to.size(), streams);
   crc = xor_few(to.first(head), sources, crc);
   advance(head);
   const checksum::Pass pass = streams ? kernel.combine_and_stream : kernel.combine;

@@ -15,7 +15,7 @@ namespace kedge {
 [[nodiscard]] std::uint32_t copy_with_checksum(std::span<std::byte> to, std::span<const std::byte> from,
                                                std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
 
-/// As copy_with_checksum, but keeps the bytes in the caches: for bytes that are used again at once.
+/// Copies as copy_with_checksum() does, but keeps the bytes in the caches, where they are used again at once.
 [[nodiscard]] std::uint32_t copy_in_caches_with_checksum(std::span<std::byte> to, std::span<const std::byte> from,
                                                          std::uint32_t crc,
                                                          const checksum::Kernel& kernel = checksum::kernel());
@@ -25,7 +25,7 @@ namespace kedge {
 [[nodiscard]] std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::span<const std::byte>> from,
                                               std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
 
-/// As xor_with_checksum, but keeps the result in the caches: for a result that is used again at once.
+/// Combines as xor_with_checksum() does, but keeps the result in the caches, where it is used again at once.
 [[nodiscard]] std::uint32_t xor_in_caches_with_checksum(std::span<std::byte> to,
                                                         std::span<const std::span<const std::byte>> from,
                                                         std::uint32_t crc,

@@ -15,7 +15,7 @@ namespace {
 // column. Squaring it doubles the number of bits. (M. Adler's method in zlib's crc32_combine.)
 using BitMatrix = std::array<std::uint32_t, 32>;
 
-constexpr std::uint32_t times(const BitMatrix& matrix, std::uint32_t vector) {
+constexpr std::uint32_t multiply(const BitMatrix& matrix, std::uint32_t vector) {
   std::uint32_t sum = 0;
   for (std::size_t bit = 0; vector != 0; ++bit, vector >>= 1U) {
     if ((vector & 1U) != 0) sum ^= matrix[bit];
@@ -23,9 +23,9 @@ constexpr std::uint32_t times(const BitMatrix& matrix, std::uint32_t vector) {
   return sum;
 }
 
-constexpr BitMatrix square(const BitMatrix& matrix) {
+constexpr BitMatrix multiply_by_itself(const BitMatrix& matrix) {
   BitMatrix result{};
-  for (std::size_t bit = 0; bit < result.size(); ++bit) result[bit] = times(matrix, matrix[bit]);
+  for (std::size_t bit = 0; bit < result.size(); ++bit) result[bit] = multiply(matrix, matrix[bit]);
   return result;
 }
 
@@ -35,15 +35,15 @@ constexpr std::array<BitMatrix, 64> make_zero_byte_powers() {
   one_bit[0] = checksum::kPolynomial;
   for (std::size_t bit = 1; bit < one_bit.size(); ++bit) one_bit[bit] = 1U << (bit - 1);
   std::array<BitMatrix, 64> powers{};
-  powers[0] = square(square(square(one_bit)));
-  for (std::size_t k = 1; k < powers.size(); ++k) powers[k] = square(powers[k - 1]);
+  powers[0] = multiply_by_itself(multiply_by_itself(multiply_by_itself(one_bit)));
+  for (std::size_t k = 1; k < powers.size(); ++k) powers[k] = multiply_by_itself(powers[k - 1]);
   return powers;
 }
 
 std::uint32_t append_zero_bytes(std::uint32_t crc, std::uint64_t length) {
   static const std::array<BitMatrix, 64> powers = make_zero_byte_powers();
   for (std::size_t k = 0; length != 0; ++k, length >>= 1U) {
-    if ((length & 1U) != 0) crc = times(powers[k], crc);
+    if ((length & 1U) != 0) crc = multiply(powers[k], crc);
   }
   return crc;
 }

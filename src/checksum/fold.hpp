@@ -24,9 +24,9 @@ constexpr std::uint32_t power_of_x(unsigned n) noexcept {
   return power;
 }
 
-/// Multiplier of the first half of 128 bits, to fold it into the bits that stand `bits` later.
+/// Returns the multiplier of the first half of 128 bits, to fold it into the bits that stand `bits` later.
 constexpr std::int64_t first_factor(unsigned bits) noexcept { return power_of_x(bits + 64 - 33); }
-/// Multiplier of the second half.
+/// Returns the multiplier of the second half of 128 bits.
 constexpr std::int64_t second_factor(unsigned bits) noexcept { return power_of_x(bits - 33); }
 
 }  // namespace kedge::checksum

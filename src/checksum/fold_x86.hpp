@@ -10,7 +10,7 @@
 namespace kedge::checksum {
 
 /// Whether a kernel's stores go through the caches or bypass them.
-enum class CacheUse { in_caches, past_caches };
+enum class CacheUse { through_caches, bypass_caches };
 
 #define KEDGE_TARGET_PCLMUL __attribute__((target("sse4.2,pclmul")))
 
@@ -27,7 +27,7 @@ KEDGE_TARGET_PCLMUL inline __m128i fold_into_next(__m128i x, __m128i next) noexc
 }
 
 /// Reduces the last 128 bits to the CRC32C.
-KEDGE_TARGET_PCLMUL inline std::uint32_t reduce(__m128i x) noexcept {
+KEDGE_TARGET_PCLMUL inline std::uint32_t reduce_to_crc(__m128i x) noexcept {
   const std::uint64_t half = _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_extract_epi64(x, 0)));
   return ~static_cast<std::uint32_t>(_mm_crc32_u64(half, static_cast<std::uint64_t>(_mm_extract_epi64(x, 1))));
 }

@@ -16,7 +16,7 @@ KEDGE_TARGET_AVX2 inline __m256i load_256(const std::byte* from) noexcept {
 template <CacheUse stores>
 KEDGE_TARGET_AVX2 inline void store_256(std::byte* to, __m256i value) noexcept {
   auto* place = reinterpret_cast<__m256i*>(to);  // NOLINT(*-reinterpret-cast)
-  if constexpr (stores == CacheUse::past_caches) _mm256_stream_si256(place, value);
+  if constexpr (stores == CacheUse::bypass_caches) _mm256_stream_si256(place, value);
   else _mm256_storeu_si256(place, value);
 }
 
@@ -65,8 +65,8 @@ KEDGE_TARGET_AVX2 std::uint32_t pass_256(std::byte* to, Sources from, std::size_
     y = fold_256(y, factors, take_256<stores, combines>(to, first, more, at + 64));
     z = fold_256(z, factors, take_256<stores, combines>(to, first, more, at + 96));
   }
-  if constexpr (stores == CacheUse::past_caches) _mm_sfence();
-  return reduce(fold_halves(fold_halves(fold_halves(fold_halves(_mm_setzero_si128(), w), x), y), z));
+  if constexpr (stores == CacheUse::bypass_caches) _mm_sfence();
+  return reduce_to_crc(fold_halves(fold_halves(fold_halves(fold_halves(_mm_setzero_si128(), w), x), y), z));
 }
 
 }  // namespace
@@ -76,10 +76,10 @@ Kernel avx2_kernel() noexcept {
                             __builtin_cpu_supports("pclmul") != 0;
   return {"avx2",
           is_supported,
-          pass_256<CacheUse::in_caches, false>,
-          pass_256<CacheUse::past_caches, false>,
-          pass_256<CacheUse::in_caches, true>,
-          pass_256<CacheUse::past_caches, true>};
+          pass_256<CacheUse::through_caches, false>,
+          pass_256<CacheUse::bypass_caches, false>,
+          pass_256<CacheUse::through_caches, true>,
+          pass_256<CacheUse::bypass_caches, true>};
 }
 
 }  // namespace kedge::checksum

@@ -10,7 +10,7 @@ namespace {
 
 template <CacheUse stores>
 KEDGE_TARGET_AVX512 inline void store_512(std::byte* to, __m512i value) noexcept {
-  if constexpr (stores == CacheUse::past_caches) {
+  if constexpr (stores == CacheUse::bypass_caches) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), value);  // NOLINT(*-reinterpret-cast)
   } else {
     _mm512_storeu_si512(to, value);
@@ -67,8 +67,8 @@ KEDGE_TARGET_AVX512 std::uint32_t pass_512(std::byte* to, Sources from, std::siz
     y = fold_512(y, factors, take_512<stores, combines>(to, first, more, at + 128));
     z = fold_512(z, factors, take_512<stores, combines>(to, first, more, at + 192));
   }
-  if constexpr (stores == CacheUse::past_caches) _mm_sfence();
-  return reduce(fold_quarters(fold_quarters(fold_quarters(fold_quarters(_mm_setzero_si128(), w), x), y), z));
+  if constexpr (stores == CacheUse::bypass_caches) _mm_sfence();
+  return reduce_to_crc(fold_quarters(fold_quarters(fold_quarters(fold_quarters(_mm_setzero_si128(), w), x), y), z));
 }
 
 }  // namespace
@@ -78,10 +78,10 @@ Kernel avx512_kernel() noexcept {
                             __builtin_cpu_supports("vpclmulqdq") != 0 && __builtin_cpu_supports("pclmul") != 0;
   return {"avx512",
           is_supported,
-          pass_512<CacheUse::in_caches, false>,
-          pass_512<CacheUse::past_caches, false>,
-          pass_512<CacheUse::in_caches, true>,
-          pass_512<CacheUse::past_caches, true>};
+          pass_512<CacheUse::through_caches, false>,
+          pass_512<CacheUse::bypass_caches, false>,
+          pass_512<CacheUse::through_caches, true>,
+          pass_512<CacheUse::bypass_caches, true>};
 }
 
 }  // namespace kedge::checksum

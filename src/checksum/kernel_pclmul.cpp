@@ -13,7 +13,7 @@ KEDGE_TARGET_PCLMUL inline __m128i load_128(const std::byte* from) noexcept {
 template <CacheUse stores>
 KEDGE_TARGET_PCLMUL inline void store_128(std::byte* to, __m128i value) noexcept {
   auto* place = reinterpret_cast<__m128i*>(to);  // NOLINT(*-reinterpret-cast)
-  if constexpr (stores == CacheUse::past_caches) _mm_stream_si128(place, value);
+  if constexpr (stores == CacheUse::bypass_caches) _mm_stream_si128(place, value);
   else _mm_storeu_si128(place, value);
 }
 
@@ -47,8 +47,8 @@ KEDGE_TARGET_PCLMUL std::uint32_t pass_128(std::byte* to, Sources from, std::siz
     y = fold(y, factors, take_128<stores, combines>(to, first, more, at + 32));
     z = fold(z, factors, take_128<stores, combines>(to, first, more, at + 48));
   }
-  if constexpr (stores == CacheUse::past_caches) _mm_sfence();
-  return reduce(fold_into_next(fold_into_next(fold_into_next(w, x), y), z));
+  if constexpr (stores == CacheUse::bypass_caches) _mm_sfence();
+  return reduce_to_crc(fold_into_next(fold_into_next(fold_into_next(w, x), y), z));
 }
 
 }  // namespace
@@ -57,10 +57,10 @@ Kernel pclmul_kernel() noexcept {
   const bool is_supported = __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
   return {"pclmul",
           is_supported,
-          pass_128<CacheUse::in_caches, false>,
-          pass_128<CacheUse::past_caches, false>,
-          pass_128<CacheUse::in_caches, true>,
-          pass_128<CacheUse::past_caches, true>};
+          pass_128<CacheUse::through_caches, false>,
+          pass_128<CacheUse::bypass_caches, false>,
+          pass_128<CacheUse::through_caches, true>,
+          pass_128<CacheUse::bypass_caches, true>};
 }
 
 }  // namespace kedge::checksum

@@ -9,8 +9,8 @@ namespace kedge::checksum {
 namespace {
 
 #if defined(__x86_64__)
-using All = std::array<Kernel, 4>;
-All all() { return {avx512_kernel(), avx2_kernel(), pclmul_kernel(), plain_kernel()}; }
+using AllKernels = std::array<Kernel, 4>;
+AllKernels all_kernels() { return {avx512_kernel(), avx2_kernel(), pclmul_kernel(), plain_kernel()}; }
 #elif defined(__aarch64__) && defined(__linux__)
 using All = std::array<Kernel, 2>;
 All all() { return {arm_kernel(), plain_kernel()}; }
@@ -31,7 +31,7 @@ const Kernel& best_kernel() {
 }  // namespace
 
 std::span<const Kernel> kernels() noexcept {
-  static const All table = all();
+  static const AllKernels table = all_kernels();
   return table;
 }
 

@@ -28,10 +28,10 @@ struct Kernel {
   Pass combine_and_stream = nullptr;
 };
 
-/// All kernels of this architecture, fastest first; the last one runs on every processor.
+/// Returns all kernels of this architecture, fastest first; the last one runs on every processor.
 [[nodiscard]] std::span<const Kernel> kernels() noexcept;
 
-/// The first supported kernel. Tests can name another supported one in KEDGE_TEST_CHECKSUM.
+/// Returns the first supported kernel. Tests can name another supported one in KEDGE_TEST_CHECKSUM.
 [[nodiscard]] const Kernel& kernel() noexcept;
 
 // Factories; those of other architectures are not defined.

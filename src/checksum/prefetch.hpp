@@ -13,7 +13,7 @@ inline constexpr std::size_t kPrefetchBytes = std::size_t{4} << 10U;
 inline constexpr std::size_t kPrefetchDistanceBytes = std::size_t{2} << 10U;
 inline constexpr std::size_t kLineBytes = 64;
 
-/// Local. Prefetches the next kPrefetchBytes, kPrefetchDistanceBytes ahead of `at`, without waiting.
+/// Prefetches the next kPrefetchBytes, kPrefetchDistanceBytes ahead of `at`, without waiting.
 inline void prefetch(std::span<const std::byte> bytes, std::size_t at) noexcept {
   const std::size_t end = std::min(bytes.size(), at + kPrefetchDistanceBytes + kPrefetchBytes);
   for (std::size_t line = at + kPrefetchDistanceBytes; line < end; line += kLineBytes)

@@ -53,7 +53,7 @@ void multiply_in_place(std::span<std::byte> out, std::span<const Term> terms) {
 
 }  // namespace
 
-void combine(std::span<std::byte> out, std::span<const Term> terms) {
+void combine_into(std::span<std::byte> out, std::span<const Term> terms) {
   if (std::ranges::all_of(terms, [](const Term& term) { return term.coefficient == 1; })) {
     std::vector<std::span<const std::byte>> inputs;
     for (const Term& term : terms) inputs.push_back(term.bytes);
@@ -80,29 +80,31 @@ void combine(std::span<std::byte> out, std::span<const Term> terms) {
   }
 }
 
-ErasureCode::ErasureCode(std::uint32_t data, std::uint32_t parity) : data_(data), parity_(parity) {
-  if (data == 0 || parity == 0 || data + parity > 256) {
+ErasureCode::ErasureCode(std::uint32_t data_count, std::uint32_t parity_count)
+    : data_count_(data_count), parity_count_(parity_count) {
+  if (data_count == 0 || parity_count == 0 || data_count + parity_count > 256) {
     throw Error(ErrorCode::invalid_argument, "a Reed-Solomon code needs data and parity, and at most 256 symbols");
   }
-  std::vector<std::uint8_t> matrix(std::size_t{data + parity} * data, 1);
-  if (parity > 1) {
-    gf_gen_cauchy1_matrix(matrix.data(), static_cast<int>(data + parity), static_cast<int>(data));
+  std::vector<std::uint8_t> matrix(std::size_t{data_count + parity_count} * data_count, 1);
+  if (parity_count > 1) {
+    gf_gen_cauchy1_matrix(matrix.data(), static_cast<int>(data_count + parity_count), static_cast<int>(data_count));
   }
-  rows_.assign(matrix.end() - static_cast<std::ptrdiff_t>(std::size_t{parity} * data), matrix.end());
+  parity_rows_.assign(matrix.end() - static_cast<std::ptrdiff_t>(std::size_t{parity_count} * data_count), matrix.end());
 }
 
 std::uint8_t ErasureCode::coefficient(std::uint32_t parity, std::uint32_t data) const {
-  return rows_.at(std::size_t{parity} * data_ + data);
+  return parity_rows_.at(std::size_t{parity} * data_count_ + data);
 }
 
-std::vector<ErasureCode::Part> ErasureCode::solve_for(std::uint32_t wanted, const std::vector<bool>& present) const {
+std::vector<ErasureCode::WeightedSymbol> ErasureCode::solve_for(std::uint32_t wanted,
+                                                                const std::vector<bool>& present) const {
   std::vector<std::uint32_t> lost;
   std::vector<std::uint32_t> used;  // indexes of parity symbols
-  for (std::uint32_t symbol = 0; symbol < data_; ++symbol) {
+  for (std::uint32_t symbol = 0; symbol < data_count_; ++symbol) {
     if (!present.at(symbol)) lost.push_back(symbol);
   }
-  for (std::uint32_t parity = 0; parity < parity_ && used.size() < lost.size(); ++parity) {
-    if (present.at(data_ + parity)) used.push_back(parity);
+  for (std::uint32_t parity = 0; parity < parity_count_ && used.size() < lost.size(); ++parity) {
+    if (present.at(data_count_ + parity)) used.push_back(parity);
   }
   if (used.size() < lost.size()) {
     throw Error(ErrorCode::unrecoverable, "too many members of a redundancy set are lost to rebuild its containers");
@@ -120,21 +122,21 @@ std::vector<ErasureCode::Part> ErasureCode::solve_for(std::uint32_t wanted, cons
   // Coefficients of the lost data symbols in the wanted symbol, and from them those of the used parity symbols.
   std::vector<std::uint8_t> of_used(unknown, 0);
   const auto of_data = [&](std::uint32_t symbol) -> std::uint8_t {
-    if (wanted < data_) return wanted == symbol ? 1 : 0;
-    return coefficient(wanted - data_, symbol);
+    if (wanted < data_count_) return wanted == symbol ? 1 : 0;
+    return coefficient(wanted - data_count_, symbol);
   };
   for (std::size_t j = 0; j < unknown; ++j) {
     for (std::size_t i = 0; i < unknown; ++i) of_used[i] ^= gf_mul(of_data(lost[j]), inverse[j * unknown + i]);
   }
-  std::vector<Part> parts;
-  for (std::uint32_t symbol = 0; symbol < data_; ++symbol) {
+  std::vector<WeightedSymbol> parts;
+  for (std::uint32_t symbol = 0; symbol < data_count_; ++symbol) {
     if (!present[symbol]) continue;
     std::uint8_t sum = of_data(symbol);
     for (std::size_t i = 0; i < unknown; ++i) sum ^= gf_mul(of_used[i], coefficient(used[i], symbol));
     if (sum != 0) parts.push_back({symbol, sum});
   }
   for (std::size_t i = 0; i < unknown; ++i) {
-    if (of_used[i] != 0) parts.push_back({data_ + used[i], of_used[i]});
+    if (of_used[i] != 0) parts.push_back({data_count_ + used[i], of_used[i]});
   }
   return parts;
 }

@@ -26,7 +26,7 @@ std::size_t misalignment(const std::byte* bytes) {
 }
 
 /// Needs at least two sources and aligned pointers.
-void generate(std::span<std::byte> out, const Sources& sources) {
+void generate_parity(std::span<std::byte> out, const Sources& sources) {
   std::vector<void*> vectors(sources.size() + 1);
   for (std::size_t done = 0; done < out.size(); done += kXorBytesMax) {
     // ISA-L's prototype lacks const; it writes to the last pointer only.
@@ -43,7 +43,7 @@ void generate(std::span<std::byte> out, const Sources& sources) {
 }
 
 /// For any alignment. Uses a block on the stack because `out` may be one of the sources.
-void add_up(std::span<std::byte> out, const Sources& sources) {
+void xor_sources(std::span<std::byte> out, const Sources& sources) {
   std::array<std::byte, kXorBlockBytes> sum;  // NOLINT(*-member-init): filled below
   for (std::size_t done = 0; done < out.size(); done += kXorBlockBytes) {
     const std::size_t length = std::min(kXorBlockBytes, out.size() - done);
@@ -56,7 +56,7 @@ void add_up(std::span<std::byte> out, const Sources& sources) {
   }
 }
 
-void xor_equal(std::span<std::byte> out, Sources sources) {
+void xor_equal_lengths(std::span<std::byte> out, Sources sources) {
   if (out.empty()) return;
   if (sources.empty()) {
     std::ranges::fill(out, std::byte{0});
@@ -69,13 +69,13 @@ void xor_equal(std::span<std::byte> out, Sources sources) {
   const std::size_t off = misalignment(out.data());
   const bool alike = std::ranges::all_of(sources, [&](const std::byte* s) { return misalignment(s) == off; });
   if (!alike || out.size() < kWorthAlignment) {
-    add_up(out, sources);
+    xor_sources(out, sources);
     return;
   }
   const std::size_t head = (kAlignment - off) % kAlignment;
-  add_up(out.first(head), sources);
+  xor_sources(out.first(head), sources);
   for (auto& source : sources) source += head;
-  generate(out.subspan(head), sources);
+  generate_parity(out.subspan(head), sources);
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ void xor_into(std::span<std::byte> out, std::span<const std::span<const std::byt
     const std::size_t end = longest_first.empty() ? out.size() : longest_first.back().size();
     Sources sources(longest_first.size());
     std::ranges::transform(longest_first, sources.begin(), [&](const auto& input) { return input.data() + begin; });
-    xor_equal(out.subspan(begin, end - begin), std::move(sources));
+    xor_equal_lengths(out.subspan(begin, end - begin), std::move(sources));
     begin = end;
   }
 }

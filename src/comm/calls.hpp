@@ -1,4 +1,4 @@
-// The collective calls of an engine, as ranks name them to each other.
+// The collective calls of an engine, by which ranks check that they make the same one.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ enum class Call : std::uint32_t {
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;
 
-/// COLLECTIVE. Begins every collective call: throws bad_state on all ranks if they make different calls or give
-/// different arguments, or the failure of the lowest rank that brought a `local` one. Returns the largest payload.
+/// COLLECTIVE. Begins a collective call and returns the largest payload. Throws on all ranks, as agree_on_call() does,
+/// if they make different calls, any has a `local` failure, or arguments differ.
 std::uint64_t begin_call(const Group& group, Call call, std::uint64_t argument_hash,
                          const std::optional<Failure>& local = {}, std::uint64_t payload = 0);
 

@@ -31,14 +31,14 @@ void CheckedCommunicator::require_peer(int peer) const {
   throw Error(ErrorCode::invalid_argument, compose("there is no rank {}; ranks are 0 to {}", peer, size_ - 1));
 }
 
-void CheckedCommunicator::require(int peer, int channel) const {
+void CheckedCommunicator::require_peer_and_channel(int peer, int channel) const {
   require_peer(peer);
   if (channel >= 0 && channel < kChannelLimit) return;
   throw Error(ErrorCode::invalid_argument,
-              compose("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
+              compose("there is no channel {}; channels are 0 to {}", channel, kFirstInternalChannel - 1));
 }
 
-void CheckedCommunicator::time_out(std::string_view whom, Deadline deadline) {
+void CheckedCommunicator::throw_timeout(std::string_view whom, Deadline deadline) {
   has_ended_ = true;
   throw timeout_error(rank_, whom, deadline);
 }

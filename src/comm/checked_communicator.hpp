@@ -1,4 +1,4 @@
-// What the communicators of all message layers check before they communicate.
+// Checks that the communicators of all message layers make before they communicate.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,12 @@
 
 namespace kedge::comm {
 
-/// The error of a wait for other ranks that did not come. A rank that was stopped itself does not blame others, which
-/// may have given up on it.
+/// Returns the error of a wait for other ranks that timed out. It does not blame others if this rank was stopped
+/// itself: they may have timed out first.
 [[nodiscard]] Error timeout_error(int rank, std::string_view whom, Deadline deadline);
 
-/// Knows its ranks, and whether it can be used: from connect() until a wait timed out, communication failed, or this
-/// rank left.
+/// A communicator that knows its ranks, and whether it can be used: from connect() until a wait timed out,
+/// communication failed, or this rank left.
 class CheckedCommunicator : public Communicator {
  public:
   [[nodiscard]] int rank() const noexcept final { return rank_; }
@@ -28,11 +28,14 @@ class CheckedCommunicator : public Communicator {
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   void set_interrupted() noexcept { interrupted_ = true; }
 
-  void require_unconnected() const;           ///< Throws Error{bad_state}.
-  void require_usable() const;                ///< Throws Error{timeout} after an interrupt, Error{bad_state}.
-  void require_peer(int peer) const;          ///< Throws Error{invalid_argument} if there is no such rank.
-  void require(int peer, int channel) const;  ///< Throws Error{invalid_argument}: no such rank or channel.
-  [[noreturn]] void time_out(std::string_view whom, Deadline deadline);  ///< Ends it. Throws Error{timeout}.
+  void require_unconnected() const;  ///< Throws Error{bad_state} if it is connected.
+  /// Throws Error{timeout} after an interrupt, else Error{bad_state} if it cannot be used.
+  void require_usable() const;
+  void require_peer(int peer) const;  ///< Throws Error{invalid_argument} if there is no such rank.
+  void require_peer_and_channel(int peer,
+                                int channel) const;  ///< Throws Error{invalid_argument}: no such rank or channel.
+  /// Ends the communicator and throws Error{timeout}.
+  [[noreturn]] void throw_timeout(std::string_view whom, Deadline deadline);
 
  private:
   int rank_;

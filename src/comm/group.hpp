@@ -1,4 +1,4 @@
-// Ranks that decide together: every collective step above this room is written with it.
+// A group of ranks that decide together; every collective step above this room uses one.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace kedge::comm {
 
-/// A record to or from a peer.
+/// A record that is sent to a peer, or came from one.
 template <class Record>
 struct Addressed {
   int peer = 0;
@@ -72,28 +72,28 @@ class Group {
   Group(Communicator& communicator, Seconds timeout)
       : Group(std::shared_ptr<Communicator>(std::shared_ptr<void>(), &communicator), timeout) {}
 
-  /// A group of the same ranks with another timeout, for a step in which one rank may be busy for longer.
+  /// Returns a group of the same ranks with another timeout, for a step in which one rank may be busy for longer.
   [[nodiscard]] Group with_timeout(Seconds timeout) const { return {communicator_, timeout}; }
-  /// COLLECTIVE. A group of the same ranks over a channel of its own, so that another thread can use it.
+  /// COLLECTIVE. Returns a group of the same ranks over a channel of its own, so that another thread can use it.
   [[nodiscard]] Group duplicate() const { return {communicator_->duplicate(deadline()), timeout_}; }
 
   [[nodiscard]] int rank() const noexcept { return communicator_->rank(); }
   [[nodiscard]] int size() const noexcept { return communicator_->size(); }
   [[nodiscard]] bool is_root() const noexcept { return rank() == 0; }
-  /// The logical rank whose container this process has: there are as many processes as logical ranks.
+  /// Returns the logical rank whose container this process has; there are as many processes as logical ranks.
   [[nodiscard]] LogicalRank logical_rank() const noexcept { return {static_cast<std::uint32_t>(rank())}; }
-  /// The number of ranks, as commits record it.
+  /// Returns the number of ranks, as commits record it.
   [[nodiscard]] std::uint32_t world_size() const noexcept { return static_cast<std::uint32_t>(size()); }
   [[nodiscard]] Seconds timeout() const noexcept { return timeout_; }
-  /// From now.
+  /// Returns the time, counted from now, at which a call times out.
   [[nodiscard]] Deadline deadline() const { return Deadline::after(timeout_); }
-  /// For messages from rank to rank (channels.hpp).
+  /// Returns the communicator, for messages from rank to rank (channels.hpp).
   [[nodiscard]] Communicator& communicator() const noexcept { return *communicator_; }
 
   // One outcome on all ranks.
 
-  /// Runs what ranks do together. No vote has seen an exception that is not an Error: with one, this rank leaves the
-  /// others, and all get Error{rank_failed} with the same words.
+  /// Runs what ranks do together. An exception that is not an Error was seen by no vote: this rank then leaves the
+  /// others, and all get Error{rank_failed} with one text.
   template <class Body>
   auto run_or_leave(Body&& body) const {
     try {
@@ -101,10 +101,10 @@ class Group {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      throw Error(leave(error));
+      throw Error(leave_with_failure(error));
     }
   }
-  /// The failure of the lowest rank that brought one, the same on all; nothing if no rank did.
+  /// Returns the failure of the lowest rank that has one, alike on all ranks; nothing if no rank has one.
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) const {
     return comm::vote(*communicator_, local, deadline());
   }
@@ -112,12 +112,12 @@ class Group {
   [[nodiscard]] VoteResult vote_with_request(const std::optional<Failure>& local, bool asks) const {
     return comm::vote_with_request(*communicator_, local, asks, deadline());
   }
-  /// Runs the step on each rank, which must not communicate in it. The first failure on any rank, the same on all.
+  /// Runs a step that must not communicate on each rank. Returns the failure of the lowest rank, alike on all ranks.
   template <class Step>
   [[nodiscard]] std::optional<Failure> try_on_all_ranks(Step&& step) const {
     return vote(attempt(std::forward<Step>(step)));
   }
-  /// Runs the step on each rank as try_on_all_ranks() does, and throws the first failure on all ranks.
+  /// Runs a step as try_on_all_ranks() does, and throws its failure on all ranks.
   template <class Step>
   void run_on_all_ranks(Step&& step) const {
     throw_if(try_on_all_ranks(std::forward<Step>(step)));
@@ -144,25 +144,25 @@ class Group {
 
   // One value on all ranks.
 
-  [[nodiscard]] bool any(bool mine) const { return max(mine ? 1 : 0) != 0; }
-  [[nodiscard]] bool all(bool mine) const { return !any(!mine); }
-  [[nodiscard]] std::uint64_t max(std::uint64_t mine) const;
-  [[nodiscard]] std::uint64_t min(std::uint64_t mine) const;
-  /// Modulo 2^64.
-  [[nodiscard]] std::uint64_t sum(std::uint64_t mine) const;
+  [[nodiscard]] bool any(bool local) const { return max(local ? 1 : 0) != 0; }
+  [[nodiscard]] bool all(bool local) const { return !any(!local); }
+  [[nodiscard]] std::uint64_t max(std::uint64_t local) const;
+  [[nodiscard]] std::uint64_t min(std::uint64_t local) const;
+  /// Returns the sum modulo 2^64.
+  [[nodiscard]] std::uint64_t sum(std::uint64_t local) const;
   template <std::size_t count>
-  [[nodiscard]] std::array<std::uint64_t, count> sum(std::array<std::uint64_t, count> mine) const {
-    reduce(mine, Reduction::sum);
-    return mine;
+  [[nodiscard]] std::array<std::uint64_t, count> sum(std::array<std::uint64_t, count> local) const {
+    reduce(local, Reduction::sum);
+    return local;
   }
-  /// Bits that are set on any rank.
+  /// Returns the bits that are set on any rank.
   template <std::size_t count>
-  [[nodiscard]] std::array<std::uint64_t, count> bit_or(std::array<std::uint64_t, count> mine) const {
-    reduce(mine, Reduction::bit_or);
-    return mine;
+  [[nodiscard]] std::array<std::uint64_t, count> bit_or(std::array<std::uint64_t, count> local) const {
+    reduce(local, Reduction::bit_or);
+    return local;
   }
-  /// The lowest rank for which this is true; nothing if it is for none.
-  [[nodiscard]] std::optional<int> lowest_rank_with(bool mine) const;
+  /// Returns the lowest rank for which `local` is true; nothing if there is none.
+  [[nodiscard]] std::optional<int> lowest_rank_with(bool local) const;
 
   /// Replaces `value` by that of rank `from`.
   template <class Value>
@@ -174,27 +174,27 @@ class Group {
   template <class Value>
   void broadcast(std::vector<Value>& values, int from = 0) const {
     static_assert(std::is_trivially_copyable_v<Value>);
-    values.resize(length(values.size(), from));
+    values.resize(broadcast_length(values.size(), from));
     if (!values.empty()) communicator_->broadcast(std::as_writable_bytes(std::span(values)), from, deadline());
   }
   void broadcast(std::string& text, int from = 0) const;
-  /// The text of the lowest rank that has one, on all ranks; empty if none has.
-  [[nodiscard]] std::string text_of_lowest_rank(const std::optional<std::string>& mine) const;
+  /// Returns the text of the lowest rank that has one, on all ranks; empty if none has.
+  [[nodiscard]] std::string text_of_lowest_rank(const std::optional<std::string>& local) const;
 
   /// Delivers each record to its peer; what came for this rank, ordered by sender.
   template <class Record>
   [[nodiscard]] std::vector<Addressed<Record>> exchange(const std::vector<Addressed<Record>>& records) const {
     return exchange_records(*communicator_, records, deadline());
   }
-  /// Messages of any length; likewise.
+  /// Delivers messages of any length; returns those for this rank, ordered by sender.
   [[nodiscard]] std::vector<Communicator::Message> exchange(std::vector<Communicator::Message> messages) const {
     return communicator_->sparse_exchange(std::move(messages), deadline());
   }
-  /// comm::first_difference over this group.
+  /// Runs comm::first_difference over this group.
   [[nodiscard]] std::optional<Difference> first_difference(std::span<const std::uint64_t> values) const {
     return comm::first_difference(*communicator_, values, deadline());
   }
-  /// comm::agree_on_call over this group.
+  /// Runs comm::agree_on_call over this group.
   std::uint64_t agree_on_call(const CallId& call, const std::optional<Failure>& local, CallName name) const {
     communicator_->begin_call();
     return comm::agree_on_call(*communicator_, call, local, name, deadline());
@@ -202,8 +202,8 @@ class Group {
 
  private:
   void reduce(std::span<std::uint64_t> values, Reduction reduction) const;
-  [[nodiscard]] std::uint64_t length(std::uint64_t mine, int from) const;
-  [[nodiscard]] Failure leave(const std::exception& error) const;
+  [[nodiscard]] std::uint64_t broadcast_length(std::uint64_t local, int from) const;
+  [[nodiscard]] Failure leave_with_failure(const std::exception& error) const;
 
   std::shared_ptr<Communicator> communicator_;
   Seconds timeout_;

@@ -15,13 +15,13 @@ namespace kedge {
 namespace {
 
 // About a tenth of a core that the application's threads keep busy: enough to get on, little enough not to be felt.
-constexpr int kLessUrgent = 10;
+constexpr int kBackgroundNiceness = 10;
 
 /// On Linux the calling thread's own priority.
 void yield_cpu() noexcept {
   errno = 0;
   const int nice = ::getpriority(PRIO_PROCESS, 0);
-  if (errno == 0) (void)::setpriority(PRIO_PROCESS, 0, nice + kLessUrgent);
+  if (errno == 0) (void)::setpriority(PRIO_PROCESS, 0, nice + kBackgroundNiceness);
 }
 
 /// Says once, to one thread, that something has happened.
@@ -66,7 +66,7 @@ class RealSignal final : public Communicator::Signal {
 class RealThread final : public Communicator::Thread {
  public:
   explicit RealThread(std::function<void()> body) {
-    const SignalsBlocked blocked;
+    const ScopedSignalBlock blocked;
     thread_ = std::thread([ended = ended_, body = std::move(body)]() mutable {
       yield_cpu();
       body();

@@ -1,4 +1,4 @@
-// A communicator that asks before each message whether it may go.
+// A communicator that delays messages.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace kedge::comm {
 
-/// Before a message of so many bytes is sent, or one is received: 0. Returns when it may go.
+/// Called before a message of so many bytes is sent, and with 0 before one is received. Returns when it may go.
 using BeforeMessage = std::function<void(std::uint64_t sent_bytes)>;
 
-/// For messages from rank to rank, in which all bulk data goes; collective calls go at once.
+/// Delays messages from rank to rank, which carry all bulk data; collective calls go at once.
 class ThrottledCommunicator final : public Communicator {
  public:
-  /// Connected already.
+  /// `inner` must be connected.
   ThrottledCommunicator(std::unique_ptr<Communicator> inner, BeforeMessage before)
-      : inner_(std::move(inner)), before_(std::move(before)) {}
+      : inner_(std::move(inner)), before_message_(std::move(before)) {}
 
   void connect(Deadline deadline) override { inner_->connect(deadline); }
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
@@ -36,11 +36,11 @@ class ThrottledCommunicator final : public Communicator {
   [[nodiscard]] ThreadSupport thread_support() const noexcept override { return inner_->thread_support(); }
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
-    before_(bytes.size());
+    before_message_(bytes.size());
     return inner_->send(to, channel, bytes);
   }
   [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
-    before_(0);
+    before_message_(0);
     return inner_->receive(from, channel, bytes);
   }
   [[nodiscard]] bool test(Request& request) override { return inner_->test(request); }
@@ -66,7 +66,7 @@ class ThrottledCommunicator final : public Communicator {
 
  private:
   std::unique_ptr<Communicator> inner_;
-  BeforeMessage before_;
+  BeforeMessage before_message_;
 };
 
 }  // namespace kedge::comm

@@ -29,13 +29,13 @@ constexpr std::uint8_t kDomain = 1;
 constexpr std::uint8_t kKinds = 2;
 
 /// The home's answer to each member of a group; the leader gets the list of members after it.
-struct Membership {
+struct GroupMember {
   std::int32_t kind = 0;
   std::int32_t size = 0;
   std::int32_t index = 0;         // in the ascending list of members
   std::int32_t parent = kNoRank;  // in a binomial tree over that list
 };
-static_assert(std::is_trivially_copyable_v<Membership>);
+static_assert(std::is_trivially_copyable_v<GroupMember>);
 
 template <class Value>
 void append(std::vector<std::byte>& bytes, std::span<const Value> values) {
@@ -85,15 +85,15 @@ std::map<std::string, std::vector<int>> send_to_homes(Communicator& communicator
 
 /// The leader's answer holds the whole list, the others' a few words: what a home sends grows with its members, not
 /// with their square.
-std::vector<Communicator::Message> answers(const std::map<std::string, std::vector<int>>& groups) {
+std::vector<Communicator::Message> group_replies(const std::map<std::string, std::vector<int>>& groups) {
   std::vector<Communicator::Message> messages;
   for (const auto& [name, members] : groups) {
     for (std::size_t index = 0; index < members.size(); ++index) {
       const int parent = index == 0 ? kNoRank : members[index & (index - 1)];
-      const Membership membership{name.front(), static_cast<std::int32_t>(members.size()),
-                                  static_cast<std::int32_t>(index), parent};
+      const GroupMember membership{name.front(), static_cast<std::int32_t>(members.size()),
+                                   static_cast<std::int32_t>(index), parent};
       std::vector<std::byte> bytes;
-      append<Membership>(bytes, std::span(&membership, 1));
+      append<GroupMember>(bytes, std::span(&membership, 1));
       if (index == 0) append<int>(bytes, members);
       messages.push_back({members[index], std::move(bytes)});
     }
@@ -102,7 +102,7 @@ std::vector<Communicator::Message> answers(const std::map<std::string, std::vect
 }
 
 /// COLLECTIVE over the group. Down the tree comes the list of members, of which the leader has it already.
-std::vector<int> share_members(Communicator& communicator, const Membership& mine, std::vector<int> members,
+std::vector<int> share_members(Communicator& communicator, const GroupMember& mine, std::vector<int> members,
                                Deadline deadline) {
   members.resize(static_cast<std::size_t>(mine.size));
   if (mine.parent != kNoRank) {
@@ -123,17 +123,17 @@ std::vector<int> share_members(Communicator& communicator, const Membership& min
 void find_groups(Communicator& communicator, std::string_view node, std::string_view domain, Topology& topology,
                  Deadline deadline) {
   const auto groups = send_to_homes(communicator, node, domain, deadline);
-  std::vector<Membership> mine(kKinds);
+  std::vector<GroupMember> mine(kKinds);
   std::vector<std::vector<int>> members(kKinds);
-  for (const auto& message : communicator.sparse_exchange(answers(groups), deadline)) {
+  for (const auto& message : communicator.sparse_exchange(group_replies(groups), deadline)) {
     const std::span<const std::byte> bytes = message.bytes;
-    const Membership membership = values_in<Membership>(bytes.first(sizeof(Membership))).front();
+    const GroupMember membership = values_in<GroupMember>(bytes.first(sizeof(GroupMember))).front();
     const auto kind = static_cast<std::size_t>(membership.kind);
     mine[kind] = membership;
-    members[kind] = values_in<int>(bytes.subspan(sizeof(Membership)));
+    members[kind] = values_in<int>(bytes.subspan(sizeof(GroupMember)));
   }
-  topology.node = share_members(communicator, mine[kNode], std::move(members[kNode]), deadline);
-  topology.domain = share_members(communicator, mine[kDomain], std::move(members[kDomain]), deadline);
+  topology.node_ranks = share_members(communicator, mine[kNode], std::move(members[kNode]), deadline);
+  topology.domain_ranks = share_members(communicator, mine[kDomain], std::move(members[kDomain]), deadline);
 }
 
 /// COLLECTIVE. The number of domains of each size, the next smaller size in each round.
@@ -154,23 +154,24 @@ DomainCounts count_domains(Communicator& communicator, std::uint64_t mine, bool 
 /// COLLECTIVE. Place of the domain's leader: all larger domains, then those of one size whose leader is lower, come
 /// before.
 std::uint64_t find_base(Communicator& communicator, const Topology& topology, Deadline deadline) {
-  const int leader = topology.domain.front();
-  std::vector<std::uint64_t> leads(topology.domains.size());
+  const int leader = topology.domain_ranks.front();
+  std::vector<std::uint64_t> leads(topology.domain_counts.size());
   std::uint64_t base = 0;
   std::size_t run = 0;
-  for (; topology.domains[run].ranks_each != topology.domain.size(); ++run) {
-    base += topology.domains[run].domains * topology.domains[run].ranks_each;
+  for (; topology.domain_counts[run].ranks_per_domain != topology.domain_ranks.size(); ++run) {
+    base += topology.domain_counts[run].domain_count * topology.domain_counts[run].ranks_per_domain;
   }
   if (leader == communicator.rank()) leads[run] = 1;
-  base += exclusive_scan(communicator, leads, deadline)[run] * topology.domain.size();
-  communicator.broadcast(std::as_writable_bytes(std::span(&base, 1)), leader, deadline, topology.domain);
+  base += exclusive_scan(communicator, leads, deadline)[run] * topology.domain_ranks.size();
+  communicator.broadcast(std::as_writable_bytes(std::span(&base, 1)), leader, deadline, topology.domain_ranks);
   return base;
 }
 
 /// COLLECTIVE. Ranks by place, for the places that have their home here.
-std::map<std::uint64_t, int> send_sorted_ranks(Communicator& communicator, std::uint64_t place, Deadline deadline) {
+std::map<std::uint64_t, int> send_sorted_ranks(Communicator& communicator, std::uint64_t sorted_rank,
+                                               Deadline deadline) {
   std::map<std::uint64_t, int> ranks;
-  const std::vector<Addressed<std::uint64_t>> mine = {{home_of(communicator, place), place}};
+  const std::vector<Addressed<std::uint64_t>> mine = {{home_of(communicator, sorted_rank), sorted_rank}};
   for (const auto& [rank, its_place] : exchange_records(communicator, mine, deadline)) ranks.emplace(its_place, rank);
   return ranks;
 }
@@ -196,21 +197,22 @@ Topology find_topology(Communicator& communicator, std::string_view node, std::s
   check_names(communicator, node, domain, deadline);
   Topology topology;
   find_groups(communicator, node, domain, topology, deadline);
-  const bool leader = topology.domain.front() == communicator.rank();
-  topology.domains = count_domains(communicator, topology.domain.size(), leader, deadline);
-  const auto index = std::ranges::lower_bound(topology.domain, communicator.rank()) - topology.domain.begin();
-  topology.place = find_base(communicator, topology, deadline) + static_cast<std::uint64_t>(index);
+  const bool leader = topology.domain_ranks.front() == communicator.rank();
+  topology.domain_counts = count_domains(communicator, topology.domain_ranks.size(), leader, deadline);
+  const auto index =
+      std::ranges::lower_bound(topology.domain_ranks, communicator.rank()) - topology.domain_ranks.begin();
+  topology.sorted_rank = find_base(communicator, topology, deadline) + static_cast<std::uint64_t>(index);
   return topology;
 }
 
-std::vector<int> ranks_of_sorted(Communicator& communicator, const Topology& topology,
-                                 std::span<const std::uint64_t> places, Deadline deadline) {
-  const auto here = send_sorted_ranks(communicator, topology.place, deadline);
-  const auto home_replies = ask_homes(communicator, here, places, deadline);
+std::vector<int> find_ranks_by_sorted_rank(Communicator& communicator, const Topology& topology,
+                                           std::span<const std::uint64_t> sorted_ranks, Deadline deadline) {
+  const auto here = send_sorted_ranks(communicator, topology.sorted_rank, deadline);
+  const auto home_replies = ask_homes(communicator, here, sorted_ranks, deadline);
   std::vector<int> ranks;
   std::optional<Failure> local;
   std::map<int, std::size_t> next;
-  for (const std::uint64_t place : places) {
+  for (const std::uint64_t place : sorted_ranks) {
     const int home = home_of(communicator, place);
     ranks.push_back(home_replies.at(home)[next[home]++]);
     if (ranks.back() != kNoRank || local) continue;

@@ -2,7 +2,7 @@
 // list. The in-process communicator uses them for everything, the one over MPI for groups.
 //
 // Tree collectives unwind their buffers when a wait throws. So a communicator must move messages on channels from
-// kUserChannels on through memory of its own, and never touch a span once its request is destroyed.
+// kFirstInternalChannel on through memory of its own, and never touch a span once its request is destroyed.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,28 @@
 
 namespace kedge::comm {
 
-/// values[i] = reduction of values[i] and others[i]; both of one size.
+/// Sets values[i] to the reduction of values[i] and others[i]; both have one size.
 void reduce_into(std::span<std::uint64_t> values, std::span<const std::uint64_t> others, Reduction reduction);
 
-/// COLLECTIVE over `group` (empty: all ranks), as Communicator::all_reduce: up the tree to the group's first
-/// rank and down again. Throws Error{invalid_argument} if this rank is not in the group.
+/// COLLECTIVE over `group` (empty: all ranks). Reduces up the tree to the group's first rank and broadcasts down again,
+/// as Communicator::all_reduce. Throws Error{invalid_argument} if this rank is not in the group.
 void tree_all_reduce(Communicator& communicator, std::span<std::uint64_t> values, Reduction reduction,
                      Deadline deadline, std::span<const int> group = {});
 
-/// COLLECTIVE over `group`, as Communicator::broadcast. Throws Error{invalid_argument} if this rank or `root`
-/// is not in the group.
+/// COLLECTIVE over `group`. Broadcasts as Communicator::broadcast does. Throws Error{invalid_argument} if this rank or
+/// `root` is not in the group.
 void tree_broadcast(Communicator& communicator, std::span<std::byte> bytes, int root, Deadline deadline,
                     std::span<const int> group = {});
 
-/// COLLECTIVE over `group`, as Communicator::barrier.
+/// COLLECTIVE over `group`. Waits as Communicator::barrier does.
 void tree_barrier(Communicator& communicator, Deadline deadline, std::span<const int> group = {});
 
-/// COLLECTIVE over all ranks, as Communicator::sparse_exchange. First each message is announced to its receiver, in
-/// log2(ranks) rounds: in each, a rank passes the announcements that have the power of two of this round left of their
-/// way on to the rank so far ahead (the routing of Bruck et al., "Efficient algorithms for all-to-all communications in
-/// multiport message-passing systems", IEEE TPDS 8(11), 1997). Then each rank knows what to receive from whom. All
-/// messages go over one channel, where those of one sender stay in order, so that exchanges may follow each other.
+/// COLLECTIVE over all ranks. Exchanges as Communicator::sparse_exchange does. First each message is announced to its
+/// receiver, in log2(ranks) rounds: in each, a rank passes on the announcements whose remaining distance has this
+/// round's power of two, to the rank so far ahead (the routing of Bruck et al., "Efficient algorithms for all-to-all
+/// communications in multiport message-passing systems", IEEE TPDS 8(11), 1997). Then each rank knows what to receive
+/// from which rank. All messages go over one channel, where those of one sender stay in order, so that exchanges may
+/// follow each other.
 [[nodiscard]] std::vector<Communicator::Message> routed_sparse_exchange(Communicator& communicator,
                                                                         std::vector<Communicator::Message> messages,
                                                                         Deadline deadline);

@@ -34,7 +34,7 @@ bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) !
 /// The first bytes of UTF-8 text, never half a character.
 std::string cut_end(const std::string& text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
-  return std::string(utf8_truncated(text, bytes - kCut.size())).append(kCut);
+  return std::string(truncate_utf8(text, bytes - kCut.size())).append(kCut);
 }
 
 /// The last bytes: of a path the file's name matters most.
@@ -45,7 +45,7 @@ std::string cut_begin(const std::string& text, std::size_t bytes) {
   return std::string(kCut).append(text, begin);
 }
 
-FailureRecord pack(const Failure& failure, int rank) {
+FailureRecord pack_address(const Failure& failure, int rank) {
   const auto path = cut_begin(failure.path, FailureRecord::kTextBytes / 2);
   const auto message = cut_end(failure.message, FailureRecord::kTextBytes - path.size());
   FailureRecord record;
@@ -59,7 +59,7 @@ FailureRecord pack(const Failure& failure, int rank) {
   return record;
 }
 
-Failure unpack(const FailureRecord& record) {
+Failure unpack_address(const FailureRecord& record) {
   const std::string_view text(record.text.data(), record.text.size());
   return {static_cast<ErrorCode>(record.code), std::string(text.substr(0, record.message_bytes)), record.rank,
           std::string(text.substr(record.message_bytes, record.path_bytes)), record.system_errno};
@@ -68,9 +68,9 @@ Failure unpack(const FailureRecord& record) {
 /// COLLECTIVE: what `failing` brought, on all ranks.
 Failure share_failure(Communicator& communicator, const std::optional<Failure>& local, int failing, Deadline deadline) {
   FailureRecord record;
-  if (communicator.rank() == failing) record = pack(local.value(), failing);
+  if (communicator.rank() == failing) record = pack_address(local.value(), failing);
   communicator.broadcast(std::as_writable_bytes(std::span(&record, 1)), failing, deadline);
-  return unpack(record);
+  return unpack_address(record);
 }
 
 /// COLLECTIVE: the smallest of each value over all ranks, then ~ of the largest of each: the minimum of ~x is
@@ -122,7 +122,7 @@ VoteResult vote_with_request(Communicator& communicator, const std::optional<Fai
   std::array<std::uint64_t, 2> mins{local ? static_cast<std::uint64_t>(communicator.rank()) : kNobody, asks ? 0U : 1U};
   communicator.all_reduce(mins, Reduction::min, deadline);
   VoteResult ballot;
-  ballot.asked = mins[1] == 0;
+  ballot.is_requested = mins[1] == 0;
   if (mins[0] != kNobody) ballot.failure = share_failure(communicator, local, static_cast<int>(mins[0]), deadline);
   return ballot;
 }

@@ -1,7 +1,7 @@
-// How ranks come to one outcome. Everything here works on the Communicator interface alone.
+// Votes and agreements, by which ranks reach one outcome. Everything here works on the Communicator interface alone.
 //
-// In each call all ranks see the same reduced values and decide by them alone whether another round follows,
-// so no rank can be left behind in one.
+// In each call all ranks get equal reduced values and decide by them alone whether another round follows, so no rank
+// waits alone in one.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +15,28 @@
 
 namespace kedge::comm {
 
-/// COLLECTIVE. Nothing if no rank failed (one all-reduce). Otherwise the failure of the lowest failing rank,
-/// the same on all ranks, with that rank filled in and its texts cut to 2 KiB.
+/// COLLECTIVE. Returns nothing if no rank failed (one all-reduce); otherwise the failure of the lowest failing rank,
+/// alike on all ranks, with that rank filled in and its texts cut to 2 KiB.
 [[nodiscard]] std::optional<Failure> vote(Communicator& communicator, const std::optional<Failure>& local,
                                           Deadline deadline);
 
-/// Result of a vote in which ranks could also ask for something.
+/// Result of a vote in which ranks could also request something.
 struct VoteResult {
   std::optional<Failure> failure;  ///< as of vote()
-  bool asked = false;              ///< by any rank
+  bool is_requested = false;       ///< whether any rank requested it
 };
 
-/// COLLECTIVE. As vote(), at the same cost; `asks` is this rank's.
+/// COLLECTIVE. Votes as vote() does, at the same cost; `asks` is this rank's request.
 [[nodiscard]] VoteResult vote_with_request(Communicator& communicator, const std::optional<Failure>& local, bool asks,
                                            Deadline deadline);
 
-/// After such a failure ranks may know different things and messages may still be under way: no call may communicate
-/// any more, and no memory that a message uses may be freed.
+/// Whether no call may communicate after such a failure, and no memory that a message uses may be freed: ranks may know
+/// different things, and messages may still be in transit.
 [[nodiscard]] constexpr bool ends_communication(ErrorCode code) noexcept {
   return code == ErrorCode::timeout || code == ErrorCode::rank_failed;
 }
 
-/// Throws Error if there is a failure.
+/// Throws the failure, if there is one.
 void throw_if(const std::optional<Failure>& failure);
 
 struct Difference {
@@ -45,8 +45,9 @@ struct Difference {
   int rank_b = 0;
 };
 
-/// COLLECTIVE. The first of `values` that is not the same on every rank, and who differs; nothing if all are the same.
-/// All ranks must give equally many, and get the same answer. One all-reduce if nothing differs, else two.
+/// COLLECTIVE. Returns the first of `values` that is not the same on every rank, and two ranks that differ; nothing if
+/// all are the same. All ranks must give equally many, and get the same answer. Takes one all-reduce if nothing
+/// differs, else two.
 [[nodiscard]] std::optional<Difference> first_difference(Communicator& communicator,
                                                          std::span<const std::uint64_t> values, Deadline deadline);
 
@@ -54,16 +55,16 @@ struct Difference {
 struct CallId {
   std::uint32_t code = 0;           ///< which call
   std::uint64_t argument_hash = 0;  ///< hash of the arguments that must be the same everywhere
-  std::uint64_t payload = 0;        ///< a number of which all ranks learn the maximum
+  std::uint64_t payload = 0;        ///< a number whose maximum all ranks get
 };
 
-/// The name of a call, e.g. "create", for messages.
+/// Returns the name of a call, e.g. "create", for messages.
 using CallName = std::string_view (*)(std::uint32_t code);
 
-/// COLLECTIVE. Begins every collective call of the engine, in one all-reduce of fixed size, and returns the
-/// largest payload. Throws the same Error on all ranks: bad_state naming both calls and two ranks if ranks are
-/// in different calls; else the failure of the lowest rank that brought a `local` one; else bad_state naming
-/// two ranks if their arguments differ.
+/// COLLECTIVE. Begins a collective call of the engine, in one all-reduce of fixed size, and returns the largest
+/// payload. Throws the same Error on all ranks: bad_state naming both calls and two ranks if ranks are in different
+/// calls; else the failure of the lowest rank that has a `local` one; else bad_state naming two ranks if their
+/// arguments differ.
 std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, const std::optional<Failure>& local,
                             CallName name, Deadline deadline);
 

@@ -1,4 +1,4 @@
-// A pipeline of a bounded number of steps under way: post ahead, complete in order.
+// A window of steps: they are posted ahead, up to a limit, and completed in order.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace kedge::comm {
 
 /// Calls post(0), post(1), … and complete(0), complete(1), … so that at most `depth` steps are posted and not complete.
-/// Ranks that take part in each other's steps in the same order cannot wait for each other in a circle.
+/// Ranks that take part in each other's steps in one order cannot deadlock.
 template <class Post, class Complete>
 void run_window(std::uint64_t steps, std::uint64_t depth, Post&& post, Complete&& complete) {
   for (std::uint64_t step = 0; step < steps + depth; ++step) {

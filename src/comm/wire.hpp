@@ -20,27 +20,27 @@
 
 namespace kedge::comm {
 
-/// Types that may be sent as they lie in memory: no padding whose bytes nobody has set, and no value that is only
-/// sometimes one (bool and enums have calls of their own).
+/// Types that may be sent as they lie in memory: without padding, and without values that are only sometimes valid
+/// (bool and enums have calls of their own).
 template <class Value>
 concept Plain =
     std::is_trivially_copyable_v<Value> && std::has_unique_object_representations_v<Value> && !std::is_enum_v<Value> &&
     !std::is_same_v<Value, bool> && !std::is_pointer_v<Value>;
 
-/// Whether these records have no padding, so that somebody set every byte that is sent.
+/// Whether these records have no padding, so that every byte that is sent was set.
 template <class... Records>
 inline constexpr bool kHasNoPadding = (std::has_unique_object_representations_v<Records> && ...);
 
-/// The sender's side. What it is given must be such that the receiver will take it.
+/// Packs a message. Throws BrokenInvariant for values that the receiver would refuse.
 class Packer {
  public:
   template <Plain Value>
   void put(const Value& value) {
     append(std::as_bytes(std::span(&value, 1)));
   }
-  void put(const char*) = delete;  ///< a pointer would be taken for a bool
+  void put(const char*) = delete;  ///< a pointer would convert to bool
   void put(bool value) { put(static_cast<std::uint8_t>(value ? 1 : 0)); }
-  /// `last` is the greatest value of the enum, which begins at 0 or 1 and has no gaps.
+  /// Packs an enum. `last` is its greatest value; it begins at 0 or 1 and has no gaps.
   template <class Enum>
   requires std::is_enum_v<Enum>
   void put(Enum value, Enum last) {
@@ -67,8 +67,8 @@ class Packer {
   std::vector<std::byte> bytes_;
 };
 
-/// The receiver's side: takes things out in the order in which they were put in. Every call throws Error{io} if the
-/// message ends before, or has a value that no sender puts there.
+/// Unpacks a message in the order in which it was packed. Every call throws Error{io} if the message is too short, or
+/// has a value that no sender packs.
 class Unpacker {
  public:
   /// `bytes` must outlive it.
@@ -79,25 +79,25 @@ class Unpacker {
   template <Plain Value>
   [[nodiscard]] Value get() {
     std::array<std::byte, sizeof(Value)> bytes{};
-    std::memcpy(bytes.data(), take(sizeof(Value)).data(), sizeof(Value));
+    std::memcpy(bytes.data(), take_bytes(sizeof(Value)).data(), sizeof(Value));
     return std::bit_cast<Value>(bytes);
   }
   [[nodiscard]] bool get_bool() {
     const auto value = get<std::uint8_t>();
-    require(value <= 1);
+    require_valid(value <= 1);
     return value == 1;
   }
-  /// Reads an enum with the range of Packer::put.
+  /// Unpacks an enum with the range of Packer::put.
   template <class Enum>
   requires std::is_enum_v<Enum>
   [[nodiscard]] Enum get_enum(Enum last, Enum first = Enum{}) {
     const auto value = static_cast<Enum>(get<std::underlying_type_t<Enum>>());
-    require(first <= value && value <= last);
+    require_valid(first <= value && value <= last);
     return value;
   }
   [[nodiscard]] std::string get_text() {
     const auto size = get<std::uint32_t>();
-    const auto bytes = take(size);
+    const auto bytes = take_bytes(size);
     std::string text(size, '\0');
     if (size != 0) std::memcpy(text.data(), bytes.data(), size);
     return text;
@@ -105,16 +105,16 @@ class Unpacker {
   [[nodiscard]] Shape get_shape() {
     std::array<std::uint64_t, Shape::kMaxDimensions> extents{};
     const std::size_t dimensions = get<std::uint8_t>();
-    require(dimensions <= extents.size());
+    require_valid(dimensions <= extents.size());
     for (std::size_t i = 0; i < dimensions; ++i) extents[i] = get<std::uint64_t>();
     return Shape(std::span<const std::uint64_t>(extents).first(dimensions));
   }
 
  private:
-  static void require(bool possible) {
+  static void require_valid(bool possible) {
     if (!possible) throw Error(ErrorCode::io, "a message between ranks was damaged on its way; check the network");
   }
-  std::span<const std::byte> take(std::size_t count) {
+  std::span<const std::byte> take_bytes(std::size_t count) {
     if (count > bytes_.size()) {
       throw Error(ErrorCode::io, "a message between ranks was cut short on its way; check the network");
     }

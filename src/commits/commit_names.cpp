@@ -6,7 +6,7 @@
 
 namespace kedge::commits {
 
-std::string listed(const std::vector<CommitHead>& commits) {
+std::string list_tags(const std::vector<CommitHead>& commits) {
   constexpr std::size_t kNamedMax = 8;
   std::string text;
   for (std::size_t i = 0; i < commits.size() && i < kNamedMax; ++i) {

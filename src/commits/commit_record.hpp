@@ -32,7 +32,8 @@ static_assert(std::is_trivially_copyable_v<CommitRecord>);
 static_assert(std::has_unique_object_representations_v<CommitRecord>, "no byte is sent that nobody has set");
 static_assert(kTagBytesMax < sizeof(CommitRecord::tag));
 
-/// Throws Error{invalid_argument} if the tag is longer than create allows: truncated, it would name another commit.
+/// Converts a head. Throws Error{invalid_argument} if the tag is longer than create allows: truncated, it would name
+/// another commit.
 [[nodiscard]] inline CommitRecord to_record(const CommitHead& head) {
   if (head.tag.size() > kTagBytesMax) {
     throw Error(ErrorCode::invalid_argument,
@@ -51,6 +52,7 @@ static_assert(kTagBytesMax < sizeof(CommitRecord::tag));
   return record;
 }
 
+/// Converts a record.
 [[nodiscard]] inline CommitHead to_head(const CommitRecord& record) {
   return {record.run_id,        record.id,
           record.parent_id,     record.generation,

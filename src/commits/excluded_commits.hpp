@@ -10,17 +10,17 @@
 
 namespace kedge::commits {
 
-/// Every member may be called from any thread.
+/// The excluded commits of this start. Thread-safe.
 class ExcludedCommits {
  public:
   void add(const Id128& commit_id, std::string why);
-  /// Empty if it is not excluded.
-  [[nodiscard]] std::string why(const Id128& commit_id) const;
+  /// Returns why the commit is excluded; empty if it is not.
+  [[nodiscard]] std::string reason(const Id128& commit_id) const;
   [[nodiscard]] std::set<Id128> ids() const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<Id128, std::string> why_;
+  std::map<Id128, std::string> reasons_;
 };
 
 }  // namespace kedge::commits

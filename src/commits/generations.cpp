@@ -9,7 +9,7 @@
 
 namespace kedge::commits {
 
-std::uint64_t Generations::take() {
+std::uint64_t Generations::take_next() {
   const std::lock_guard guard(mutex_);
   if (highest_ >= kGenerationMax) {
     throw Error(
@@ -22,7 +22,7 @@ std::uint64_t Generations::take() {
   return ++highest_;
 }
 
-void Generations::raise(std::uint64_t seen) {
+void Generations::raise_to(std::uint64_t seen) {
   const std::lock_guard guard(mutex_);
   highest_ = std::max(highest_, seen);
 }

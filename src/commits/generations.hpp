@@ -6,13 +6,13 @@
 
 namespace kedge::commits {
 
-/// Every member may be called from any thread. The same on every rank, if every rank makes the same calls.
+/// Hands out generations. Thread-safe. Equal on every rank, if every rank makes the same calls.
 class Generations {
  public:
-  /// One more than all seen; counts as seen from now on. Throws Error{corrupt} if there is none.
-  [[nodiscard]] std::uint64_t take();
-  /// Generations up to this one are taken.
-  void raise(std::uint64_t seen);
+  /// Returns one more than the highest generation, which it then is. Throws Error{corrupt} if there is none.
+  [[nodiscard]] std::uint64_t take_next();
+  /// Makes `seen` the highest generation, unless a higher one was taken.
+  void raise_to(std::uint64_t seen);
   [[nodiscard]] std::uint64_t highest() const;
 
  private:

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "commits/selection.hpp"
+#include "commits/commit_selection.hpp"
 
 namespace kedge::commits {
 

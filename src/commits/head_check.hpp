@@ -20,10 +20,10 @@ inline constexpr std::uint64_t kGenerationsPerIncarnation = 1'000'000;
 /// Maximum number of ranks in MPI.
 inline constexpr std::uint32_t kWorldSizeMax = std::numeric_limits<std::int32_t>::max();
 
-/// Pure. Whether it has 1 to 128 characters of A-Z a-z 0-9 . _ -, no leading dot, and is not the reserved word.
+/// Whether the text has 1 to 128 characters of A-Z a-z 0-9 . _ -, no leading dot, and is not the reserved word. Pure.
 [[nodiscard]] bool is_tag(std::string_view text) noexcept;
 
-/// Pure. Returns why no commit can have this head; nothing if it is valid.
+/// Returns why no commit can have this head; nothing if it is valid. Pure.
 [[nodiscard]] std::optional<std::string> check_head(const CommitHead& head);
 
 }  // namespace kedge::commits

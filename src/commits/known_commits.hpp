@@ -12,63 +12,64 @@
 namespace kedge::commits {
 
 /// A commit that every rank can recover from the stores.
-struct Entry {
+struct CommitEntry {
   CommitHead commit;
   Level in_stores = Level::local;  ///< local or protected
-  Id128 protection_id = {};        ///< of the parity that counts; none: unknown, or there is none
-  bool persistent = false;         ///< the prefix has it
+  Id128 protection_id = {};        ///< id of the parity that counts; none if unknown, or if there is none
+  bool persistent = false;         ///< whether it is on the prefix
 
-  /// The highest level that it has reached.
+  /// Returns the highest level that the commit has reached.
   [[nodiscard]] Level level() const noexcept { return persistent ? Level::persistent : in_stores; }
 };
 
-/// How far storage has been surveyed.
+/// Whether storage has been surveyed.
 enum class SurveyState : std::uint8_t {
-  needed,  ///< not yet, or not since a commit turned out damaged: nothing may be overwritten
+  needed,  ///< not surveyed since the start or since a commit was found damaged: nothing may be overwritten
   stale,   ///< the next create has to survey again; until then the entries are right
   done,
 };
 
-/// A value: questions to one copy get answers of one moment, whatever another thread does to the ledger.
+/// A value: all answers of one copy are of one moment, whatever another thread does to the ledger.
 struct KnownCommits {
-  std::vector<Entry> entries;                 ///< newest first
-  std::vector<Entry> flushed_outputs;         ///< the last that left the entries for the prefix; newest first
-  std::vector<CommitHead> outputs_of_others;  ///< of other rank counts and not on the prefix; the oldest first
+  std::vector<CommitEntry> entries;           ///< newest first
+  std::vector<CommitEntry> flushed_outputs;   ///< the last outputs that left the entries for the prefix; newest first
+  std::vector<CommitHead> outputs_of_others;  ///< outputs of other rank counts that are not on the prefix; oldest first
   std::optional<CommitHead> snapshot;         ///< the commit whose containers are not sealed yet; not among the entries
-  std::set<Id128> undecided;                  ///< their files must stay until the next commit
+  std::set<Id128> undecided_commits;          ///< commits whose files must stay until the next commit
   Id128 parent_id;                            ///< the commit opened or committed last: parent of the next
-  Id128 unverified;  ///< opened, and may turn out damaged as long as nothing newer was committed
+  Id128 unverified_commit;  ///< the opened commit, if it may turn out damaged and nothing newer was committed
   Id128 opened_output;
-  SurveyState survey = SurveyState::needed;
-  bool commits_exist = false;        ///< one has returned once: a start that finds none must not begin from zero
+  SurveyState survey_state = SurveyState::needed;
+  bool commits_exist = false;        ///< a commit has returned once: a start that finds none must not begin from zero
   bool lost = false;                 ///< no commit could be opened, and none was made since
-  std::uint64_t prefix_changes = 0;  ///< commits there were pinned, unpinned or discarded: cached lists are outdated
+  std::uint64_t prefix_changes = 0;  ///< number of times that commits were pinned, unpinned or discarded on the prefix
 
-  [[nodiscard]] bool is_surveyed() const noexcept { return survey != SurveyState::needed; }
-  /// Whether the next create is to survey first. Ranks may learn of it one after the other.
-  [[nodiscard]] bool must_survey() const noexcept { return survey != SurveyState::done; }
-  [[nodiscard]] bool has_unverified() const noexcept { return !unverified.is_none(); }
-  /// The newest checkpoint, whatever outputs there are.
-  [[nodiscard]] std::optional<Entry> newest() const;
-  /// The newest commit of this tag: among the entries and the flushed outputs.
-  [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
-  /// Among the entries alone.
-  [[nodiscard]] std::optional<Entry> find(const Id128& commit_id) const;
-  /// The newest commit of this tag; may be a snapshot.
-  [[nodiscard]] std::optional<CommitHead> newest_of(std::string_view tag) const;
-  /// Level of the newest commit of this tag; none if it is not known.
+  [[nodiscard]] bool is_surveyed() const noexcept { return survey_state != SurveyState::needed; }
+  /// Whether the next create is to survey first. Ranks may learn of it at different times.
+  [[nodiscard]] bool must_survey() const noexcept { return survey_state != SurveyState::done; }
+  [[nodiscard]] bool has_unverified() const noexcept { return !unverified_commit.is_none(); }
+  /// Returns the newest checkpoint; outputs do not count.
+  [[nodiscard]] std::optional<CommitEntry> newest_checkpoint() const;
+  /// Returns the newest commit of this tag among the entries and the flushed outputs.
+  [[nodiscard]] std::optional<CommitEntry> find(std::string_view tag) const;
+  /// Returns the entry of this commit; flushed outputs do not count.
+  [[nodiscard]] std::optional<CommitEntry> find(const Id128& commit_id) const;
+  /// Returns the newest commit of this tag, which may be a snapshot.
+  [[nodiscard]] std::optional<CommitHead> find_newest(std::string_view tag) const;
+  /// Returns the level of the newest commit of this tag; none if it is not known.
   [[nodiscard]] Level level(std::string_view tag) const;
-  /// Whether a commit has this level: one of the entries, or of the flushed outputs.
+  /// Whether an entry or a flushed output has this level.
   [[nodiscard]] bool has_reached(const Id128& commit_id, Level level) const;
-  /// Outputs that are to be on the prefix, and are not yet; the oldest first.
+  /// Returns outputs that are to be on the prefix, and are not yet; oldest first.
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
-  /// Outputs that are not on the prefix: outputs_to_flush(), and outputs of other numbers of ranks, which this start
-  /// cannot flush and which stay in the stores. The oldest first.
+  /// Returns outputs that are not on the prefix, oldest first: outputs_to_flush(), and outputs of other numbers of
+  /// ranks, which this start cannot flush and which stay in the stores.
   [[nodiscard]] std::vector<CommitHead> unflushed_outputs() const;
-  /// Which of the entries stay when `keep` checkpoints are kept (retention.hpp), and every output until it is flushed.
-  [[nodiscard]] std::vector<bool> select_kept(std::uint32_t keep) const;
-  /// The commits for which select_kept() says yes, newest first.
-  [[nodiscard]] std::vector<Id128> ids_to_keep(std::uint32_t keep) const;
+  /// Returns for each entry whether it stays if `store_keep` checkpoints are kept (retention.hpp); outputs stay until
+  /// they are flushed.
+  [[nodiscard]] std::vector<bool> select_kept(std::uint32_t store_keep) const;
+  /// Returns the commits that select_kept() keeps, newest first.
+  [[nodiscard]] std::vector<Id128> ids_to_keep(std::uint32_t store_keep) const;
 };
 
 }  // namespace kedge::commits

@@ -14,10 +14,10 @@ constexpr std::size_t kFlushedOutputsKnown = 64;
 
 }  // namespace
 
-bool RetentionPlan::keeps(const Id128& commit_id, const Id128& protection_id) const {
+bool RetentionPlan::is_kept(const Id128& commit_id, const Id128& protection_id) const {
   if (keeps_all) return true;
-  const auto found = kept.find(commit_id);
-  if (found == kept.end()) return false;
+  const auto found = kept_protections.find(commit_id);
+  if (found == kept_protections.end()) return false;
   return protection_id.is_none() || found->second.is_none() || found->second == protection_id;
 }
 
@@ -27,30 +27,30 @@ KnownCommits Ledger::known() const {
 }
 
 template <class Change>
-void Ledger::change(const Id128& commit_id, const Change& change) {
+void Ledger::change_entry(const Id128& commit_id, const Change& change) {
   const std::lock_guard guard(mutex_);
-  for (Entry& entry : known_.entries) {
+  for (CommitEntry& entry : known_.entries) {
     if (entry.commit.id == commit_id) change(entry);
   }
 }
 
-void Ledger::survey(SurveyResult found) {
+void Ledger::apply_survey(SurveyResult found) {
   const std::lock_guard guard(mutex_);
   known_.entries = std::move(found.entries);
-  known_.undecided = std::move(found.undecided);
+  known_.undecided_commits = std::move(found.undecided);
   known_.outputs_of_others = std::move(found.outputs_of_others);
-  generations_.raise(found.highest_generation);
+  generations_.raise_to(found.highest_generation);
   known_.commits_exist = known_.commits_exist || found.commits_exist;
-  known_.survey = SurveyState::done;
-  check();
+  known_.survey_state = SurveyState::done;
+  check_invariants();
 }
 
 void Ledger::require_survey() {
   const std::lock_guard guard(mutex_);
-  if (known_.survey == SurveyState::done) known_.survey = SurveyState::stale;
+  if (known_.survey_state == SurveyState::done) known_.survey_state = SurveyState::stale;
 }
 
-void Ledger::take_snapshot(const CommitHead& head) {
+void Ledger::add_snapshot(const CommitHead& head) {
   const std::lock_guard guard(mutex_);
   invariant(!known_.snapshot, "one commit at most is not sealed yet");
   known_.snapshot = head;
@@ -62,7 +62,7 @@ void Ledger::drop_snapshot() {
   known_.snapshot.reset();
 }
 
-void Ledger::commit(const CommitHead& head) {
+void Ledger::add_commit(const CommitHead& head) {
   const std::lock_guard guard(mutex_);
   invariant(!known_.snapshot || known_.snapshot->id == head.id, "a snapshot is sealed before the next commit");
   known_.snapshot.reset();
@@ -73,21 +73,21 @@ void Ledger::commit(const CommitHead& head) {
   invariant(head.parent_id == known_.parent_id, "a commit's parent is the one opened or committed before");
   if (!head.is_output) {
     known_.parent_id = head.id;
-    known_.unverified = {};
-    known_.undecided.clear();
+    known_.unverified_commit = {};
+    known_.undecided_commits.clear();
     known_.lost = false;
     known_.commits_exist = true;
   }
   known_.opened_output = {};
-  add({head, Level::local, {}, false});
+  add_entry({head, Level::local, {}, false});
 }
 
-void Ledger::open(const CommitHead& head, bool persistent, bool proven) {
+void Ledger::mark_opened(const CommitHead& head, bool persistent, bool proven) {
   const std::lock_guard guard(mutex_);
   invariant(known_.is_surveyed(), "storage was surveyed before an open");
-  invariant(excluded_.why(head.id).empty(), "an excluded commit is not opened");
+  invariant(excluded_.reason(head.id).empty(), "an excluded commit is not opened");
   known_.opened_output = head.is_output ? head.id : Id128{};
-  known_.unverified = proven ? Id128{} : head.id;
+  known_.unverified_commit = proven ? Id128{} : head.id;
   if (!head.is_output) {
     known_.parent_id = head.id;
     known_.lost = false;
@@ -95,12 +95,12 @@ void Ledger::open(const CommitHead& head, bool persistent, bool proven) {
   }
   const bool is_output_of_others = std::ranges::find(known_.outputs_of_others, head.id, &CommitHead::id) !=
                                    known_.outputs_of_others.end();  // this start cannot flush it
-  if (!known_.find(head.id) && !is_output_of_others) add({head, Level::local, {}, persistent});
+  if (!known_.find(head.id) && !is_output_of_others) add_entry({head, Level::local, {}, persistent});
 }
 
-void Ledger::confirm(const Id128& commit_id) {
+void Ledger::mark_verified(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
-  if (known_.unverified == commit_id) known_.unverified = {};
+  if (known_.unverified_commit == commit_id) known_.unverified_commit = {};
 }
 
 void Ledger::set_parent(const Id128& commit_id) {
@@ -108,33 +108,33 @@ void Ledger::set_parent(const Id128& commit_id) {
   known_.parent_id = commit_id;
 }
 
-void Ledger::protect(const Id128& commit_id, const Id128& protection_id) {
+void Ledger::set_protected(const Id128& commit_id, const Id128& protection_id) {
   invariant(!protection_id.is_none(), "a protection has an id");
-  change(commit_id, [&](Entry& entry) {
+  change_entry(commit_id, [&](CommitEntry& entry) {
     entry.in_stores = Level::protected_;
     entry.protection_id = protection_id;
   });
 }
 
 void Ledger::prefer_protection(const Id128& commit_id, const Id128& protection_id) {
-  change(commit_id, [&](Entry& entry) { entry.protection_id = protection_id; });
+  change_entry(commit_id, [&](CommitEntry& entry) { entry.protection_id = protection_id; });
 }
 
 void Ledger::set_unprotected(const Id128& commit_id) {
-  change(commit_id, [&](Entry& entry) { entry.in_stores = Level::local; });
+  change_entry(commit_id, [&](CommitEntry& entry) { entry.in_stores = Level::local; });
 }
 
 void Ledger::set_persistent(const Id128& commit_id, bool persistent) {
-  change(commit_id, [&](Entry& entry) { entry.persistent = persistent; });
+  change_entry(commit_id, [&](CommitEntry& entry) { entry.persistent = persistent; });
 }
 
 void Ledger::drop_damaged(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
-  const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id; };
-  const auto is_checkpoint = [&](const Entry& entry) { return is_it(entry) && !entry.commit.is_output; };
+  const auto is_it = [&](const CommitEntry& entry) { return entry.commit.id == commit_id; };
+  const auto is_checkpoint = [&](const CommitEntry& entry) { return is_it(entry) && !entry.commit.is_output; };
   known_.lost = known_.lost || std::ranges::any_of(known_.entries, is_checkpoint);
-  known_.unverified = {};
-  known_.survey = SurveyState::needed;
+  known_.unverified_commit = {};
+  known_.survey_state = SurveyState::needed;
   std::erase_if(known_.entries, is_it);
   std::erase_if(known_.flushed_outputs, is_it);
 }
@@ -157,8 +157,9 @@ void Ledger::mark_prefix_changed() {
 void Ledger::discard_newer(std::uint64_t generation) {
   const std::lock_guard guard(mutex_);
   ++known_.prefix_changes;
-  std::erase_if(known_.entries,
-                [&](const Entry& entry) { return !entry.commit.is_output && entry.commit.generation > generation; });
+  std::erase_if(known_.entries, [&](const CommitEntry& entry) {
+    return !entry.commit.is_output && entry.commit.generation > generation;
+  });
 }
 
 void Ledger::set_commits_exist() {
@@ -172,54 +173,54 @@ void Ledger::clear() {
   known_.commits_exist = false;
 }
 
-RetentionPlan Ledger::retire(std::uint32_t keep) {
+RetentionPlan Ledger::retire_superseded(std::uint32_t store_keep) {
   const std::lock_guard guard(mutex_);
   RetentionPlan plan;
-  plan.keeps_all = !known_.is_surveyed() || !known_.unverified.is_none();
+  plan.keeps_all = !known_.is_surveyed() || !known_.unverified_commit.is_none();
   if (plan.keeps_all) return plan;
-  for (const Id128& commit_id : known_.undecided) plan.kept[commit_id] = {};
-  for (const CommitHead& output : known_.outputs_of_others) plan.kept[output.id] = {};
+  for (const Id128& commit_id : known_.undecided_commits) plan.kept_protections[commit_id] = {};
+  for (const CommitHead& output : known_.outputs_of_others) plan.kept_protections[output.id] = {};
   for (const Id128& in_use : {known_.parent_id, known_.opened_output}) {
-    if (!in_use.is_none()) plan.kept[in_use] = {};
+    if (!in_use.is_none()) plan.kept_protections[in_use] = {};
   }
-  if (!known_.entries.empty()) plan.newest = known_.entries.front().commit.generation;
-  const std::vector<bool> stay = known_.select_kept(keep);
-  std::vector<Entry> remaining;
+  if (!known_.entries.empty()) plan.newest_generation = known_.entries.front().commit.generation;
+  const std::vector<bool> stay = known_.select_kept(store_keep);
+  std::vector<CommitEntry> remaining;
   for (std::size_t i = 0; i < known_.entries.size(); ++i) {
-    const Entry& entry = known_.entries[i];
+    const CommitEntry& entry = known_.entries[i];
     if (!stay[i] && entry.commit.id != known_.parent_id && entry.commit.id != known_.opened_output) {
-      if (entry.commit.is_output) remember(entry);
+      if (entry.commit.is_output) remember_output(entry);
       continue;
     }
-    plan.kept[entry.commit.id] = entry.protection_id;
+    plan.kept_protections[entry.commit.id] = entry.protection_id;
     remaining.push_back(entry);
   }
   known_.entries = std::move(remaining);
-  check();
+  check_invariants();
   return plan;
 }
 
 /// One leaves the stores as soon as it is on the prefix, and may still be asked for.
-void Ledger::remember(const Entry& output) {
-  std::vector<Entry>& known = known_.flushed_outputs;
-  const auto is_it = [&](const Entry& other) { return other.commit.id == output.commit.id; };
+void Ledger::remember_output(const CommitEntry& output) {
+  std::vector<CommitEntry>& known = known_.flushed_outputs;
+  const auto is_it = [&](const CommitEntry& other) { return other.commit.id == output.commit.id; };
   if (std::ranges::any_of(known, is_it)) return;
-  const auto is_older = [&](const Entry& other) { return is_newer(output.commit, other.commit); };
+  const auto is_older = [&](const CommitEntry& other) { return is_newer(output.commit, other.commit); };
   known.insert(std::ranges::find_if(known, is_older), output);
   if (known.size() > kFlushedOutputsKnown) known.pop_back();
 }
 
-void Ledger::add(Entry entry) {
-  const auto place =
-      std::ranges::find_if(known_.entries, [&](const Entry& other) { return is_newer(entry.commit, other.commit); });
+void Ledger::add_entry(CommitEntry entry) {
+  const auto place = std::ranges::find_if(
+      known_.entries, [&](const CommitEntry& other) { return is_newer(entry.commit, other.commit); });
   known_.entries.insert(place, std::move(entry));
-  check();
+  check_invariants();
 }
 
 /// Cheap, because there are few more entries than kept commits.
-void Ledger::check() const {
+void Ledger::check_invariants() const {
   for (std::size_t i = 0; i < known_.entries.size(); ++i) {
-    const Entry& entry = known_.entries[i];
+    const CommitEntry& entry = known_.entries[i];
     invariant(i == 0 || is_newer(known_.entries[i - 1].commit, entry.commit), "entries are newest first, each once");
     invariant(entry.in_stores == Level::local || entry.in_stores == Level::protected_,
               "a commit in the stores is local or protected");

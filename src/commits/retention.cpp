@@ -4,11 +4,11 @@
 
 namespace kedge::commits {
 
-std::vector<bool> kept(std::span<const Level> newest_first, std::uint32_t keep) {
+std::vector<bool> select_by_level(std::span<const Level> newest_first, std::uint32_t store_keep) {
   std::vector<bool> stays;
   Level highest_newer = Level::none;
   for (const Level level : newest_first) {
-    stays.push_back(stays.size() < keep || level > highest_newer);
+    stays.push_back(stays.size() < store_keep || level > highest_newer);
     highest_newer = std::max(highest_newer, level);
   }
   return stays;

@@ -22,21 +22,22 @@ std::uint64_t piece_bytes(std::uint64_t size_bytes, std::uint64_t block_bytes) {
   return std::min(block_bytes, std::max(kPieceBytesMin, std::bit_floor(size_bytes / kPieces)));
 }
 
-double seconds_of(Checksums& device, std::span<const std::byte> memory, std::uint64_t block_bytes,
+double seconds_of(DeviceChecksums& device, std::span<const std::byte> memory, std::uint64_t block_bytes,
                   std::vector<std::uint32_t>& found) {
   const auto begun = std::chrono::steady_clock::now();
-  begin_blocks(device, memory, block_bytes);
-  found = finish_blocks(device, memory.size(), block_bytes);
+  begin_block_checksums(device, memory, block_bytes);
+  found = finish_block_checksums(device, memory.size(), block_bytes);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
 }  // namespace
 
-void begin_blocks(Checksums& device, std::span<const std::byte> memory, std::uint64_t block_bytes) {
+void begin_block_checksums(DeviceChecksums& device, std::span<const std::byte> memory, std::uint64_t block_bytes) {
   device.begin(memory, piece_bytes(memory.size(), block_bytes));
 }
 
-std::vector<std::uint32_t> finish_blocks(Checksums& device, std::uint64_t size_bytes, std::uint64_t block_bytes) {
+std::vector<std::uint32_t> finish_block_checksums(DeviceChecksums& device, std::uint64_t size_bytes,
+                                                  std::uint64_t block_bytes) {
   const std::vector<std::uint32_t> pieces = device.finish();
   const std::uint64_t piece = piece_bytes(size_bytes, block_bytes);
   invariant(block_bytes % piece == 0, "a block has whole pieces");
@@ -55,19 +56,20 @@ ChecksumSelector::ChecksumSelector(std::shared_ptr<Devices> devices, LogLine log
 
 void ChecksumSelector::release() { choices_.clear(); }
 
-Checksums* ChecksumSelector::on_device(const Location& location) {
+DeviceChecksums* ChecksumSelector::device_checksums(const MemoryLocation& location) {
   const auto found = std::ranges::find(choices_, location, &Choice::location);
   return found == choices_.end() ? nullptr : found->device.get();
 }
 
-bool ChecksumSelector::is_measured(const Location& location) const noexcept {
+bool ChecksumSelector::is_measured(const MemoryLocation& location) const noexcept {
   return std::ranges::find(choices_, location, &Choice::location) != choices_.end();
 }
 
-void ChecksumSelector::measure(const Location& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
-                               std::span<const std::uint32_t> of_host, HostTime host_time) {
-  std::unique_ptr<Checksums> device;
-  const auto failure = attempt([&] { device = chosen(location, memory, block_bytes, of_host, host_time); });
+void ChecksumSelector::measure_device(const MemoryLocation& location, std::span<const std::byte> memory,
+                                      std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
+                                      HostTime host_time) {
+  std::unique_ptr<DeviceChecksums> device;
+  const auto failure = attempt([&] { device = choose(location, memory, block_bytes, of_host, host_time); });
   if (failure && failure->code == ErrorCode::device_failed) throw Error(*failure);
   choices_.push_back({location, std::move(device)});
   if (failure && failure->code == ErrorCode::corrupt) throw Error(*failure);
@@ -78,10 +80,11 @@ void ChecksumSelector::measure(const Location& location, std::span<const std::by
 }
 
 /// Measures and returns the device's checksums if they are faster; null for the host's.
-std::unique_ptr<Checksums> ChecksumSelector::chosen(const Location& location, std::span<const std::byte> memory,
-                                                    std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
-                                                    HostTime host_time) const {
-  auto device = devices_->checksums(location);
+std::unique_ptr<DeviceChecksums> ChecksumSelector::choose(const MemoryLocation& location,
+                                                          std::span<const std::byte> memory, std::uint64_t block_bytes,
+                                                          std::span<const std::uint32_t> of_host,
+                                                          HostTime host_time) const {
+  auto device = devices_->make_checksums(location);
   std::vector<std::uint32_t> found;
   (void)seconds_of(*device, memory, block_bytes, found);  // warm-up
   const double device_s = seconds_of(*device, memory, block_bytes, found);

@@ -24,25 +24,26 @@ class ChecksumSelector {
   ChecksumSelector(std::shared_ptr<Devices> devices, LogLine log);
 
   /// Null if the host computes them.
-  [[nodiscard]] Checksums* on_device(const Location& location);
-  [[nodiscard]] bool is_measured(const Location& location) const noexcept;
+  [[nodiscard]] DeviceChecksums* device_checksums(const MemoryLocation& location);
+  [[nodiscard]] bool is_measured(const MemoryLocation& location) const noexcept;
   /// Time the host took; nothing if only the device can compute checksums.
   using HostTime = std::optional<std::chrono::duration<double>>;
 
   /// Compares the device with checksums that the host computed in `host_time`. Throws device_failed, or corrupt if the
   /// results differ: the device or the host is wrong, or the host's copy of the data is. Call it once per device.
-  void measure(const Location& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
-               std::span<const std::uint32_t> of_host, HostTime host_time);
+  void measure_device(const MemoryLocation& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
+                      std::span<const std::uint32_t> of_host, HostTime host_time);
   void release();
 
  private:
   struct Choice {
-    Location location;
-    std::unique_ptr<Checksums> device;  ///< null if the host computes them
+    MemoryLocation location;
+    std::unique_ptr<DeviceChecksums> device;  ///< null if the host computes them
   };
-  [[nodiscard]] std::unique_ptr<Checksums> chosen(const Location& location, std::span<const std::byte> memory,
-                                                  std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
-                                                  HostTime host_time) const;
+  [[nodiscard]] std::unique_ptr<DeviceChecksums> choose(const MemoryLocation& location,
+                                                        std::span<const std::byte> memory, std::uint64_t block_bytes,
+                                                        std::span<const std::uint32_t> of_host,
+                                                        HostTime host_time) const;
 
   std::shared_ptr<Devices> devices_;
   LogLine log_;
@@ -50,9 +51,9 @@ class ChecksumSelector {
 };
 
 /// Begins to compute the checksums of this memory, in blocks of `block_bytes`.
-void begin_blocks(Checksums& device, std::span<const std::byte> memory, std::uint64_t block_bytes);
-/// Returns the CRC32C of each block that begin_blocks() began.
-[[nodiscard]] std::vector<std::uint32_t> finish_blocks(Checksums& device, std::uint64_t size_bytes,
-                                                       std::uint64_t block_bytes);
+void begin_block_checksums(DeviceChecksums& device, std::span<const std::byte> memory, std::uint64_t block_bytes);
+/// Returns the CRC32C of each block that begin_block_checksums() began.
+[[nodiscard]] std::vector<std::uint32_t> finish_block_checksums(DeviceChecksums& device, std::uint64_t size_bytes,
+                                                                std::uint64_t block_bytes);
 
 }  // namespace kedge::device

@@ -5,14 +5,14 @@
 
 namespace kedge::device {
 
-std::optional<CopyPool::Copy> CopyPool::take(const Span& from) {
+std::optional<CopyPool::Copy> CopyPool::make_copy(const Span& from) {
   const std::lock_guard guard(mutex_);
-  keeps_ = true;
-  const Kind kind(from.location.ordinal, from.location.context, from.size_bytes);
+  keeps_memory_ = true;
+  const MemoryKind kind(from.location.ordinal, from.location.context, from.size_bytes);
   std::unique_ptr<DeviceMemory> memory = memory_for(from.location, kind);
   if (!memory) return std::nullopt;
   if (!queue_ || location_ != from.location) {
-    queue_ = devices_->queue(from.location);
+    queue_ = devices_->make_queue(from.location);
     location_ = from.location;
   }
   const auto failure = attempt([&] {
@@ -27,7 +27,7 @@ std::optional<CopyPool::Copy> CopyPool::take(const Span& from) {
 }
 
 /// Frees memory kept for regions of other sizes if needed; null if there is still too little.
-std::unique_ptr<DeviceMemory> CopyPool::memory_for(const Location& location, const Kind& kind) {
+std::unique_ptr<DeviceMemory> CopyPool::memory_for(const MemoryLocation& location, const MemoryKind& kind) {
   if (const auto kept = unused_.find(kind); kept != unused_.end()) return std::move(unused_.extract(kept).mapped());
   const auto allocate = [&]() -> std::unique_ptr<DeviceMemory> {
     try {
@@ -43,12 +43,12 @@ std::unique_ptr<DeviceMemory> CopyPool::memory_for(const Location& location, con
   return allocate();
 }
 
-void CopyPool::take_back(const Kind& kind, std::unique_ptr<DeviceMemory> memory) {
+void CopyPool::return_memory(const MemoryKind& kind, std::unique_ptr<DeviceMemory> memory) {
   const std::lock_guard guard(mutex_);
-  if (keeps_) unused_.emplace(kind, std::move(memory));
+  if (keeps_memory_) unused_.emplace(kind, std::move(memory));
 }
 
-void CopyPool::drop_unused() {
+void CopyPool::free_unused() {
   const std::lock_guard guard(mutex_);
   unused_.clear();
 }
@@ -57,7 +57,7 @@ void CopyPool::release() {
   const std::lock_guard guard(mutex_);
   unused_.clear();
   queue_.reset();
-  keeps_ = false;
+  keeps_memory_ = false;
 }
 
 }  // namespace kedge::device

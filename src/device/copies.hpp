@@ -16,7 +16,7 @@ namespace kedge::device {
 
 /// Thread-safe; copies run one after the other. Throws what Devices throws.
 class CopyPool : public std::enable_shared_from_this<CopyPool> {
-  using Kind = std::tuple<int, void*, std::uint64_t>;  // device, context, size
+  using MemoryKind = std::tuple<int, void*, std::uint64_t>;  // device, context, size
 
  public:
   explicit CopyPool(std::shared_ptr<Devices> devices) : devices_(std::move(devices)) {}
@@ -29,38 +29,39 @@ class CopyPool : public std::enable_shared_from_this<CopyPool> {
     Copy(const Copy&) = delete;
     Copy& operator=(const Copy&) = delete;
     ~Copy() {
-      if (memory_) copies_->take_back(kind_, std::move(memory_));
+      if (memory_) copies_->return_memory(kind_, std::move(memory_));
     }
     [[nodiscard]] Span span() const noexcept {
-      return {memory_->data(), std::get<2>(kind_), {Location::Kind::device, std::get<0>(kind_), std::get<1>(kind_)}};
+      return {
+          memory_->data(), std::get<2>(kind_), {MemoryLocation::Kind::device, std::get<0>(kind_), std::get<1>(kind_)}};
     }
 
    private:
     friend class CopyPool;
-    Copy(std::shared_ptr<CopyPool> copies, const Kind& kind, std::unique_ptr<DeviceMemory> memory)
+    Copy(std::shared_ptr<CopyPool> copies, const MemoryKind& kind, std::unique_ptr<DeviceMemory> memory)
         : copies_(std::move(copies)), kind_(kind), memory_(std::move(memory)) {}
     std::shared_ptr<CopyPool> copies_;
-    Kind kind_;
+    MemoryKind kind_;
     std::unique_ptr<DeviceMemory> memory_;
   };
 
   /// Returns the finished copy; nothing if the device lacks memory for it.
-  [[nodiscard]] std::optional<Copy> take(const Span& from);
+  [[nodiscard]] std::optional<Copy> make_copy(const Span& from);
   /// Frees unused memory.
-  void drop_unused();
+  void free_unused();
   /// Frees unused memory now and the rest when it is returned.
   void release();
 
  private:
-  [[nodiscard]] std::unique_ptr<DeviceMemory> memory_for(const Location& location, const Kind& kind);
-  void take_back(const Kind& kind, std::unique_ptr<DeviceMemory> memory);
+  [[nodiscard]] std::unique_ptr<DeviceMemory> memory_for(const MemoryLocation& location, const MemoryKind& kind);
+  void return_memory(const MemoryKind& kind, std::unique_ptr<DeviceMemory> memory);
 
   std::shared_ptr<Devices> devices_;
   std::mutex mutex_;
-  bool keeps_ = true;
-  Location location_;  ///< of the queue
-  std::unique_ptr<Queue> queue_;
-  std::multimap<Kind, std::unique_ptr<DeviceMemory>> unused_;
+  bool keeps_memory_ = true;
+  MemoryLocation location_;  ///< device of the queue
+  std::unique_ptr<CopyQueue> queue_;
+  std::multimap<MemoryKind, std::unique_ptr<DeviceMemory>> unused_;
 };
 
 }  // namespace kedge::device

@@ -17,13 +17,14 @@ namespace {
 /// The kernels, loaded into one context.
 class Module {
  public:
-  Module(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
+  Module(const CudaDriver& driver, const MemoryLocation& location) : driver_(driver), location_(location) {
     if (kernel_image() == nullptr) {
       throw Error(ErrorCode::bad_state, "this Kedge has no GPU kernels: rebuild it with nvcc 11.8 or newer");
     }
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.module_load(&module_, kernel_image()), compose("load kernels on GPU {}", location.ordinal));
+    driver_.require_success(driver_.module_load(&module_, kernel_image()),
+                            compose("load kernels on GPU {}", location.ordinal));
   }
   ~Module() {
     run_in_context_if_alive(driver_, location_, [&] { (void)driver_.module_unload(module_); });
@@ -37,23 +38,23 @@ class Module {
     const ScopedRelaxedCapture uncaptured(driver_);
     const std::string what = compose("find the kernel {} for GPU {}", name, location_.ordinal);
     CUfunction found = nullptr;
-    driver_.check(driver_.module_get_function(&found, module_, name), what);
-    driver_.check(driver_.function_set_attribute(found, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes),
-                  what);
+    driver_.require_success(driver_.module_get_function(&found, module_, name), what);
+    driver_.require_success(
+        driver_.function_set_attribute(found, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes), what);
     return found;
   }
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   CUmodule module_ = nullptr;
 };
 
 constexpr unsigned kSharedBytes = kFoldRing * kUnitBytes;
 
-class CudaChecksums final : public Checksums {
+class CudaChecksums final : public DeviceChecksums {
  public:
-  CudaChecksums(const CudaDriver& driver, const Location& location)
+  CudaChecksums(const CudaDriver& driver, const MemoryLocation& location)
       : driver_(driver),
         location_(location),
         module_(driver, location),
@@ -74,13 +75,13 @@ class CudaChecksums final : public Checksums {
     void* arguments[] = {&data, &size_bytes_, &piece_bytes_, &raw};
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.launch(kernel_, static_cast<unsigned>(pieces), 1, 1, kFoldStep, 1, 1, kSharedBytes,
-                                 stream_.handle(), arguments, nullptr),
-                  compose("compute checksums on GPU {}", location_.ordinal));
+    driver_.require_success(driver_.launch(kernel_, static_cast<unsigned>(pieces), 1, 1, kFoldStep, 1, 1, kSharedBytes,
+                                           stream_.handle(), arguments, nullptr),
+                            compose("compute checksums on GPU {}", location_.ordinal));
   }
 
   std::vector<std::uint32_t> finish() override {
-    stream_.wait(compose("compute checksums on GPU {}", location_.ordinal));
+    stream_.synchronize(compose("compute checksums on GPU {}", location_.ordinal));
     const std::uint64_t pieces = (size_bytes_ + piece_bytes_ - 1) / piece_bytes_;
     const auto* raw = reinterpret_cast<const std::uint32_t*>(raw_->bytes().data());  // NOLINT(*-reinterpret-cast)
     std::vector<std::uint32_t> all(raw, raw + pieces);
@@ -92,7 +93,7 @@ class CudaChecksums final : public Checksums {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   Module module_;
   CUfunction kernel_;
   std::unique_ptr<CudaPinned> raw_;
@@ -103,7 +104,7 @@ class CudaChecksums final : public Checksums {
 
 }  // namespace
 
-std::unique_ptr<Checksums> cuda_checksums(const CudaDriver& driver, const Location& location) {
+std::unique_ptr<DeviceChecksums> cuda_checksums(const CudaDriver& driver, const MemoryLocation& location) {
   return std::make_unique<CudaChecksums>(driver, location);
 }
 

@@ -9,6 +9,6 @@
 namespace kedge::device {
 
 /// Throws Error if this build has no kernels, or none for this GPU.
-[[nodiscard]] std::unique_ptr<Checksums> cuda_checksums(const CudaDriver& driver, const Location& location);
+[[nodiscard]] std::unique_ptr<DeviceChecksums> cuda_checksums(const CudaDriver& driver, const MemoryLocation& location);
 
 }  // namespace kedge::device

@@ -18,9 +18,9 @@ inline CUdeviceptr address_of(const void* data) noexcept {
 /// Makes a context current in this thread, and the application's again at its end.
 class ScopedContext {
  public:
-  ScopedContext(const CudaDriver& driver, const Location& location) : driver_(driver) {
-    driver_.check(driver_.context_push(static_cast<CUcontext>(location.context)),
-                  compose("make the context of GPU {} current", location.ordinal));
+  ScopedContext(const CudaDriver& driver, const MemoryLocation& location) : driver_(driver) {
+    driver_.require_success(driver_.context_push(static_cast<CUcontext>(location.context)),
+                            compose("make the context of GPU {} current", location.ordinal));
   }
   ~ScopedContext() {
     CUcontext popped = nullptr;
@@ -51,7 +51,7 @@ class ScopedRelaxedCapture {
 
 /// Runs `work` in the context. If the context no longer exists, neither do its objects, and nothing is run.
 template <class Work>
-void run_in_context_if_alive(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
+void run_in_context_if_alive(const CudaDriver& driver, const MemoryLocation& location, Work&& work) noexcept {
   if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;
   const ScopedRelaxedCapture uncaptured(driver);
   work();
@@ -61,12 +61,12 @@ void run_in_context_if_alive(const CudaDriver& driver, const Location& location,
 
 class CudaPinned final : public PinnedMemory {
  public:
-  CudaPinned(const CudaDriver& driver, Location location, std::size_t size_bytes)
+  CudaPinned(const CudaDriver& driver, MemoryLocation location, std::size_t size_bytes)
       : driver_(driver), location_(location), size_bytes_(size_bytes) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
-                  compose("pin {} bytes of host memory", size_bytes));
+    driver_.require_success(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
+                            compose("pin {} bytes of host memory", size_bytes));
   }
   ~CudaPinned() override {
     run_in_context_if_alive(driver_, location_, [&] { (void)driver_.host_free(data_); });
@@ -75,7 +75,7 @@ class CudaPinned final : public PinnedMemory {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   std::size_t size_bytes_;
   void* data_ = nullptr;
 };
@@ -83,11 +83,11 @@ class CudaPinned final : public PinnedMemory {
 /// A stream of its own, whose work overlaps with the application's kernels.
 class CudaStream {
  public:
-  CudaStream(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
+  CudaStream(const CudaDriver& driver, const MemoryLocation& location) : driver_(driver), location_(location) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
-                  compose("create a stream on GPU {}", location.ordinal));
+    driver_.require_success(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
+                            compose("create a stream on GPU {}", location.ordinal));
   }
   ~CudaStream() {
     run_in_context_if_alive(driver_, location_, [&] {
@@ -100,15 +100,15 @@ class CudaStream {
 
   [[nodiscard]] CUstream handle() const noexcept { return stream_; }
   /// `what` names the work for messages.
-  void wait(std::string_view what) const {
+  void synchronize(std::string_view what) const {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.stream_synchronize(stream_), what);
+    driver_.require_success(driver_.stream_synchronize(stream_), what);
   }
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   CUstream stream_ = nullptr;
 };
 

@@ -19,12 +19,12 @@ namespace {
 
 class CudaMemory final : public DeviceMemory {
  public:
-  CudaMemory(const CudaDriver& driver, const Location& location, std::size_t size_bytes)
+  CudaMemory(const CudaDriver& driver, const MemoryLocation& location, std::size_t size_bytes)
       : driver_(driver), location_(location) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.memory_alloc(&address_, size_bytes),
-                  compose("allocate {} bytes on GPU {}", size_bytes, location.ordinal));
+    driver_.require_success(driver_.memory_alloc(&address_, size_bytes),
+                            compose("allocate {} bytes on GPU {}", size_bytes, location.ordinal));
   }
   ~CudaMemory() override {
     run_in_context_if_alive(driver_, location_, [&] { (void)driver_.memory_free(address_); });
@@ -35,18 +35,18 @@ class CudaMemory final : public DeviceMemory {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   CUdeviceptr address_ = 0;
 };
 
 class CudaRegistration final : public Registration {
  public:
-  CudaRegistration(const CudaDriver& driver, const Location& location, std::span<std::byte> memory)
+  CudaRegistration(const CudaDriver& driver, const MemoryLocation& location, std::span<std::byte> memory)
       : driver_(driver), location_(location), data_(memory.data()) {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.host_register(data_, memory.size(), CU_MEMHOSTREGISTER_PORTABLE),
-                  compose("page-lock {} bytes of host memory", memory.size()));
+    driver_.require_success(driver_.host_register(data_, memory.size(), CU_MEMHOSTREGISTER_PORTABLE),
+                            compose("page-lock {} bytes of host memory", memory.size()));
   }
   ~CudaRegistration() override {
     run_in_context_if_alive(driver_, location_, [&] { (void)driver_.host_unregister(data_); });
@@ -54,60 +54,60 @@ class CudaRegistration final : public Registration {
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   void* data_;
 };
 
-class CudaQueue final : public Queue {
+class CudaQueue final : public CopyQueue {
  public:
-  CudaQueue(const CudaDriver& driver, const Location& location)
+  CudaQueue(const CudaDriver& driver, const MemoryLocation& location)
       : driver_(driver), location_(location), stream_(driver, location) {}
   void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.copy_to_host(to.data(), address_of(from), to.size(), stream_.handle()),
-                  compose("copy {} bytes from GPU {}", to.size(), location_.ordinal));
+    driver_.require_success(driver_.copy_to_host(to.data(), address_of(from), to.size(), stream_.handle()),
+                            compose("copy {} bytes from GPU {}", to.size(), location_.ordinal));
   }
   void copy_to_device(std::byte* to, std::span<const std::byte> from) override {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.copy_to_device(address_of(to), from.data(), from.size(), stream_.handle()),
-                  compose("copy {} bytes to GPU {}", from.size(), location_.ordinal));
+    driver_.require_success(driver_.copy_to_device(address_of(to), from.data(), from.size(), stream_.handle()),
+                            compose("copy {} bytes to GPU {}", from.size(), location_.ordinal));
   }
   void copy_within_device(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     const ScopedContext current(driver_, location_);
     const ScopedRelaxedCapture uncaptured(driver_);
-    driver_.check(driver_.copy_within_device(address_of(to), address_of(from), size_bytes, stream_.handle()),
-                  compose("copy {} bytes within GPU {}", size_bytes, location_.ordinal));
+    driver_.require_success(driver_.copy_within_device(address_of(to), address_of(from), size_bytes, stream_.handle()),
+                            compose("copy {} bytes within GPU {}", size_bytes, location_.ordinal));
   }
-  void wait() override { stream_.wait(compose("copy memory of GPU {}", location_.ordinal)); }
+  void wait() override { stream_.synchronize(compose("copy memory of GPU {}", location_.ordinal)); }
 
  private:
   const CudaDriver& driver_;
-  Location location_;
+  MemoryLocation location_;
   CudaStream stream_;
 };
 
 class CudaDevices final : public Devices {
  public:
-  Location location_of(const void* data) override;
-  void synchronize(const Location& location, const std::optional<DeviceStream>& stream) override;
-  std::unique_ptr<Queue> queue(const Location& location) override {
+  MemoryLocation location_of(const void* data) override;
+  void synchronize(const MemoryLocation& location, const std::optional<DeviceStream>& stream) override;
+  std::unique_ptr<CopyQueue> make_queue(const MemoryLocation& location) override {
     return std::make_unique<CudaQueue>(*driver(), location);
   }
-  std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) override {
+  std::unique_ptr<PinnedMemory> allocate_pinned(const MemoryLocation& location, std::size_t size_bytes) override {
     return std::make_unique<CudaPinned>(*driver(), location, size_bytes);
   }
-  std::unique_ptr<DeviceMemory> allocate(const Location& location, std::size_t size_bytes) override {
+  std::unique_ptr<DeviceMemory> allocate(const MemoryLocation& location, std::size_t size_bytes) override {
     return std::make_unique<CudaMemory>(*driver(), location, size_bytes);
   }
-  std::unique_ptr<Registration> register_memory(const Location& location, std::span<std::byte> memory) override {
+  std::unique_ptr<Registration> register_memory(const MemoryLocation& location, std::span<std::byte> memory) override {
     return std::make_unique<CudaRegistration>(*driver(), location, memory);
   }
-  std::unique_ptr<Checksums> checksums(const Location& location) override {
+  std::unique_ptr<DeviceChecksums> make_checksums(const MemoryLocation& location) override {
     return cuda_checksums(*driver(), location);
   }
-  std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor) override;
+  std::unique_ptr<DirectFile> open_direct_file(const MemoryLocation& location, int descriptor) override;
 
  private:
   [[nodiscard]] const CudaDriver* driver();
@@ -127,7 +127,7 @@ const CudaDriver* CudaDevices::driver() {
   void* library = loaded_.handle();
   if (library == nullptr) return nullptr;
   const std::lock_guard guard(mutex_);
-  if (!driver_) driver_ = CudaDriver::of(library);
+  if (!driver_) driver_ = CudaDriver::load_from(library);
   return driver_.get();
 }
 
@@ -138,7 +138,7 @@ const CuFile& CudaDevices::cufile() {
   return *cufile_;
 }
 
-std::unique_ptr<DirectFile> CudaDevices::direct_file(const Location& location, int descriptor) {
+std::unique_ptr<DirectFile> CudaDevices::open_direct_file(const MemoryLocation& location, int descriptor) {
   return cuda_direct_file(*driver(), cufile(), location, descriptor, storage_kinds(descriptor));
 }
 
@@ -147,14 +147,14 @@ CUcontext CudaDevices::context_on(int ordinal) {
   const CudaDriver& cuda = *driver();
   const std::string what = compose("find a context on GPU {}", ordinal);
   CUdevice device = 0;
-  cuda.check(cuda.device_get(&device, ordinal), what);
+  cuda.require_success(cuda.device_get(&device, ordinal), what);
   CUcontext context = nullptr;
   CUdevice current = 0;
-  cuda.check(cuda.context_get_current(&context), what);
+  cuda.require_success(cuda.context_get_current(&context), what);
   if (context != nullptr && cuda.context_get_device(&current) == CUDA_SUCCESS && current == device) return context;
   const std::lock_guard guard(mutex_);
   if (const auto known = primary_.find(ordinal); known != primary_.end()) return known->second;
-  cuda.check(cuda.primary_context_retain(&context, device), what);
+  cuda.require_success(cuda.primary_context_retain(&context, device), what);
   return primary_.emplace(ordinal, context).first->second;
 }
 
@@ -173,7 +173,7 @@ bool is_of_no_device(CUresult result) {
   }
 }
 
-Location CudaDevices::location_of(const void* data) {
+MemoryLocation CudaDevices::location_of(const void* data) {
   const CudaDriver* cuda = data == nullptr ? nullptr : driver();
   if (cuda == nullptr) return {};
   unsigned type = 0;  // stays 0 for memory unknown to CUDA
@@ -185,22 +185,22 @@ Location CudaDevices::location_of(const void* data) {
   std::array<void*, 4> answers{&type, &is_managed, &ordinal, &context};
   const CUresult result = cuda->pointer_get_attributes(asked.size(), asked.data(), answers.data(), address_of(data));
   if (is_of_no_device(result)) return {};
-  cuda->check(result, "query the pointer's attributes");
+  cuda->require_success(result, "query the pointer's attributes");
   // Managed memory has the type of its current location, host or device.
   if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED && is_managed == 0) return {};
-  return {Location::Kind::device, ordinal, context != nullptr ? context : context_on(ordinal), is_managed != 0};
+  return {MemoryLocation::Kind::device, ordinal, context != nullptr ? context : context_on(ordinal), is_managed != 0};
 }
 
-void CudaDevices::synchronize(const Location& location, const std::optional<DeviceStream>& stream) {
+void CudaDevices::synchronize(const MemoryLocation& location, const std::optional<DeviceStream>& stream) {
   const CudaDriver* cuda = driver();
   if (cuda == nullptr) return;  // no driver, no streams
   const auto wait = [&] {
     const std::string what = location.ordinal < 0 ? std::string("synchronize with a stream")
                                                   : compose("synchronize with GPU {}", location.ordinal);
-    cuda->check(stream ? cuda->stream_synchronize(static_cast<CUstream>(stream->handle)) : cuda->context_synchronize(),
-                what);
+    cuda->require_success(
+        stream ? cuda->stream_synchronize(static_cast<CUstream>(stream->handle)) : cuda->context_synchronize(), what);
   };
-  if (location.kind == Location::Kind::host) return wait();  // a stream of the application's context
+  if (location.kind == MemoryLocation::Kind::host) return wait();  // a stream of the application's context
   const ScopedContext current(*cuda, location);
   wait();
 }

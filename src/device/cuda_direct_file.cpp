@@ -17,10 +17,10 @@ constexpr int kForceCompatMode = 2;  // CUFILE_PARAM_FORCE_COMPAT_MODE
 [[noreturn]] void throw_unavailable(std::string why) { throw Error(ErrorCode::bad_state, std::move(why)); }
 
 void open_driver(const CuFile& cufile) {
-  const SignalsBlocked blocked;  // in the threads that cuFile starts
+  const ScopedSignalBlock blocked;  // in the threads that cuFile starts
   const CuFileError opened = cufile.driver_open();
   if (opened.code != kCuFileSuccess && opened.code != kCuFileAlreadyOpen) {
-    throw_unavailable("cannot open cuFile's driver: " + text_of(opened.code));
+    throw_unavailable("cannot open cuFile's driver: " + cufile_error_text(opened.code));
   }
 }
 
@@ -43,12 +43,12 @@ class CudaDirectFile final : public DirectFile {
     description.descriptor = descriptor;
     const CuFileError registered = cufile_.handle_register(&handle_, &description);
     if (registered.code != kCuFileSuccess) {
-      throw_unavailable("cannot register the file with cuFile: " + text_of(registered.code));
+      throw_unavailable("cannot register the file with cuFile: " + cufile_error_text(registered.code));
     }
   }
   ~CudaDirectFile() override { cufile_.handle_deregister(handle_); }
 
-  void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) override {
+  void write(const MemoryLocation& location, std::uint64_t offset, std::span<const std::byte> memory) override {
     const ScopedContext current(driver_, location);
     const ScopedRelaxedCapture uncaptured(driver_);
     while (!memory.empty()) {
@@ -66,7 +66,7 @@ class CudaDirectFile final : public DirectFile {
   }
 
  private:
-  [[noreturn]] void fail(const Location& location, ::ssize_t result, int system_error) const;
+  [[noreturn]] void fail(const MemoryLocation& location, ::ssize_t result, int system_error) const;
 
   const CudaDriver& driver_;
   const CuFile& cufile_;
@@ -75,7 +75,7 @@ class CudaDirectFile final : public DirectFile {
 };
 
 /// Requires the context. Throws bad_state for failures of neither disk nor memory: another way may work.
-void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system_error) const {
+void CudaDirectFile::fail(const MemoryLocation& location, ::ssize_t result, int system_error) const {
   const std::string what = compose("write memory of GPU {} by cuFile", location.ordinal);
   if (result == -1) {
     const std::string why = std::generic_category().message(system_error);
@@ -96,8 +96,8 @@ void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system
     }
   }
   const int code = static_cast<int>(-result);
-  const std::string why = result == 0 ? std::string("short write") : text_of(code);
-  driver_.check(driver_.context_synchronize(), what);  // errors that disable the device are reported first
+  const std::string why = result == 0 ? std::string("short write") : cufile_error_text(code);
+  driver_.require_success(driver_.context_synchronize(), what);  // errors that disable the device are reported first
   switch (code) {
     case 0:
     case kCuFileIoError: throw Error(ErrorCode::io, compose("cannot {}: {}; check the disk", what, why));
@@ -111,8 +111,8 @@ void CudaDirectFile::fail(const Location& location, ::ssize_t result, int system
 
 }  // namespace
 
-std::unique_ptr<DirectFile> cuda_direct_file(const CudaDriver& driver, const CuFile& cufile, const Location& location,
-                                             int descriptor, unsigned kinds) {
+std::unique_ptr<DirectFile> cuda_direct_file(const CudaDriver& driver, const CuFile& cufile,
+                                             const MemoryLocation& location, int descriptor, unsigned kinds) {
   const ScopedContext current(driver, location);
   const ScopedRelaxedCapture uncaptured(driver);
   open_driver(cufile);

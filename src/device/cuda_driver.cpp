@@ -63,7 +63,7 @@ std::string_view advice(ErrorCode code) noexcept {
 
 }  // namespace
 
-std::unique_ptr<const CudaDriver> CudaDriver::of(void* library) {
+std::unique_ptr<const CudaDriver> CudaDriver::load_from(void* library) {
   auto driver = std::make_unique<CudaDriver>();
   require_driver_function(library, "cuGetErrorName", driver->get_error_name);
   require_driver_function(library, "cuGetErrorString", driver->get_error_string);
@@ -96,14 +96,14 @@ std::unique_ptr<const CudaDriver> CudaDriver::of(void* library) {
   return driver;
 }
 
-void CudaDriver::check(CUresult result, std::string_view what) const {
+void CudaDriver::require_success(CUresult result, std::string_view action) const {
   if (result == CUDA_SUCCESS) return;
   const char* name = nullptr;
   const char* words = nullptr;
   if (get_error_name(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
   if (get_error_string(result, &words) != CUDA_SUCCESS || words == nullptr) words = "no description";
   const ErrorCode code = code_of(result);
-  throw Error(code, compose("cannot {}: CUDA reports {} ({}); {}", what, name, words, advice(code)));
+  throw Error(code, compose("cannot {}: CUDA reports {} ({}); {}", action, name, words, advice(code)));
 }
 
 }  // namespace kedge::device

@@ -41,10 +41,10 @@ struct CudaDriver {
   PFN_cuLaunchKernel_v4000 launch = nullptr;
 
   /// Throws Error{device_failed} if the library lacks a function.
-  [[nodiscard]] static std::unique_ptr<const CudaDriver> of(void* library);
+  [[nodiscard]] static std::unique_ptr<const CudaDriver> load_from(void* library);
 
-  /// Throws Error unless the result is a success. `what` names the action, e.g. "copy from GPU 0".
-  void check(CUresult result, std::string_view what) const;
+  /// Throws Error unless the result is a success. `action` names the action, e.g. "copy from GPU 0".
+  void require_success(CUresult result, std::string_view action) const;
 };
 
 }  // namespace kedge::device

@@ -54,7 +54,7 @@ std::string_view error_text(int code) noexcept {
 
 /// Threads that cuFile starts must not receive the application's signals.
 std::unique_ptr<const CuFile> CuFile::load(const char* name) {
-  const SignalsBlocked blocked;
+  const ScopedSignalBlock blocked;
   void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
@@ -73,6 +73,6 @@ std::unique_ptr<const CuFile> CuFile::load(const char* name) {
   return cufile;
 }
 
-std::string text_of(int code) { return compose("cuFile reports {} ({})", code, error_text(code)); }
+std::string cufile_error_text(int code) { return compose("cuFile reports {} ({})", code, error_text(code)); }
 
 }  // namespace kedge::device

@@ -28,7 +28,7 @@ struct CuFileDescription {
 };
 
 struct CuFileProperties {
-  unsigned version_major = 0;  ///< of nvidia-fs; 0 if not loaded
+  unsigned version_major = 0;  ///< version of nvidia-fs; 0 if not loaded
   unsigned version_minor = 0;
   std::size_t poll_threshold_bytes = 0;
   std::size_t direct_io_bytes_max = 0;
@@ -66,6 +66,6 @@ struct CuFile {
 };
 
 /// The error's text and number.
-[[nodiscard]] std::string text_of(int code);
+[[nodiscard]] std::string cufile_error_text(int code);
 
 }  // namespace kedge::device

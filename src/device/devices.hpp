@@ -14,16 +14,16 @@
 namespace kedge::device {
 
 /// The location of memory.
-struct Location {
+struct MemoryLocation {
   enum class Kind : std::uint8_t {
     host,   ///< host memory, pinned or not
     device  ///< device or managed memory
   };
   Kind kind = Kind::host;
-  int ordinal = -1;         ///< of the device
-  void* context = nullptr;  ///< of the vendor's library
+  int ordinal = -1;         ///< number of the device
+  void* context = nullptr;  ///< context of the vendor's library
   bool is_managed = false;  ///< may move between host and device
-  bool operator==(const Location&) const = default;
+  bool operator==(const MemoryLocation&) const = default;
 };
 
 /// Host memory that devices can access.
@@ -58,12 +58,12 @@ class Registration {
 
 /// Runs copies between a device and pinned memory, or within a device, in order. For one thread at a time. The memory
 /// must stay valid until wait() returns or throws; destroying the queue also waits.
-class Queue {
+class CopyQueue {
  public:
-  Queue() = default;
-  Queue(const Queue&) = delete;
-  Queue& operator=(const Queue&) = delete;
-  virtual ~Queue() = default;
+  CopyQueue() = default;
+  CopyQueue(const CopyQueue&) = delete;
+  CopyQueue& operator=(const CopyQueue&) = delete;
+  virtual ~CopyQueue() = default;
 
   // These begin copies. Their errors may be reported only by wait().
   virtual void copy_to_host(std::span<std::byte> to, const std::byte* from) = 0;
@@ -74,12 +74,12 @@ class Queue {
 };
 
 /// CRC32C computed by a device of its own memory, concurrently with its queues. For one thread at a time.
-class Checksums {
+class DeviceChecksums {
  public:
-  Checksums() = default;
-  Checksums(const Checksums&) = delete;
-  Checksums& operator=(const Checksums&) = delete;
-  virtual ~Checksums() = default;
+  DeviceChecksums() = default;
+  DeviceChecksums(const DeviceChecksums&) = delete;
+  DeviceChecksums& operator=(const DeviceChecksums&) = delete;
+  virtual ~DeviceChecksums() = default;
 
   /// Begins to compute the pieces' checksums; the device must be able to read all of `memory`, which must stay valid
   /// until finish() returns or throws. Destroying this also waits.
@@ -100,7 +100,7 @@ class DirectFile {
   /// Writes whole pages from device memory. On return they are in the file, but not on stable storage. Throws io and
   /// no_space if the file fails, device_failed if the device does, invalid_argument if this memory cannot be written
   /// this way, bad_state if no memory can. After an error the content of these pages is undefined.
-  virtual void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) = 0;
+  virtual void write(const MemoryLocation& location, std::uint64_t offset, std::span<const std::byte> memory) = 0;
   /// Name of the path in use, for the log.
   [[nodiscard]] virtual std::string_view method() const noexcept = 0;
 };
@@ -115,22 +115,25 @@ class Devices {
   virtual ~Devices() = default;
 
   /// Location of a pointer's memory. Costs next to nothing in processes that use no device.
-  [[nodiscard]] virtual Location location_of(const void* data) = 0;
+  [[nodiscard]] virtual MemoryLocation location_of(const void* data) = 0;
   /// Waits for the work enqueued on the stream so far; without a stream, for all of the device's work.
-  virtual void synchronize(const Location& location, const std::optional<DeviceStream>& stream) = 0;
-  [[nodiscard]] virtual std::unique_ptr<Queue> queue(const Location& location) = 0;
+  virtual void synchronize(const MemoryLocation& location, const std::optional<DeviceStream>& stream) = 0;
+  [[nodiscard]] virtual std::unique_ptr<CopyQueue> make_queue(const MemoryLocation& location) = 0;
   /// Pinned memory that every device can access, allocated for the one at `location`.
-  [[nodiscard]] virtual std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<PinnedMemory> allocate_pinned(const MemoryLocation& location,
+                                                                      std::size_t size_bytes) = 0;
   /// Allocates memory on the device.
-  [[nodiscard]] virtual std::unique_ptr<DeviceMemory> allocate(const Location& location, std::size_t size_bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<DeviceMemory> allocate(const MemoryLocation& location,
+                                                               std::size_t size_bytes) = 0;
   /// Page-locks existing memory page by page, which is slow: register it once.
-  [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const Location& location,
+  [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const MemoryLocation& location,
                                                                       std::span<std::byte> memory) = 0;
   /// Throws Error of any code if this device cannot compute checksums.
-  [[nodiscard]] virtual std::unique_ptr<Checksums> checksums(const Location& location) = 0;
+  [[nodiscard]] virtual std::unique_ptr<DeviceChecksums> make_checksums(const MemoryLocation& location) = 0;
   /// The file of a descriptor that was opened with O_DIRECT. Throws what is no failure of the device, too, where there
   /// is no way.
-  [[nodiscard]] virtual std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor) = 0;
+  [[nodiscard]] virtual std::unique_ptr<DirectFile> open_direct_file(const MemoryLocation& location,
+                                                                     int descriptor) = 0;
 };
 
 /// The devices of the vendor library that the application has loaded, if this build supports it.

@@ -66,19 +66,19 @@ DirectWrites::DirectWrites(std::shared_ptr<Devices> devices, Settings settings)
 void DirectWrites::release() {
   const std::lock_guard guard(mutex_);
   checksums_.release();
-  for (const auto& one : std::exchange(registered_, {})) {
+  for (const auto& one : std::exchange(registrations_, {})) {
     if (const auto access = one.lock()) access->end();
   }
 }
 
-std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& transfer, const ByHost& by_host) {
+std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& transfer, const CopyByHost& by_host) {
   if (!is_candidate(transfer)) return std::nullopt;
   const std::lock_guard guard(mutex_);
-  DirectFile* file = registered(transfer);
+  DirectFile* file = register_file(transfer);
   if (file == nullptr || !checksums_.is_measured(transfer.location)) return std::nullopt;
-  Checksums* checksums = checksums_.on_device(transfer.location);
+  DeviceChecksums* checksums = checksums_.device_checksums(transfer.location);
   if (checksums == nullptr) {
-    refuse(Failure{ErrorCode::bad_state, "the checksums of this GPU's memory are computed by the host"});
+    log_refusal(Failure{ErrorCode::bad_state, "the checksums of this GPU's memory are computed by the host"});
     return std::nullopt;
   }
   try {
@@ -91,64 +91,64 @@ std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& tr
   } catch (const Error& error) {
     // For example managed memory or memory of several allocations: buffers can copy it, or report its error.
     const bool is_of_memory = error.code() == ErrorCode::invalid_argument;
-    if (!is_of_memory && error.code() != ErrorCode::bad_state) throw of_file(error.failure(), *transfer.to.file);
-    if (!is_of_memory) refuse(error.failure());
+    if (!is_of_memory && error.code() != ErrorCode::bad_state) throw of_file(error.failure(), *transfer.target.file);
+    if (!is_of_memory) log_refusal(error.failure());
     return std::nullopt;
   }
 }
 
-void DirectWrites::compare(const Transfer& transfer, std::span<const std::uint32_t> of_host) {
+void DirectWrites::compare_checksums(const Transfer& transfer, std::span<const std::uint32_t> of_host) {
   if (!is_candidate(transfer)) return;
   const std::lock_guard guard(mutex_);
-  if (registered(transfer) == nullptr || checksums_.is_measured(transfer.location)) return;
-  checksums_.measure(transfer.location, transfer.memory, transfer.block_bytes, of_host, std::nullopt);
+  if (register_file(transfer) == nullptr || checksums_.is_measured(transfer.location)) return;
+  checksums_.measure_device(transfer.location, transfer.memory, transfer.block_bytes, of_host, std::nullopt);
 }
 
 bool DirectWrites::is_candidate(const Transfer& transfer) const noexcept {
-  return transfer.to.file != nullptr && transfer.memory.size() >= kBytesMin && !transfer.location.is_managed;
+  return transfer.target.file != nullptr && transfer.memory.size() >= kBytesMin && !transfer.location.is_managed;
 }
 
 /// Null if the file cannot be registered; after one refusal no file is registered.
-DirectFile* DirectWrites::registered(const Transfer& transfer) {
+DirectFile* DirectWrites::register_file(const Transfer& transfer) {
   if (!settings_.is_wanted) return nullptr;
-  FileRegistration& access = *transfer.to.access;
+  FileRegistration& access = *transfer.target.access;
   const std::lock_guard guard(access.mutex_);
   if (access.file_) return access.file_.get();
   const auto failure = attempt([&] {
-    const int descriptor = transfer.to.file->direct_descriptor();
+    const int descriptor = transfer.target.file->direct_descriptor();
     if (descriptor < 0) throw Error(ErrorCode::bad_state, "the store's filesystem does not support O_DIRECT");
     // Adjacent pages must leave the cache too: where it keeps many pages as one, a write to one makes all of them
     // dirty. From now on this checkpoint's pages are cached one by one.
-    transfer.to.file->drop_cached_pages(0, transfer.to.file->status().size_bytes);
-    access.file_ = devices_->direct_file(transfer.location, descriptor);
+    transfer.target.file->drop_cached_pages(0, transfer.target.file->status().size_bytes);
+    access.file_ = devices_->open_direct_file(transfer.location, descriptor);
   });
   if (failure) {
     if (failure->code == ErrorCode::device_failed) throw Error(*failure);
-    refuse(*failure);
+    log_refusal(*failure);
     return nullptr;
   }
   access.devices_ = devices_;
-  std::erase_if(registered_, [](const auto& one) { return one.expired(); });
-  registered_.push_back(transfer.to.access);
+  std::erase_if(registrations_, [](const auto& one) { return one.expired(); });
+  registrations_.push_back(transfer.target.access);
   return access.file_.get();
 }
 
 /// Writes before computing checksums: invalid memory is an error of a copy, but makes a kernel disable the device.
-std::vector<std::uint32_t> DirectWrites::write_all(DirectFile& file, Checksums& checksums, const Transfer& transfer,
-                                                   const ByHost& by_host) {
+std::vector<std::uint32_t> DirectWrites::write_all(DirectFile& file, DeviceChecksums& checksums,
+                                                   const Transfer& transfer, const CopyByHost& by_host) {
   const Body body = body_of(transfer.offset, transfer.memory.size());
-  fs::File& cached = *transfer.to.file;
+  fs::File& cached = *transfer.target.file;
   if (body.begin != 0) by_host(0, body.begin);
   by_host(body.end, transfer.memory.size() - body.end);
   const auto drop_cached_pages = [&] { cached.drop_cached_pages(transfer.offset + body.begin, body.end - body.begin); };
   drop_cached_pages();  // of an earlier checkpoint
   write_body(file, transfer, body);
   drop_cached_pages();  // that were read ahead meanwhile
-  begin_blocks(checksums, transfer.memory, transfer.block_bytes);
-  return finish_blocks(checksums, transfer.memory.size(), transfer.block_bytes);
+  begin_block_checksums(checksums, transfer.memory, transfer.block_bytes);
+  return finish_block_checksums(checksums, transfer.memory.size(), transfer.block_bytes);
 }
 
-void DirectWrites::refuse(const Failure& why) {
+void DirectWrites::log_refusal(const Failure& why) {
   log_line(LogLevel::warning,
            compose("GPU memory goes to the node-local store through pinned buffers, not by GPUDirect Storage: {} "
                    "(device.path = auto skips the attempt)",

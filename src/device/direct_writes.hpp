@@ -52,15 +52,15 @@ class DirectWrites {
   /// Device memory, its target in the file, and the number of threads.
   struct Transfer {
     std::span<const std::byte> memory;
-    Location location;
-    FileTarget to;
+    MemoryLocation location;
+    FileTarget target;
     std::uint64_t offset = 0;
     std::uint64_t block_bytes = 0;
     unsigned threads = 1;
   };
 
   /// Copies a part of a transfer through host memory.
-  using ByHost = std::function<void(std::uint64_t begin, std::uint64_t length)>;
+  using CopyByHost = std::function<void(std::uint64_t begin, std::uint64_t length)>;
 
   DirectWrites(std::shared_ptr<Devices> devices, Settings settings);
 
@@ -68,19 +68,19 @@ class DirectWrites {
   /// page with other data. Returns nothing if direct writes are impossible: then the caller must write all of it in
   /// another way. Throws io and no_space of the file, device_failed, and what `by_host` throws, except
   /// invalid_argument.
-  [[nodiscard]] std::optional<std::vector<std::uint32_t>> write(const Transfer& transfer, const ByHost& by_host);
+  [[nodiscard]] std::optional<std::vector<std::uint32_t>> write(const Transfer& transfer, const CopyByHost& by_host);
   /// Call it after writing a transfer in another way. Once per device, compares the device's checksums with the host's
   /// and decides which to use. Throws device_failed; corrupt if they differ.
-  void compare(const Transfer& transfer, std::span<const std::uint32_t> of_host);
+  void compare_checksums(const Transfer& transfer, std::span<const std::uint32_t> of_host);
   /// Ends all registrations.
   void release();
 
  private:
   [[nodiscard]] bool is_candidate(const Transfer& transfer) const noexcept;
-  [[nodiscard]] DirectFile* registered(const Transfer& transfer);
-  [[nodiscard]] std::vector<std::uint32_t> write_all(DirectFile& file, Checksums& checksums, const Transfer& transfer,
-                                                     const ByHost& by_host);
-  void refuse(const Failure& why);
+  [[nodiscard]] DirectFile* register_file(const Transfer& transfer);
+  [[nodiscard]] std::vector<std::uint32_t> write_all(DirectFile& file, DeviceChecksums& checksums,
+                                                     const Transfer& transfer, const CopyByHost& by_host);
+  void log_refusal(const Failure& why);
   void log_line(LogLevel level, std::string_view line) const;
 
   std::shared_ptr<Devices> devices_;
@@ -88,7 +88,7 @@ class DirectWrites {
   std::mutex mutex_;
   ChecksumSelector checksums_;
   bool has_logged_ = false;
-  std::vector<std::weak_ptr<FileRegistration>> registered_;
+  std::vector<std::weak_ptr<FileRegistration>> registrations_;
 };
 
 }  // namespace kedge::device

@@ -15,7 +15,7 @@ class LoadedDriver {
 
  private:
   std::atomic<void*> handle_ = nullptr;
-  std::atomic<std::uint64_t> absent_after_ = 0;  ///< number of library loads at the last search
+  std::atomic<std::uint64_t> load_count_at_last_search_ = 0;  ///< number of library loads at the last search
 };
 
 }  // namespace kedge::device

@@ -21,7 +21,7 @@ constexpr unsigned kHostMax = 1;  // CU_MEMORYTYPE_HOST
 
 class NoDevices final : public Devices {
  public:
-  Location location_of(const void* data) override {
+  MemoryLocation location_of(const void* data) override {
     void* library = data == nullptr ? nullptr : loaded_.handle();
     if (library == nullptr) return {};
     const auto get_attribute =
@@ -34,18 +34,23 @@ class NoDevices final : public Devices {
     return {};
   }
   /// Without CUDA no argument can be a stream.
-  void synchronize(const Location& /*location*/, const std::optional<DeviceStream>& /*stream*/) override {}
-  std::unique_ptr<Queue> queue(const Location& /*location*/) override { refuse(); }
-  std::unique_ptr<PinnedMemory> pinned(const Location& /*location*/, std::size_t /*size_bytes*/) override { refuse(); }
-  std::unique_ptr<DeviceMemory> allocate(const Location& /*location*/, std::size_t /*size_bytes*/) override {
+  void synchronize(const MemoryLocation& /*location*/, const std::optional<DeviceStream>& /*stream*/) override {}
+  std::unique_ptr<CopyQueue> make_queue(const MemoryLocation& /*location*/) override { refuse(); }
+  std::unique_ptr<PinnedMemory> allocate_pinned(const MemoryLocation& /*location*/,
+                                                std::size_t /*size_bytes*/) override {
     refuse();
   }
-  std::unique_ptr<Registration> register_memory(const Location& /*location*/,
+  std::unique_ptr<DeviceMemory> allocate(const MemoryLocation& /*location*/, std::size_t /*size_bytes*/) override {
+    refuse();
+  }
+  std::unique_ptr<Registration> register_memory(const MemoryLocation& /*location*/,
                                                 std::span<std::byte> /*memory*/) override {
     refuse();
   }
-  std::unique_ptr<Checksums> checksums(const Location& /*location*/) override { refuse(); }
-  std::unique_ptr<DirectFile> direct_file(const Location& /*location*/, int /*descriptor*/) override { refuse(); }
+  std::unique_ptr<DeviceChecksums> make_checksums(const MemoryLocation& /*location*/) override { refuse(); }
+  std::unique_ptr<DirectFile> open_direct_file(const MemoryLocation& /*location*/, int /*descriptor*/) override {
+    refuse();
+  }
 
  private:
   LoadedDriver loaded_;

@@ -41,7 +41,7 @@ class Staging::Transfer {
 
   [[nodiscard]] std::uint64_t pieces() const noexcept { return (size_bytes_ + piece_bytes_ - 1) / piece_bytes_; }
   [[nodiscard]] std::uint64_t offset(std::uint64_t piece) const noexcept { return piece * piece_bytes_; }
-  [[nodiscard]] Queue& queue(std::uint64_t piece) const noexcept { return *slots_[piece % slots_.size()].queue; }
+  [[nodiscard]] CopyQueue& queue(std::uint64_t piece) const noexcept { return *slots_[piece % slots_.size()].queue; }
   [[nodiscard]] std::uint64_t length(std::uint64_t piece) const noexcept {
     return std::min<std::uint64_t>(piece_bytes_, size_bytes_ - offset(piece));
   }
@@ -61,11 +61,11 @@ void MemoryRegistration::end() noexcept {
   registration_.reset();
 }
 
-Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused, ChecksumSelector::LogLine log,
+Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, OnRefused refused, ChecksumSelector::LogLine log,
                  DirectWrites::Settings direct)
     : devices_(std::move(devices)),
       size_(size),
-      refused_(std::move(refused)),
+      on_refused_(std::move(refused)),
       checksums_(devices_, std::move(log)),
       direct_writes_(devices_, std::move(direct)) {}
 
@@ -75,50 +75,50 @@ void Staging::release() {
   slots_.clear();
   location_ = {};
   checksums_.release();
-  for (const auto& one : std::exchange(registered_, {})) {
+  for (const auto& one : std::exchange(registrations_, {})) {
     if (const auto access = one.lock()) access->end();
   }
 }
 
-std::size_t Staging::slots_for(std::uint64_t size_bytes) const noexcept {
+std::size_t Staging::slot_count_for(std::uint64_t size_bytes) const noexcept {
   return std::min<std::uint64_t>(size_.buffers, (size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
 }
 
 /// Makes the queues.
-void Staging::prepare(const Location& location, std::uint64_t size_bytes) {
+void Staging::prepare_slots(const MemoryLocation& location, std::uint64_t size_bytes) {
   if (location != location_) {
     location_ = {};  // until all queues belong to one location
-    for (Slot& slot : slots_) slot.queue = devices_->queue(location);
+    for (Slot& slot : slots_) slot.queue = devices_->make_queue(location);
     location_ = location;
   }
-  while (slots_.size() < slots_for(size_bytes)) slots_.push_back({nullptr, devices_->queue(location)});
+  while (slots_.size() < slot_count_for(size_bytes)) slots_.push_back({nullptr, devices_->make_queue(location)});
 }
 
 /// Pins buffers as needed: a process with only small variables on a device pins one.
-void Staging::pin(const Location& location, std::uint64_t size_bytes) {
-  for (Slot& slot : std::span(slots_).first(slots_for(size_bytes))) {
-    if (!slot.memory) slot.memory = devices_->pinned(location, size_.buffer_bytes);
+void Staging::pin_slots(const MemoryLocation& location, std::uint64_t size_bytes) {
+  for (Slot& slot : std::span(slots_).first(slot_count_for(size_bytes))) {
+    if (!slot.memory) slot.memory = devices_->allocate_pinned(location, size_.buffer_bytes);
   }
 }
 
-bool Staging::reaches(const Location& location, const HostMemory& memory) {
+bool Staging::can_access(const MemoryLocation& location, const HostMemory& memory) {
   if (memory.bytes.empty() || !memory.access) return false;
   const std::lock_guard guard(mutex_);
   MemoryRegistration& access = *memory.access;
   const std::lock_guard of_memory(access.mutex_);
   if (access.registration_) return true;
-  if (!refused_) return false;
+  if (!on_refused_) return false;
   const auto failure = attempt([&] { access.registration_ = devices_->register_memory(location, memory.bytes); });
   if (!failure) {
     access.devices_ = devices_;
-    std::erase_if(registered_, [](const auto& one) { return one.expired(); });
-    registered_.push_back(memory.access);
+    std::erase_if(registrations_, [](const auto& one) { return one.expired(); });
+    registrations_.push_back(memory.access);
     return true;
   }
   if (failure->code == ErrorCode::device_failed) throw Error(*failure);
   // Other errors may pass, and would also occur with buffers.
   const bool is_for_good = failure->code == ErrorCode::no_space || failure->code == ErrorCode::io;
-  if (is_for_good) std::exchange(refused_, {})(*failure);
+  if (is_for_good) std::exchange(on_refused_, {})(*failure);
   return false;
 }
 
@@ -126,8 +126,8 @@ void Staging::read(const Span& from,
                    const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take) {
   if (from.size_bytes == 0) return;
   const std::lock_guard guard(mutex_);
-  prepare(from.location, from.size_bytes);
-  pin(from.location, from.size_bytes);
+  prepare_slots(from.location, from.size_bytes);
+  pin_slots(from.location, from.size_bytes);
   Transfer transfer(slots_, size_.buffer_bytes, from.size_bytes);
   transfer.run(
       [&](std::uint64_t piece) {
@@ -140,10 +140,10 @@ std::vector<std::uint32_t> Staging::read_into(const Span& from, std::span<std::b
                                               const ChecksumsOf& on_host) {
   if (from.size_bytes == 0) return {};
   const std::lock_guard guard(mutex_);
-  prepare(from.location, from.size_bytes);
+  prepare_slots(from.location, from.size_bytes);
   const std::span<const std::byte> memory(from.data, from.size_bytes);
   const bool is_worthwhile = from.size_bytes >= size_.checksums_from_bytes && !from.location.is_managed;
-  Checksums* device = is_worthwhile ? checksums_.on_device(from.location) : nullptr;
+  DeviceChecksums* device = is_worthwhile ? checksums_.device_checksums(from.location) : nullptr;
   if (device == nullptr) {
     std::chrono::duration<double> host_time{};
     const auto timed = [&](std::uint64_t offset, std::uint64_t length) {
@@ -154,7 +154,7 @@ std::vector<std::uint32_t> Staging::read_into(const Span& from, std::span<std::b
     };
     auto found = read_pieces_into(from, to, timed);
     if (is_worthwhile && !checksums_.is_measured(from.location)) {
-      checksums_.measure(from.location, memory, block_bytes, found, host_time);
+      checksums_.measure_device(from.location, memory, block_bytes, found, host_time);
     }
     return found;
   }
@@ -162,9 +162,9 @@ std::vector<std::uint32_t> Staging::read_into(const Span& from, std::span<std::b
   // device.
   Transfer transfer(std::span<Slot>{slots_}.first(1), from.size_bytes, from.size_bytes);
   transfer.queue(0).copy_to_host(to, from.data);
-  begin_blocks(*device, memory, block_bytes);
+  begin_block_checksums(*device, memory, block_bytes);
   const auto copied = attempt([&] { transfer.finish(); });
-  auto found = finish_blocks(*device, from.size_bytes, block_bytes);
+  auto found = finish_block_checksums(*device, from.size_bytes, block_bytes);
   if (copied) throw Error(*copied);
   return found;
 }
@@ -188,8 +188,8 @@ std::vector<std::uint32_t> Staging::read_pieces_into(const Span& from, std::span
 void Staging::write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill) {
   if (to.size_bytes == 0) return;
   const std::lock_guard guard(mutex_);
-  prepare(to.location, to.size_bytes);
-  pin(to.location, to.size_bytes);
+  prepare_slots(to.location, to.size_bytes);
+  pin_slots(to.location, to.size_bytes);
   Transfer transfer(slots_, size_.buffer_bytes, to.size_bytes);
   for (std::uint64_t piece = 0; piece < transfer.pieces(); ++piece) {
     transfer.queue(piece).wait();  // for the earlier piece in this buffer

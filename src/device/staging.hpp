@@ -21,7 +21,7 @@ namespace kedge::device {
 struct Span {
   std::byte* data = nullptr;
   std::uint64_t size_bytes = 0;
-  Location location;
+  MemoryLocation location;
 };
 
 /// The registration of memory that was mapped elsewhere. Thread-safe.
@@ -54,14 +54,14 @@ struct StagingSize {
 /// no copy is in progress afterwards.
 class Staging {
  public:
-  using Refused = std::function<void(const Failure& why)>;
+  using OnRefused = std::function<void(const Failure& why)>;
 
   /// Computes the CRC32C of each block of a finished piece.
   using ChecksumsOf = std::function<std::vector<std::uint32_t>(std::uint64_t offset, std::uint64_t length)>;
 
   /// `refused` is called once if the system refuses to register memory, which is not tried again. An empty `refused`
   /// disables registration. `log` gets ChecksumSelector's lines; `direct` writes files on disks.
-  explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {},
+  explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, OnRefused refused = {},
                    ChecksumSelector::LogLine log = {}, DirectWrites::Settings direct = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
@@ -73,8 +73,8 @@ class Staging {
   /// copied.
   void read(const Span& from, const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
   /// Whether devices can access this memory; registers it if needed. Throws device_failed.
-  [[nodiscard]] bool reaches(const Location& location, const HostMemory& memory);
-  /// Copies directly into `to`, which has the same size and for which reaches() is true. Returns the CRC32C of its
+  [[nodiscard]] bool can_access(const MemoryLocation& location, const HostMemory& memory);
+  /// Copies directly into `to`, which has the same size and for which can_access() is true. Returns the CRC32C of its
   /// blocks of `block_bytes`, a divisor of a buffer's size, computed by the device or, as pieces arrive, by `on_host`.
   std::vector<std::uint32_t> read_into(const Span& from, std::span<std::byte> to, std::uint64_t block_bytes,
                                        const ChecksumsOf& on_host);
@@ -84,23 +84,23 @@ class Staging {
  private:
   struct Slot {
     std::unique_ptr<PinnedMemory> memory;  ///< null until first needed
-    std::unique_ptr<Queue> queue;          ///< destroyed before the memory that it may copy to
+    std::unique_ptr<CopyQueue> queue;      ///< destroyed before the memory that it may copy to
   };
   class Transfer;
 
   std::vector<std::uint32_t> read_pieces_into(const Span& from, std::span<std::byte> to, const ChecksumsOf& on_host);
-  void prepare(const Location& location, std::uint64_t size_bytes);
-  void pin(const Location& location, std::uint64_t size_bytes);
-  [[nodiscard]] std::size_t slots_for(std::uint64_t size_bytes) const noexcept;
+  void prepare_slots(const MemoryLocation& location, std::uint64_t size_bytes);
+  void pin_slots(const MemoryLocation& location, std::uint64_t size_bytes);
+  [[nodiscard]] std::size_t slot_count_for(std::uint64_t size_bytes) const noexcept;
 
   std::shared_ptr<Devices> devices_;
   StagingSize size_;
-  Refused refused_;  ///< empty disables registration
+  OnRefused on_refused_;  ///< empty disables registration
   ChecksumSelector checksums_;
   DirectWrites direct_writes_;
-  std::vector<std::weak_ptr<MemoryRegistration>> registered_;
+  std::vector<std::weak_ptr<MemoryRegistration>> registrations_;
   std::mutex mutex_;
-  Location location_;  ///< of the queues
+  MemoryLocation location_;  ///< device of the queues
   std::vector<Slot> slots_;
 };
 

@@ -33,7 +33,7 @@ class Drain {
   std::string operator()() {
     processes_.run_on_all_ranks([&] {
       comm::throw_if(options_.load_failure);
-      comm::throw_if(check(options_));
+      comm::throw_if(check_options(options_));
       if (processes_.is_root()) {
         known_ = find_recorded_run(*environment_.file_system, options_.persistent.path, options_.run);
         note_other_runs();
@@ -293,7 +293,7 @@ class Drain {
     if (!flushed.is_flushed) return name;
     return compose("{}{}, {}: {}", name, names_ranks_ ? compose(" of {} ranks", flushed.commit->world_size) : "",
                    human_bytes(flushed.total_bytes),
-                   fs::join(options_.persistent.path, persist::directory_name(*flushed.commit)));
+                   fs::join(options_.persistent.path, persist::tag_directory_name(*flushed.commit)));
   }
 
   const comm::Group& processes_;

@@ -10,7 +10,7 @@
 namespace kedge::drain {
 
 Options options_to_flush(Options options) {
-  options.start = adopts(options.start) ? StartMode::adopt : StartMode::continue_;
+  options.start = permits_adoption(options.start) ? StartMode::adopt : StartMode::continue_;
   options.open.verify = Verify::all;  // the opened commit is verified in full before it is closed
   options.fingerprint.clear();
   options.fingerprint_files.clear();

@@ -66,8 +66,8 @@ class Copy {
       if (one.is_output) outputs.insert(one.generation);
     }
     std::vector<std::string> names;
-    for (const store::FileName& name : here.list()) {
-      const store::ScannedFile held = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
+    for (const store::FileName& name : here.list_files()) {
+      const store::ScannedFile held = store::inspect_file(here, name, run_.record.run_id, Verify::headers).scanned_file;
       if (!held.key() || !held.intact) continue;
       const std::uint64_t generation = held.generation();
       const bool is_missing =
@@ -80,16 +80,16 @@ class Copy {
   /// Whether another call copied it and may be flushing that copy, which must not be replaced.
   [[nodiscard]] bool is_copied(const std::vector<std::string>& names) {
     const std::string copy = fs::join(fs::join(scavenge_directory(run_), node()), store_name(files_, run_));
-    if (!files_.status(copy) || !store::is_private(files_, copy)) return false;
+    if (!files_.status(copy) || !store::is_private_directory(files_, copy)) return false;
     const store::RunDirectory there(environment_.file_system, {copy});
     const store::RunDirectory here(environment_.file_system, {store_});
-    const std::vector<store::FileName> copied = there.list();
+    const std::vector<store::FileName> copied = there.list_files();
     std::uint64_t bytes = 0;
-    for (const store::FileName& name : here.list()) {
+    for (const store::FileName& name : here.list_files()) {
       if (std::ranges::find(names, to_string(name)) == names.end()) continue;
       if (std::ranges::find(copied, name) == copied.end()) return false;
-      const store::ScannedFile mine = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
-      const store::ScannedFile other = store::inspect(there, name, run_.record.run_id, Verify::all).held;
+      const store::ScannedFile mine = store::inspect_file(here, name, run_.record.run_id, Verify::headers).scanned_file;
+      const store::ScannedFile other = store::inspect_file(there, name, run_.record.run_id, Verify::all).scanned_file;
       if (!other.intact || other.key() != mine.key() || other.generation() != mine.generation()) return false;
       bytes += mine.size_bytes;
     }

@@ -32,7 +32,7 @@ RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string n
   const std::string records = persist::records_directory(run.prefix, run.name);
   run.newest_start = persist::newest_job_start(file_system, records);
   run.newest_start_ended = persist::has_ended(file_system, records, run.newest_start);
-  for (const persist::TagEntry& entry : persist::find_on_prefix(file_system, run.prefix, run.name).entries) {
+  for (const persist::TagEntry& entry : persist::find_run_on_prefix(file_system, run.prefix, run.name).entries) {
     if (entry.commit.run_id != run.record.run_id) continue;
     if (entry.commit.is_output) run.there.outputs.insert(entry.commit.generation);
     if (entry.commit.is_output || entry.commit.generation <= run.there.generation) continue;
@@ -136,7 +136,7 @@ std::string describe_damage(const std::shared_ptr<fs::FileSystem>& file_system, 
       persist::posix_prefix_storage(file_system, run.prefix, options.persistent, nullptr);
   const auto failure = attempt([&] {
     for (std::uint32_t rank = 0; rank < entry.commit.world_size; ++rank) {
-      (void)prefix.reader->open(entry.directory, entry.commit, LogicalRank{rank});
+      (void)prefix.reader->open_container(entry.directory, entry.commit, LogicalRank{rank});
     }
   });
   return failure ? to_string(*failure) : std::string();

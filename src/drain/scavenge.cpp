@@ -45,7 +45,7 @@ Copied read_copied(const start::Environment& environment, const RecordedRun& run
     const std::string store = fs::join(fs::join(scavenge_directory(run), node), store_name(files, run));
     std::vector<StoredContainer> containers;
     const auto not_ours = attempt([&] {
-      if (!store::is_private(files, store)) throw Error(ErrorCode::not_found, "no copy of a store");
+      if (!store::is_private_directory(files, store)) throw Error(ErrorCode::not_found, "no copy of a store");
       containers = containers_in(environment.file_system, store, run.record.run_id);
     });
     if (not_ours) continue;
@@ -164,7 +164,7 @@ std::string describe_result(const Options& options, const start::Environment& en
     const std::string name = commit_text(found->commit->tag, found->commit->generation);
     words = found->was_there ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
                              : compose("flushed {}, {}: {}", name, human_bytes(found->total_bytes),
-                                       fs::join(run.prefix, persist::directory_name(*found->commit)));
+                                       fs::join(run.prefix, persist::tag_directory_name(*found->commit)));
   }
   if (!outputs.empty()) words += compose("; and{}", outputs);
   return words;
@@ -254,7 +254,7 @@ std::string scavenge_store(const std::string& directory, const Options& options,
                            const start::Environment& environment) {
   fs::FileSystem& files = *environment.file_system;
   const store::StoreContent content =
-      wait_until_free(*environment.clock, [&] { return store::content_of_store(files, directory); });
+      wait_until_free(*environment.clock, [&] { return store::read_store_content(files, directory); });
   if (!content.used_by.empty()) {
     refuse(ErrorCode::busy,
            compose("the store on node {} is in use by a job ({}); run kedge scavenge again after that job "

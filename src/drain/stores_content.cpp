@@ -84,8 +84,8 @@ class StoreSearch {
   }
 
   void take(const std::string& directory) {
-    if (!store::is_private(files(), directory)) return;
-    const store::StoreContent content = store::content_of_store(files(), directory);
+    if (!store::is_private_directory(files(), directory)) return;
+    const store::StoreContent content = store::read_store_content(files(), directory);
     if (content.record.run_id != record_.run_id || content.record.prefix_id != record_.prefix_id) return;
     if (is_beyond_reach(directory)) {
       refuse(ErrorCode::invalid_argument,
@@ -111,11 +111,11 @@ class StoreSearch {
 
 /// Copies of other ranks' containers reveal a commit, and its node, if the rank's own container is unreadable.
 void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vector<StoredContainer>& found) {
-  for (const store::FileName& name : here.list()) {
+  for (const store::FileName& name : here.list_files()) {
     if (name.kind != store::FileKind::parity) continue;
-    const store::Inspection one = store::inspect(here, name, run_id, Verify::headers);
-    if (!one.held.intact || !one.held.copied) continue;
-    const CommitHead& commit = *one.held.copied;
+    const store::Inspection one = store::inspect_file(here, name, run_id, Verify::headers);
+    if (!one.scanned_file.intact || !one.scanned_file.copied_commit) continue;
+    const CommitHead& commit = *one.scanned_file.copied_commit;
     const auto is_seen = [&](const StoredContainer& other) {
       return other.generation == commit.generation && other.logical_rank == name.logical_rank.value;
     };
@@ -131,11 +131,11 @@ std::vector<StoredContainer> containers_in(const std::shared_ptr<fs::FileSystem>
                                            const std::string& directory, const Id128& run_id) {
   const store::RunDirectory here(file_system, {directory});
   std::vector<StoredContainer> found;
-  for (const store::FileName& name : here.list()) {
+  for (const store::FileName& name : here.list_files()) {
     if (name.kind != store::FileKind::container) continue;
-    const store::Inspection one = store::inspect(here, name, run_id, Verify::headers);
-    if (!one.held.superblock || !one.held.intact) continue;
-    const CommitHead& commit = one.held.superblock->commit;
+    const store::Inspection one = store::inspect_file(here, name, run_id, Verify::headers);
+    if (!one.scanned_file.superblock || !one.scanned_file.intact) continue;
+    const CommitHead& commit = one.scanned_file.superblock->commit;
     found.push_back(
         {commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation, commit.is_output});
   }
@@ -147,11 +147,13 @@ std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& f
                                         const std::string& directory, const Id128& run_id) {
   const store::RunDirectory here(file_system, {directory});
   std::map<std::uint64_t, Tag> found;
-  for (const store::FileName& name : here.list()) {
+  for (const store::FileName& name : here.list_files()) {
     if (name.kind != store::FileKind::container && name.kind != store::FileKind::parity) continue;
-    const store::ScannedFile held = store::inspect(here, name, run_id, Verify::headers).held;
+    const store::ScannedFile held = store::inspect_file(here, name, run_id, Verify::headers).scanned_file;
     if (!held.intact) continue;
-    const CommitHead* commit = held.superblock ? &held.superblock->commit : held.copied ? &*held.copied : nullptr;
+    const CommitHead* commit = held.superblock      ? &held.superblock->commit
+                               : held.copied_commit ? &*held.copied_commit
+                                                    : nullptr;
     if (commit != nullptr && commit->is_output) found[commit->generation] = commit->tag;
   }
   return found;

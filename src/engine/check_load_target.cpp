@@ -34,7 +34,7 @@ bool has_other_placement(const Placement& saved, const Placement& wanted) {
 std::optional<Failure> check_load_target(const Tag& tag, const format::StoredRegion& saved, const MutableRegion& wanted,
                                          const Placement& placement) {
   const format::RegionSpec& spec = saved.spec;
-  if (spec.routed) {
+  if (spec.is_routed) {
     return failure_of(ErrorCode::mismatch,
                       compose("region '{}' of {} is a routed file; get it with route_in", spec.name, tag));
   }

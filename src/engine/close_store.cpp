@@ -57,7 +57,7 @@ class StoreCloser {
     use.kept_bytes = store().slots.used_bytes();
   }
 
-  [[nodiscard]] std::string flush_words() const { return how_to_flush(its_.started.path, its_.started.run); }
+  [[nodiscard]] std::string flush_words() const { return how_to_flush(its_.started.prefix_path, its_.started.run); }
   [[nodiscard]] store::NodeStore& store() const { return *its_.started.node.store; }
 
   /// Removes the run's files, as was asked for, so that the next start may begin from zero. The containers go first, on
@@ -73,7 +73,7 @@ class StoreCloser {
       return;
     }
     if (keeps_outputs("store.on_exit = remove")) return;
-    its_.group.run_on_all_ranks([&] { store().remove_all(); });
+    its_.group.run_on_all_ranks([&] { store().remove_all_files(); });
     its_.markers.clear_cache();
     its_.ledger.clear();
   }
@@ -81,12 +81,12 @@ class StoreCloser {
   /// The newest commit outlives the stores, if all of its containers are on the prefix as the manifest knows them.
   /// What says that commits exist stays.
   void remove_if_persistent() {
-    const std::optional<commits::Entry> newest = its_.ledger.known().newest();
+    const std::optional<commits::CommitEntry> newest = its_.ledger.known().newest_checkpoint();
     if (its_.ledger.known().lost || !newest || keeps_outputs("store.on_exit = remove_if_persistent")) return;
     std::optional<Failure> not_there;
     if (newest->persistent) not_there = its_.group.try_on_all_ranks([&] { require_containers(newest->commit); });
     if (newest->persistent && !not_there) {
-      its_.group.run_on_all_ranks([&] { store().remove_all(); });
+      its_.group.run_on_all_ranks([&] { store().remove_all_files(); });
     } else if (its_.group.is_root()) {
       its_.log.info(compose("{} is not persistent; keeping the node-local files{}", newest->commit.tag,
                             not_there ? " (" + to_string(*not_there) + ")" : ""));
@@ -98,10 +98,10 @@ class StoreCloser {
     const std::vector<CommitHead> outputs = its_.ledger.known().unflushed_outputs();
     if (!its_.group.any(!outputs.empty())) return false;
     if (its_.group.is_root()) {
-      its_.log.warning(
-          compose("{} was not carried out: {} of the outputs could not be flushed and {} only in the node-local stores "
-                  "({}). {}",
-                  option, outputs.size(), outputs.size() == 1 ? "is" : "are", commits::listed(outputs), flush_words()));
+      its_.log.warning(compose(
+          "{} was not carried out: {} of the outputs could not be flushed and {} only in the node-local stores "
+          "({}). {}",
+          option, outputs.size(), outputs.size() == 1 ? "is" : "are", commits::list_tags(outputs), flush_words()));
     }
     return true;
   }
@@ -110,14 +110,16 @@ class StoreCloser {
   void require_containers(const CommitHead& commit) const {
     const std::uint32_t processes = its_.group.world_size();
     for (std::uint32_t rank = its_.group.logical_rank().value; rank < commit.world_size; rank += processes) {
-      (void)its_.started.prefix.storage.reader->open(persist::directory_name(commit), commit, LogicalRank{rank});
+      (void)its_.started.prefix.storage.reader->open_container(persist::tag_directory_name(commit), commit,
+                                                               LogicalRank{rank});
     }
   }
 
   /// Without a limit, the persistent commits grow until the filesystem is full.
   void log_persistent() const {
     std::vector<persist::TagEntry> entries;
-    if (attempt([&] { entries = persist::own_commits(*its_.started.prefix.storage.reader, its_.started.run.id); }) ||
+    if (attempt(
+            [&] { entries = persist::list_own_commits(*its_.started.prefix.storage.reader, its_.started.run.id); }) ||
         entries.empty()) {
       return;
     }
@@ -135,19 +137,19 @@ class StoreCloser {
   /// The reason was logged when it was flushed.
   void log_unflushed() const {
     if (its_.on_exit == OnExit::keep) warn_of_unflushed_outputs(its_.ledger, flush_words(), its_.log);
-    const std::optional<commits::Entry> newest = its_.ledger.known().newest();
+    const std::optional<commits::CommitEntry> newest = its_.ledger.known().newest_checkpoint();
     const bool is_meant = its_.persistent.every != 0 && its_.on_exit != OnExit::remove;
     if (!is_meant || !newest || newest->persistent || its_.ledger.known().lost) return;
     const std::uint32_t ranks = newest->commit.world_size;
     const std::string how =
-        how_to_flush(its_.started.path, its_.started.run, ranks == its_.group.world_size() ? 0 : ranks);
+        how_to_flush(its_.started.prefix_path, its_.started.run, ranks == its_.group.world_size() ? 0 : ranks);
     its_.log.warning(
         compose("the newest checkpoint, {}, is only in the node-local stores. {}", newest->commit.tag, how));
   }
 
   /// Bytes of the newest commit's containers that this rank has.
   [[nodiscard]] std::uint64_t newest_bytes() const {
-    const std::optional<commits::Entry> newest = its_.ledger.known().newest();
+    const std::optional<commits::CommitEntry> newest = its_.ledger.known().newest_checkpoint();
     if (!newest) return 0;
     const auto size_of = [&](LogicalRank rank) {
       return store().files.size_bytes(store::FileKind::container, rank, {newest->commit.id, {}});
@@ -159,7 +161,7 @@ class StoreCloser {
     return bytes;
   }
 
-  [[nodiscard]] bool is_first_of_node() const { return its_.started.topology.node.front() == its_.group.rank(); }
+  [[nodiscard]] bool is_first_of_node() const { return its_.started.topology.node_ranks.front() == its_.group.rank(); }
 
   void log_kept(const StoreUse& use) const {
     if (use.kept_bytes == 0) return its_.log.info("finalized: nothing kept in the node-local store");
@@ -189,7 +191,7 @@ void warn_of_unflushed_outputs(const commits::Ledger& ledger, const std::string&
   const std::vector<CommitHead> outputs = ledger.known().unflushed_outputs();
   if (outputs.empty()) return;
   log.warning(compose("{} of the outputs {} only in the node-local stores ({}). {}", outputs.size(),
-                      outputs.size() == 1 ? "is" : "are", commits::listed(outputs), how_to_flush));
+                      outputs.size() == 1 ? "is" : "are", commits::list_tags(outputs), how_to_flush));
 }
 
 std::string how_to_flush(const std::string& prefix, const commits::RunIdentity& run, std::uint32_t ranks) {

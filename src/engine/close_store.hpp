@@ -15,7 +15,7 @@ namespace kedge::engine {
 /// What the end of an engine closes, and how.
 struct StoreClosing {
   const comm::Group& group;
-  const start::Started& started;
+  const start::StartResult& started;
   commits::Ledger& ledger;
   CommitMarkers& markers;
   OnExit on_exit = OnExit::keep;  ///< whether the files stay

@@ -30,7 +30,7 @@ Offered offers_of(const OpenCheckpoint& checkpoint) {
   Offered offered;
   for (const Holding& holding : checkpoint.holdings) {
     for (const format::StoredRegion& placed : holding.container().regions()) {
-      if (format::is_attributes(placed.spec) || placed.spec.routed) continue;
+      if (format::is_attributes_region(placed.spec) || placed.spec.is_routed) continue;
       offered.offers.push_back({placed.spec.name, placed.spec.dtype, placed.spec.members, placed.spec.shape,
                                 placed.spec.placement, holding.logical_rank().value, holding.is_in_store()});
       offered.places.emplace_back(&holding, &placed);
@@ -57,7 +57,7 @@ class BlockReader {
     const std::span<const std::byte> mapped = holding->mapped();
     if (mapped.empty()) return read(*holding, *placed, number, block.size_bytes, buffer);
     const auto bytes = mapped.subspan(placed->offset + block.offset, block.size_bytes);
-    holding->container().check_block(*placed, number, bytes);
+    holding->container().require_block_intact(*placed, number, bytes);
     return bytes;
   }
 
@@ -81,7 +81,7 @@ class BlockReader {
   }
 
   [[nodiscard]] static const format::StoredRegion& find(const Holding& holding, const std::string& name) {
-    const format::StoredRegion* placed = holding.container().find(name);
+    const format::StoredRegion* placed = holding.container().find_region(name);
     if (placed != nullptr) return *placed;
     throw Error(Failure{ErrorCode::corrupt,
                         compose("it has no region '{}' for one process, though another found it there", name), -1,
@@ -106,7 +106,7 @@ std::optional<Failure> check_memory(const Want& want, device::Devices& devices) 
   if (want.region.data == nullptr) {
     return Failure{ErrorCode::invalid_argument, compose("region '{}': no memory is given to load into", want.name)};
   }
-  if (devices.location_of(want.region.data).kind == device::Location::Kind::host) return std::nullopt;
+  if (devices.location_of(want.region.data).kind == device::MemoryLocation::Kind::host) return std::nullopt;
   return Failure{
       ErrorCode::invalid_argument,
       compose("region '{}': load_all fills host memory; load into a buffer and copy that to the device", want.name)};
@@ -164,7 +164,7 @@ std::vector<arrays::SavedName> find_saved(const comm::Group& group, const OpenCh
   group.run_on_all_ranks([&] {
     for (const Holding& holding : checkpoint.holdings) {
       for (const format::StoredRegion& placed : holding.container().regions()) {
-        if (format::is_attributes(placed.spec) || placed.spec.routed) continue;
+        if (format::is_attributes_region(placed.spec) || placed.spec.is_routed) continue;
         mine.push_back({placed.spec, holding.container().checksums(placed), holding.logical_rank()});
       }
     }

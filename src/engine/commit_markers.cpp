@@ -7,7 +7,7 @@ namespace kedge::engine {
 
 void CommitMarkers::mark(const Id128& commit_id) {
   if (!found_.in_store) {
-    const auto failure = attempt([&] { node_records_.mark_commit(run_id_); });
+    const auto failure = attempt([&] { node_records_.write_commit_marker(run_id_); });
     found_.in_store = !failure.has_value();
     if (failure) {
       log_.warning(
@@ -43,24 +43,24 @@ void CommitMarkers::record_store() {
 
 void CommitMarkers::store_lost() {
   if (!std::exchange(found_.in_store, false)) return;
-  found_.in_store = !attempt([&] { node_records_.mark_commit(run_id_); });
+  found_.in_store = !attempt([&] { node_records_.write_commit_marker(run_id_); });
 }
 
 bool CommitMarkers::is_marked_damaged() {
-  if (!damaged_) (void)attempt([&] { damaged_ = node_records_.is_marked_damaged(); });
+  if (!damaged_) (void)attempt([&] { damaged_ = node_records_.has_damage_marker(); });
   return damaged_.value_or(false);
 }
 
 void CommitMarkers::mark_damage(const std::string& what) {
   damaged_ = true;
-  (void)attempt([&] { node_records_.mark_damage(what); });
+  (void)attempt([&] { node_records_.write_damage_marker(what); });
 }
 
 void CommitMarkers::mark_committed(const Id128& commit_id) {
   mark(commit_id);
   if (!is_marked_damaged()) return;
   damaged_ = false;
-  (void)attempt([&] { node_records_.clear_damaged(); });
+  (void)attempt([&] { node_records_.remove_damage_marker(); });
 }
 
 void CommitMarkers::clear_cache() {

@@ -11,7 +11,7 @@
 #include "persist/prefix_markers.hpp"
 #include "persist/run_start.hpp"
 #include "start/start.hpp"
-#include "store/store_records.hpp"
+#include "store/store_record_files.hpp"
 
 namespace kedge::engine {
 
@@ -24,8 +24,8 @@ class CommitMarkers {
     const persist::PrefixMarkers* markers;
   };
   /// `on_prefix` and `store_records` must outlive this. `noted` is what the start found.
-  CommitMarkers(comm::Group group, const OnPrefix& on_prefix, store::StoreRecords& store_records, const Id128& run_id,
-                const start::FoundMarkers& noted, const Log& log)
+  CommitMarkers(comm::Group group, const OnPrefix& on_prefix, store::StoreRecordFiles& store_records,
+                const Id128& run_id, const start::CommitEvidence& noted, const Log& log)
       : group_(std::move(group)),
         on_prefix_(on_prefix),
         node_records_(store_records),
@@ -56,9 +56,9 @@ class CommitMarkers {
 
   comm::Group group_;
   OnPrefix on_prefix_;
-  store::StoreRecords& node_records_;
+  store::StoreRecordFiles& node_records_;
   Id128 run_id_;
-  start::FoundMarkers found_;
+  start::CommitEvidence found_;
   std::optional<bool> damaged_;    ///< as the store says; nothing: nobody has looked
   std::optional<ErrorCode> said_;  ///< why the prefix could not note it, as far as the log says; rank 0's
   const Log& log_;

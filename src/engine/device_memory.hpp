@@ -33,8 +33,8 @@ template <class AnyRegion>
 std::optional<device::Span> find_device_memory(device::Staging& staging, const AnyRegion& region,
                                                std::uint64_t size_bytes) {
   if (size_bytes == 0) return std::nullopt;
-  const device::Location location = staging.devices().location_of(region.data);
-  const bool is_on_host = location.kind == device::Location::Kind::host;
+  const device::MemoryLocation location = staging.devices().location_of(region.data);
+  const bool is_on_host = location.kind == device::MemoryLocation::Kind::host;
   // A stream that is given may be what fills pinned memory of the host.
   if (!is_on_host || region.stream) staging.devices().synchronize(location, region.stream);
   if (is_on_host) return std::nullopt;

@@ -148,11 +148,11 @@ void Engine::on_complete(std::string_view tag, Level level, OnComplete callback)
 }
 
 void Engine::pause() noexcept {
-  if (impl_->is_own_process()) impl_->pause().ask(true);
+  if (impl_->is_own_process()) impl_->pause().set_requested(true);
 }
 
 void Engine::resume() noexcept {
-  if (impl_->is_own_process()) impl_->pause().ask(false);
+  if (impl_->is_own_process()) impl_->pause().set_requested(false);
 }
 
 void Engine::pin(std::string_view tag) {

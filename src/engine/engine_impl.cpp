@@ -4,7 +4,7 @@
 #include "base/hash.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
-#include "commits/selection.hpp"
+#include "commits/commit_selection.hpp"
 #include "persist/prefix_retention.hpp"
 #include "start/continuation.hpp"
 
@@ -22,7 +22,7 @@ void EngineImpl::create(std::string_view tag, const Attributes& attributes, Expe
     const bool was_begun = error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::bad_state;
     if (was_begun) {
       if (!expected.is_output) schedule_.failed(clock.seconds() - begun_at, clock.seconds());
-      metrics_.checkpoint_failed(tag, error.failure());
+      metrics_.record_failed_checkpoint(tag, error.failure());
     }
     throw;
   }
@@ -45,7 +45,7 @@ void EngineImpl::commit() {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::bad_state) {
       if (!is_output) schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
-      metrics_.checkpoint_failed(tag, error.failure());
+      metrics_.record_failed_checkpoint(tag, error.failure());
     }
     throw;
   }
@@ -64,18 +64,18 @@ Level EngineImpl::level(std::string_view tag) const {
 Counters EngineImpl::counters() const {
   require_own_process();
   Counters counters = metrics_.counters();
-  counters.pending = pipeline_.waits().pending();
+  counters.pending = pipeline_.waits().pending_count();
   return counters;
 }
 
 bool EngineImpl::end() {
   if (!is_own_process()) return false;  // a child of a fork: the thread, its locks and the run are the parent's
   mark_orderly_end();
-  const pipeline::Stopped stopped = stop_worker();
-  if (stopped == pipeline::Stopped::interrupted) {
+  const pipeline::StopResult stopped = stop_worker();
+  if (stopped == pipeline::StopResult::interrupted) {
     lifecycle_.die("it was destroyed while a commit was pending");
   }
-  return stopped != pipeline::Stopped::not_ended;
+  return stopped != pipeline::StopResult::not_ended;
 }
 
 /// Leaves after a timeout, too. Not after an orderly end: then nobody makes another call.
@@ -86,7 +86,7 @@ void EngineImpl::leave_by_error(std::string_view why) noexcept {
   (void)attempt([&] {
     group_.communicator().depart(
         compose("rank {} has left its engine ({}); see that rank's own messages, and start the job again",
-                group_.rank(), utf8_truncated(why, kReasonBytes)));
+                group_.rank(), truncate_utf8(why, kReasonBytes)));
   });
 }
 
@@ -100,12 +100,12 @@ void EngineImpl::mark_orderly_end() const {
 
 /// Local. Within a bound. What is kept for messages need not stay page-locked; a worker that copies a snapshot is not
 /// waited for by way of its buffers, as a device may hang.
-pipeline::Stopped EngineImpl::stop_worker() {
+pipeline::StopResult EngineImpl::stop_worker() {
   const bool is_sealing = pipeline_.snapshots().is_sealing();
   if (!is_sealing) release_device();
-  pause_.end();
-  const pipeline::Stopped stopped = pipeline_.stop(Deadline::after(kEndTimeout));
-  if (is_sealing && stopped != pipeline::Stopped::not_ended) release_device();
+  pause_.end_pauses();
+  const pipeline::StopResult stopped = pipeline_.stop(Deadline::after(kEndTimeout));
+  if (is_sealing && stopped != pipeline::StopResult::not_ended) release_device();
   return stopped;
 }
 
@@ -121,7 +121,7 @@ EngineImpl::~EngineImpl() {
 
 std::optional<Tag> EngineImpl::open(const Selection& selection, Newer newer, recovery::Reading reading) {
   if (options_.open.verify == Verify::loaded) reading = recovery::Reading::in_load;
-  auto tag = call([&] { return reader_.open(commits::parsed(selection), newer, reading); });
+  auto tag = call([&] { return reader_.open(commits::parse_selection(selection), newer, reading); });
   // Only the next checkpoint of this run is protected and flushed by these ranks.
   if (tag && reader_.is_of_other_ranks() && !reader_.info().is_output) schedule_.make_due();
   return tag;
@@ -145,34 +145,34 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   if (!local) local = pipeline_.waits().wait_for(tag, level, Deadline::never()).failure;
   comm::begin_call(group_, comm::Call::wait, fnv1a(tag) ^ static_cast<std::uint64_t>(level), local);
   check_stores();
-  pipeline_.require(tag, level);
+  pipeline_.require_level(tag, level);
 }
 
 bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most) {
   std::optional<Failure> local = lifecycle_.check_phase(comm::Call::wait_for, {Phase::idle, Phase::reading});
   if (!local) local = commits::check_tag(tag);
-  pipeline::Waited waited;
+  pipeline::WaitResult waited;
   if (!local) {
     waited = pipeline_.waits().wait_for(tag, level, Deadline::after(at_most));
     local = waited.failure;
   }
-  const std::uint64_t gave_up = waited.in_time ? 0 : 1;
+  const std::uint64_t gave_up = waited.is_in_time ? 0 : 1;
   if (comm::begin_call(group_, comm::Call::wait_for, fnv1a(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) !=
       0)
     return false;
   check_stores();
-  pipeline_.require(tag, level);
+  pipeline_.require_level(tag, level);
   return true;
 }
 
 void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.check_phase(comm::Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = commits::check_tag(tag);
-  if (!local) local = pipeline_.waits().wait_until_idle(pipeline::Rest::ignored).failure;
+  if (!local) local = pipeline_.waits().wait_until_idle(pipeline::DeferredWorkPolicy::ignore).failure;
   comm::begin_call(group_, comm::Call::pin, fnv1a(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.mark_prefix_changed();
   group_.run_on_all_ranks([&] {
-    const start::Prefix& prefix = started_.prefix;
+    const start::PrefixHandles& prefix = started_.prefix;
     if (prefix.markers) persist::set_pinned(prefix.storage, *prefix.markers, started_.run.id, Tag(tag), pinned);
   });
 }

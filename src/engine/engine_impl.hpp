@@ -44,7 +44,7 @@ class EngineImpl {
   [[nodiscard]] Lifecycle& lifecycle() noexcept { return lifecycle_; }
   [[nodiscard]] Writer& writer() noexcept { return writer_; }
   [[nodiscard]] pipeline::Pipeline& pipeline() noexcept { return pipeline_; }
-  [[nodiscard]] pipeline::Pause& pause() noexcept { return pause_; }
+  [[nodiscard]] pipeline::BackgroundPause& pause() noexcept { return pause_; }
 
   /// A collective call, and what is to be told of commits then.
   template <class Body>
@@ -56,10 +56,10 @@ class EngineImpl {
     try {
       if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
         lifecycle_.collective([&] { group_.run_or_leave(std::forward<Body>(body)); });
-        pipeline_.completions().deliver();
+        pipeline_.completions().deliver_outcomes();
       } else {
         auto result = lifecycle_.collective([&] { return group_.run_or_leave(std::forward<Body>(body)); });
-        pipeline_.completions().deliver();
+        pipeline_.completions().deliver_outcomes();
         return result;
       }
     } catch (...) {
@@ -113,8 +113,8 @@ class EngineImpl {
   void log_experiments() const;
   [[nodiscard]] Writer::Uses writer_uses();
   [[nodiscard]] Reader::Uses reader_uses();
-  [[nodiscard]] device::Staging::Refused not_registered() const;
-  [[nodiscard]] pipeline::Stopped stop_worker();
+  [[nodiscard]] device::Staging::OnRefused not_registered() const;
+  [[nodiscard]] pipeline::StopResult stop_worker();
   [[nodiscard]] device::DirectWrites::Settings direct_writes() const;
   void release_device();
 
@@ -127,11 +127,11 @@ class EngineImpl {
   std::function<int()> signal_;  ///< from the beginning on: a start may take long
   comm::Group group_;
   Lifecycle lifecycle_;
-  start::Started started_;
+  start::StartResult started_;
   commits::Ledger ledger_;
   CommitMarkers markers_;
   StoreRecreation recreation_;
-  pipeline::Pause pause_;
+  pipeline::BackgroundPause pause_;
   pipeline::Metrics metrics_;
   pipeline::Pipeline pipeline_;
   recovery::Recovery recovery_;

@@ -28,22 +28,22 @@ void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) 
   const auto max_wait = std::min(to_meet.value_or(group_.timeout()), group_.timeout());
   comm::begin_call(group_.with_timeout(max_wait), comm::Call::finalize, 0, ended);
   const std::optional<Failure> failure = end_phase();
-  const std::optional<Failure> lost = pipeline_.snapshots().unreported();
-  (void)pipeline_.finish();
+  const std::optional<Failure> lost = pipeline_.snapshots().unreported_failure();
+  (void)pipeline_.finish_job();
   leave(lost);
   comm::throw_if(both(lost, failure));
 }
 
 bool EngineImpl::finalize_for(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
-  const pipeline::Waited waited = pipeline_.waits().wait_until_idle(pipeline::Rest::dropped, deadline);
+  const pipeline::WaitResult waited = pipeline_.waits().wait_until_idle(pipeline::DeferredWorkPolicy::drop, deadline);
   if (!pipeline_.snapshots().is_sealing()) release_device();
   const bool in_time =
-      comm::begin_call(group_, comm::Call::finalize_for, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
+      comm::begin_call(group_, comm::Call::finalize_for, 0, waited.failure, waited.is_in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
-  using Finished = pipeline::DeferredFlushes::Finished;
-  const std::optional<Failure> lost = in_time ? pipeline_.snapshots().unreported() : std::nullopt;
-  const Finished finished = in_time ? pipeline_.finish(deadline) : Finished::timed_out;
+  using Finished = pipeline::DeferredFlushes::FinishResult;
+  const std::optional<Failure> lost = in_time ? pipeline_.snapshots().unreported_failure() : std::nullopt;
+  const Finished finished = in_time ? pipeline_.finish_job(deadline) : Finished::timed_out;
   if (finished == Finished::timed_out) report_timeout(at_most);
   else leave(lost);
   if (failure) throw Error(*both(lost, failure));
@@ -86,17 +86,17 @@ void EngineImpl::end_calls() {
   lifecycle_.move_to(Phase::finished);
   signal_ = {};
   job_end_.restore_signals();
-  metrics_.finalized();
+  metrics_.record_finalize();
 }
 
 /// Local. Nothing is removed, and no lock is released before the engine is destroyed: messages may still be under way.
 void EngineImpl::report_timeout(std::chrono::duration<double> after) {
   if (group_.is_root()) {
     log_.warning(describe_timeout(after));
-    warn_of_unflushed_outputs(ledger_, how_to_flush(started_.path, started_.run), log_);
+    warn_of_unflushed_outputs(ledger_, how_to_flush(started_.prefix_path, started_.run), log_);
   }
-  const pipeline::Stopped stopped = stop_worker();
-  const bool was_idle = stopped == pipeline::Stopped::idle;
+  const pipeline::StopResult stopped = stop_worker();
+  const bool was_idle = stopped == pipeline::StopResult::idle;
   pipeline_.completions().deliver_all();  // nothing becomes of commits any more
   end_calls();
   if (!was_idle) lifecycle_.die("without waiting for all commits");
@@ -105,7 +105,7 @@ void EngineImpl::report_timeout(std::chrono::duration<double> after) {
 /// Local. Message for a finalize that timed out: what is left of the job, and what to do with it.
 std::string EngineImpl::describe_timeout(std::chrono::duration<double> after) const {
   const std::string when = after.count() > 0 ? compose("after {}", human_seconds(after.count())) : "at once";
-  const auto newest = ledger_.known().newest();
+  const auto newest = ledger_.known().newest_checkpoint();
   if (const auto snapshot = ledger_.known().snapshot) {
     return compose(
         "finalize stopped waiting {}, before {} was written to the node-local stores: unless the next start finds it "
@@ -123,7 +123,7 @@ std::string EngineImpl::describe_timeout(std::chrono::duration<double> after) co
   }
   return compose("finalize stopped waiting {} with work left: {} is only {}; the node-local files are kept. {}", when,
                  newest ? newest->commit.tag : Tag("the newest checkpoint"),
-                 to_string(newest ? newest->level() : Level::none), how_to_flush(started_.path, started_.run));
+                 to_string(newest ? newest->level() : Level::none), how_to_flush(started_.prefix_path, started_.run));
 }
 
 }  // namespace kedge::engine

@@ -111,8 +111,8 @@ std::uint64_t JobEnd::check_deadline() const {
   if (!last_save_.is_worth_measuring(*left, known)) return kDeadline;
   if (!has_measured_) return kMeasure;
   // In the background the checkpoint that measures may still be on its way.
-  const pipeline::Ahead& ahead = known.stages.ahead;
-  const bool is_in_progress = ahead.protects + ahead.flushes != 0;
+  const pipeline::PendingStages& ahead = known.stages.pending_stages;
+  const bool is_in_progress = ahead.protect_count + ahead.flush_count != 0;
   return is_in_progress && last_save_.may_wait(*left, passes_s_.largest().value_or(0), known) ? 0 : kDeadline;
 }
 
@@ -185,11 +185,11 @@ std::optional<Level> JobEnd::level() const {
 double LastSave::estimate_s(Level level, const SaveCosts& costs) const {
   const double protect_s = costs.stages.protect_s.value_or(kProtectDefault_s);
   const double flush_s = costs.stages.flush_s.value_or(kFlushDefault_s);
-  const pipeline::Ahead& ahead = costs.stages.ahead;
+  const pipeline::PendingStages& ahead = costs.stages.pending_stages;
   // Commits that are not sealed yet are waited for in any case.
-  double sum_s = static_cast<double>(1 + ahead.seals) * costs.local_s.value_or(kLocalDefault_s);
+  double sum_s = static_cast<double>(1 + ahead.seal_count) * costs.local_s.value_or(kLocalDefault_s);
   if (level <= Level::local) return sum_s;
-  sum_s += static_cast<double>(ahead.protects) * protect_s + static_cast<double>(ahead.flushes) * flush_s;
+  sum_s += static_cast<double>(ahead.protect_count) * protect_s + static_cast<double>(ahead.flush_count) * flush_s;
   if (level == Level::protected_ || settings_.protects) sum_s += protect_s;
   if (level == Level::persistent) sum_s += flush_s;
   return sum_s;

@@ -14,7 +14,7 @@ namespace {
 // How long the work in the background stands still for one commit, of comm.timeout_s: other ranks wait for it.
 constexpr double kPausedShare = 0.25;
 
-std::string paused_too_long(pipeline::Pause::Seconds limit) {
+std::string paused_too_long(pipeline::BackgroundPause::Seconds limit) {
   return compose(
       "background work resumed by itself after {} of pause(), the limit for each commit, because other ranks wait for "
       "it; call resume() sooner, or raise comm.timeout_s",
@@ -33,7 +33,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       started_(lifecycle_.collective(
           [&] { return group_.run_or_leave([&] { return start::start(group_, options_, environment_, log_); }); })),
       markers_(group_, {started_.prefix.start.get(), started_.prefix.markers.get()}, *started_.node.records,
-               started_.run.id, started_.noted, log_),
+               started_.run.id, started_.commit_evidence, log_),
       recreation_({.group = group_,
                    .node = started_.node,
                    .markers = markers_,
@@ -49,7 +49,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       job_end_(group_, pipeline_,
                {.exit = options_.exit,
                 .deadline = options_.deadline,
-                .slurm_end = environment_.variable(kSlurmEndVariable),
+                .slurm_end = environment_.find_variable(kSlurmEndVariable),
                 .signal = signal_,
                 .clock = *environment_.clock,
                 .log = log_}),
@@ -67,7 +67,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
                        "why there is none)");
   }
   log_experiments();
-  metrics_.started(group_.size(), environment_.clock->seconds() - begun_s_);
+  metrics_.record_start(group_.size(), environment_.clock->seconds() - begun_s_);
 }
 
 /// Users of options that no GPU has run yet learn it from the log, too.
@@ -80,10 +80,10 @@ void EngineImpl::log_experiments() const {
 }
 
 /// Logs, once per node, that the store cannot be registered; empty if it is not to be.
-device::Staging::Refused EngineImpl::not_registered() const {
+device::Staging::OnRefused EngineImpl::not_registered() const {
   if (options_.device.path == DevicePath::buffers) return {};
   return [this](const Failure& why) {
-    if (started_.topology.node.front() != group_.rank()) return;
+    if (started_.topology.node_ranks.front() != group_.rank()) return;
     log_.warning(
         compose("cannot copy GPU memory straight into the node-local store; using pinned buffers instead: {} "
                 "(device.path = buffers skips the attempt)",
@@ -94,7 +94,7 @@ device::Staging::Refused EngineImpl::not_registered() const {
 /// Whether it serves is the same for all ranks of a node: one of them says so.
 device::DirectWrites::Settings EngineImpl::direct_writes() const {
   return {options_.device.path == DevicePath::gds, [this](LogLevel level, std::string_view line) {
-            if (started_.topology.node.front() == group_.rank()) log_.write(level, line);
+            if (started_.topology.node_ranks.front() == group_.rank()) log_.write(level, line);
           }};
 }
 
@@ -148,13 +148,13 @@ Reader::Uses EngineImpl::reader_uses() {
 
 /// Events that all ranks know of are written by one rank of each node.
 std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
-  if (options_.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
+  if (options_.events.path.empty() || started_.topology.node_ranks.front() != group_.rank()) return nullptr;
   Options::Events events = options_.events;
   events.path = start::absolute_path(environment_, events.path);
   return std::make_unique<pipeline::EventLog>(
       environment_.file_system, events,
       pipeline::EventOrigin{started_.run, start::node_name(environment_, group_.rank()), group_.rank(),
-                            environment_.file_system->user(), started_.job, started_.path},
+                            environment_.file_system->user(), started_.job, started_.prefix_path},
       environment_.clock, log_);
 }
 
@@ -174,8 +174,8 @@ pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithPolicy> 
                               .persistent = options_.persistent,
                               .second_root = started_.assignment.second_root,
                               .durable = options_.store.durable,
-                              .pauses = options_.pipeline.mode != PipelineMode::inline_,
-                              .between_pieces = [this] { pause_.pass(); },
+                              .calls_between_pieces = options_.pipeline.mode != PipelineMode::inline_,
+                              .between_pieces = [this] { pause_.wait_while_paused(); },
                               .is_ended = [this] { return pause_.is_ended(); },
                               .io = options_.io,
                               .view_shards_max = environment_.view_shards_max},
@@ -193,7 +193,7 @@ pipeline::Stages EngineImpl::make_stages(std::vector<pipeline::StageWithPolicy> 
 
 pipeline::Pipeline EngineImpl::make_pipeline(const EngineEnvironment& environment) {
   const pipeline::PipelineSettings settings{
-      .keep = options_.store.keep,
+      .store_keep = options_.store.keep,
       // Commits that are removed with the stores are not worth a flush at the end.
       .flush_at_end = options_.store.on_exit != OnExit::remove,
       .has_snapshots = options_.device.snapshot,
@@ -230,7 +230,7 @@ recovery::Recovery EngineImpl::make_recovery() {
            .trust = options_.persistent.trust,
            .markers = started_.prefix.markers.get(),
            .other_ranks = other_ranks(),
-           .domain = started_.topology.domain.front(),
+           .domain = started_.topology.domain_ranks.front(),
            .is_drained = environment_.is_drain},
           {.verify = options_.open.verify == Verify::headers ? Verify::headers : Verify::all,
            .durable = options_.store.durable,

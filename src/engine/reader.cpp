@@ -7,7 +7,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "comm/calls.hpp"
-#include "commits/selection.hpp"
+#include "commits/commit_selection.hpp"
 #include "engine/check_load_target.hpp"
 #include "engine/describe_opened.hpp"
 #include "engine/device_memory.hpp"
@@ -20,11 +20,12 @@ namespace kedge::engine {
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recovery::Reading reading) {
   const double begin_s = uses_.clock.seconds();
   std::optional<Failure> local = uses_.lifecycle.check_phase(comm::Call::open, {Phase::idle});
-  if (!local) local = commits::check(selection);
-  if (!local) local = uses_.pipeline.waits().wait_until_idle(pipeline::Rest::dropped).failure;
+  if (!local) local = commits::check_selection(selection);
+  if (!local) local = uses_.pipeline.waits().wait_until_idle(pipeline::DeferredWorkPolicy::drop).failure;
   if (uses_.markers.is_marked_damaged()) reading = recovery::Reading::all_in_open;
-  reading = static_cast<recovery::Reading>(comm::begin_call(
-      uses_.group, comm::Call::open, commits::hash_of(selection, newer), local, static_cast<std::uint64_t>(reading)));
+  reading = static_cast<recovery::Reading>(comm::begin_call(uses_.group, comm::Call::open,
+                                                            commits::hash_selection(selection, newer), local,
+                                                            static_cast<std::uint64_t>(reading)));
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
   uses_.recreation.run();
@@ -71,7 +72,7 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
 }
 
 std::unique_ptr<OpenCheckpoint> Reader::make_checkpoint() const {
-  return std::make_unique<OpenCheckpoint>(uses_.store.routed, uses_.file_system, uses_.log);
+  return std::make_unique<OpenCheckpoint>(uses_.store.routed_directories, uses_.file_system, uses_.log);
 }
 
 /// COLLECTIVE. Takes hold of the containers that this process reads. False if one was damaged or lost since it was
@@ -95,7 +96,7 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
     uses_.recovery.mark_damaged(opened.commit, *failure);
     return false;
   }
-  uses_.ledger.open(opened.commit, opened.persistent, !opened.is_own_unread);
+  uses_.ledger.mark_opened(opened.commit, opened.persistent, !opened.is_own_unread);
   CheckpointInfo info;
   static_cast<CommitHead&>(info) = opened.commit;
   info.total_bytes = opened.total_bytes;
@@ -108,7 +109,8 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
 
 /// Local.
 void Reader::count_opened(std::uint64_t fetched_bytes, double begin_s) const {
-  uses_.metrics.opened(*info_, {info_->total_bytes, fetched_bytes, info_->source}, uses_.clock.seconds() - begin_s);
+  uses_.metrics.record_open(*info_, {info_->total_bytes, fetched_bytes, info_->source},
+                            uses_.clock.seconds() - begin_s);
 }
 
 /// COLLECTIVE. The lines that say where the checkpoint came from.
@@ -149,10 +151,10 @@ std::vector<RegionInfo> Reader::regions() const {
   if (const auto failure = check_reading("regions")) throw Error(*failure);
   std::vector<RegionInfo> list;
   for (const format::StoredRegion& placed : container().regions()) {
-    if (format::is_attributes(placed.spec)) continue;       // info() has them
-    if (format::is_empty_directory(placed.spec)) continue;  // they come with the directory that was routed
+    if (format::is_attributes_region(placed.spec)) continue;  // info() has them
+    if (format::is_empty_directory(placed.spec)) continue;    // they come with the directory that was routed
     list.push_back({placed.spec.name, placed.spec.dtype, placed.spec.shape, placed.spec.placement, placed.size_bytes,
-                    placed.spec.routed, placed.spec.members});
+                    placed.spec.is_routed, placed.spec.members});
   }
   return list;
 }
@@ -209,7 +211,7 @@ void Reader::remember_shared(const Failure& failure) {
 }
 
 const format::StoredRegion& Reader::region(std::string_view name) const {
-  const format::StoredRegion* placed = container().find(name);
+  const format::StoredRegion* placed = container().find_region(name);
   if (placed == nullptr) {
     throw Error(ErrorCode::not_found,
                 compose("{} has no region '{}' on rank {}; regions() and kedge show list its regions", info_->tag, name,
@@ -241,7 +243,7 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
     if (const auto wrong = check_load_target(info_->tag, placed, target, placement)) throw Error(*wrong);
     const auto memory = with_region_name(placed.spec.name,
                                          [&] { return find_device_memory(uses_.staging, target, placed.size_bytes); });
-    const pipeline::Pause::Guard guard(uses_.pause);  // as while saving
+    const pipeline::BackgroundPause::Guard guard(uses_.pause);  // as while saving
     open_->require_present();
     copy(placed, {static_cast<std::byte*>(target.data), placed.size_bytes}, memory);
     if (open_->unproven) open_->unproven->mark_read(placed);
@@ -291,7 +293,7 @@ void Reader::confirm_intact() {
     release();
     throw Error(as_damage);
   }
-  if (!reads_behind) uses_.ledger.confirm(opened.commit.id);
+  if (!reads_behind) uses_.ledger.mark_verified(opened.commit.id);
   uses_.recovery.recover_outputs();
   uses_.pipeline.continue_from(opened.commit, opened.persistent, {.others = opened.unread, .container = reads_behind});
 }

@@ -33,7 +33,7 @@ class Reader {
     Lifecycle& lifecycle;
     commits::Ledger& ledger;
     CommitMarkers& markers;
-    pipeline::Pause& pause;
+    pipeline::BackgroundPause& pause;
     pipeline::Metrics& metrics;
     pipeline::Pipeline& pipeline;
     recovery::Recovery& recovery;

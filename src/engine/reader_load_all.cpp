@@ -15,7 +15,7 @@ void Reader::load_all(std::span<const Want> wants, std::optional<Failure> local)
   if (auto wrong = uses_.lifecycle.check_phase(comm::Call::load_all, {Phase::reading})) local = std::move(wrong);
   if (!local) local = check(wants, uses_.staging.devices());
   if (!local) local = attempt([&] { open_->require_present(); });
-  const pipeline::Pause::Guard guard(uses_.pause);
+  const pipeline::BackgroundPause::Guard guard(uses_.pause);
   try {
     comm::begin_call(uses_.group, comm::Call::load_all, 0, local);
     (void)engine::load_all(uses_.group, *open_, *info_, wants, uses_.load_buffer_bytes);

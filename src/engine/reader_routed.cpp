@@ -37,12 +37,12 @@ std::vector<const format::StoredRegion*> Reader::routed_regions(std::string_view
   std::vector<const format::StoredRegion*> found;
   if (name.ends_with('/')) {
     for (const format::StoredRegion& placed : container().regions()) {
-      if (placed.spec.routed && placed.spec.name.starts_with(name)) found.push_back(&placed);
+      if (placed.spec.is_routed && placed.spec.name.starts_with(name)) found.push_back(&placed);
     }
     return found;
   }
   const format::StoredRegion& placed = region(name);
-  if (!placed.spec.routed) {
+  if (!placed.spec.is_routed) {
     throw Error(ErrorCode::mismatch,
                 compose("region '{}' of {} is not a routed file; get it with load", name, info_->tag));
   }

@@ -31,7 +31,7 @@ format::RegionSpec spec_of(std::string_view name, std::uint64_t bytes) {
 }
 
 void check_name(std::string_view name, std::uint64_t max_bytes) {
-  if (const auto problem = format::check(spec_of(without_slash(name), max_bytes))) throw Error(*problem);
+  if (const auto problem = format::check_region_spec(spec_of(without_slash(name), max_bytes))) throw Error(*problem);
   for (std::string_view rest = name; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find('/'));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
@@ -80,7 +80,7 @@ const Route* RoutedFiles::find_conflict(std::string_view name) const noexcept {
 Route RoutedFiles::add(std::string_view name, std::uint64_t max_bytes) {
   check_name(name, max_bytes);
   if (current_.empty()) {
-    current_ = store_directories_.make();
+    current_ = store_directories_.make_directory();
     directories_.push_back(current_);
   }
   Route route{std::string(name), fs::join(current_, name), max_bytes};
@@ -153,7 +153,7 @@ void RoutedFiles::take_in_directory(const Route& route, const Sink& sink) const 
   const std::vector<std::string> empty = fs::empty_directories_below(file_system_, path);  // before all of them are
   for (const fs::TreeFile& file : files) copy_file_into(route.name + file.name, fs::join(path, file.name), sink);
   NoBytes nothing;
-  for (const std::string& name : empty) sink(format::empty_directory(route.name + name), nothing, 0);
+  for (const std::string& name : empty) sink(format::make_empty_directory(route.name + name), nothing, 0);
 }
 
 /// Its storage is free again before the next one is copied.
@@ -185,7 +185,7 @@ void RoutedFiles::copy_file_into(const std::string& name, const std::string& pat
 }
 
 void RoutedFiles::log_unrouted_files(const std::string& directory) const {
-  if (!log_.enabled(LogLevel::debug)) return;
+  if (!log_.is_enabled(LogLevel::debug)) return;
   std::size_t strays = 0;
   std::string first;
   for (const fs::TreeFile& file : fs::files_below(file_system_, directory)) {

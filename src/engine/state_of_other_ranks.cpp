@@ -120,7 +120,7 @@ void read_per_rank(const OpenCheckpoint& checkpoint, const State& state, const T
   for (const State::Item& item : state.items()) {
     if (!item.per_rank) continue;
     for (const recovery::Holding& holding : checkpoint.holdings) {
-      const format::StoredRegion* placed = holding.container().find(item.name);
+      const format::StoredRegion* placed = holding.container().find_region(item.name);
       if (placed == nullptr) continue;
       bytes.resize(placed->size_bytes);
       holding.container().read(*placed, bytes);

@@ -14,7 +14,7 @@ namespace {
 
 enum class Lost : std::uint8_t { nothing, files, lock, directory };
 
-Lost find_loss(const start::NodeLocal& node, fs::FileSystem* file_system) {
+Lost find_loss(const start::NodeHandles& node, fs::FileSystem* file_system) {
   Lost lost = Lost::nothing;
   (void)attempt([&] {
     if (!node.lock->is_held()) lost = Lost::lock;
@@ -48,13 +48,13 @@ std::string warning_of(const std::string& what, std::uint64_t ranks) {
 void StoreRecreation::restore() const {
   const std::string& directory = node.store->directory.path();
   store::recreate_store(file_system, directory);
-  if (durable) fs::sync_path(file_system, directory);
-  node.lock->take_again(clock);
+  if (durable) fs::sync_parent_directories(file_system, directory);
+  node.lock->retake_lock(clock);
   if (!node.records->is_owned_by(node.owner.run_id, node.owner.prefix_id)) node.records->write_owner(node.owner);
   markers.store_lost();
 }
 
-bool has_lost_store(const start::NodeLocal& node) { return find_loss(node, nullptr) != Lost::nothing; }
+bool has_lost_store(const start::NodeHandles& node) { return find_loss(node, nullptr) != Lost::nothing; }
 
 void StoreRecreation::run() const {
   const Lost lost = find_loss(node, &file_system);

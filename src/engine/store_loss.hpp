@@ -12,12 +12,12 @@ namespace kedge::engine {
 
 /// Local. Whether this rank's store is not what this engine takes it for: its directory, its lock or a file that counts
 /// was removed. A store that cannot be looked at is not lost: whoever uses it says why.
-[[nodiscard]] bool has_lost_store(const start::NodeLocal& node);
+[[nodiscard]] bool has_lost_store(const start::NodeHandles& node);
 
 /// What it takes to recreate this rank's store. All that is referred to must outlive it.
 struct StoreRecreation {
   const comm::Group& group;
-  const start::NodeLocal& node;
+  const start::NodeHandles& node;
   CommitMarkers& markers;
   fs::FileSystem& file_system;
   Clock& clock;

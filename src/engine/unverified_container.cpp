@@ -23,8 +23,8 @@ void UnverifiedContainer::verify_unread(const format::ContainerReader& container
   if (damages.empty()) return;
   const format::Damage& first = damages.front();
   throw Error(Failure{ErrorCode::corrupt,
-                      compose("{} is damaged within bytes {} to {} of the file: its checksum is wrong", first.what,
-                              first.offset, first.offset + first.length - 1),
+                      compose("{} is damaged within bytes {} to {} of the file: its checksum is wrong",
+                              first.description, first.offset, first.offset + first.length - 1),
                       -1, path, 0});
 }
 

@@ -11,8 +11,8 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "comm/calls.hpp"
+#include "commits/commit_selection.hpp"
 #include "commits/ledger.hpp"
-#include "commits/selection.hpp"
 #include "engine/device_memory.hpp"
 #include "format/attributes.hpp"
 #include "store/pin.hpp"
@@ -26,7 +26,7 @@ std::string describe_kept_commits(const commits::Ledger& ledger, std::uint32_t k
     return compose("; {} of the outputs, from {} on, {} in the store until flushed to the prefix", outputs.size(),
                    outputs.front().tag, outputs.size() == 1 ? "stays" : "stay");
   }
-  const std::vector<commits::Entry> kept = ledger.known().entries;
+  const std::vector<commits::CommitEntry> kept = ledger.known().entries;
   std::string_view why;
   if (kept.size() > keep && has_work_left) why = "until the background work on them is done";
   if (ledger.known().ids_to_keep(keep).size() > keep) why = "because none of them is protected yet";
@@ -42,8 +42,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   pipeline::Waits& waits = uses_.pipeline.waits();
   std::optional<Failure> local = uses_.lifecycle.check_phase(comm::Call::create, {Phase::idle});
   if (!local) local = commits::check_tag(tag);
-  if (!local && uses_.group.is_root()) local = format::check(attributes);
-  if (!local) local = expected.is_last ? waits.failure() : waits.wait_for_room();
+  if (!local && uses_.group.is_root()) local = format::check_attributes(attributes);
+  if (!local) local = expected.is_last ? waits.failure() : waits.wait_for_space();
   // If the snapshot fails, the parent is the commit before it. The wait is short: a snapshot is the first in the
   // worker's queue.
   if (!local) local = waits.wait_until_sealed();
@@ -60,7 +60,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     uses_.recovery.survey_only();
     uses_.pipeline.start_without_commit(true);
   }
-  const pipeline::Pause::Guard guard(uses_.pause);  // every rank is in here; whoever needs the worker says so
+  const pipeline::BackgroundPause::Guard guard(uses_.pause);  // every rank is in here; whoever needs the worker says so
   const CommitHead head = make_head(tag, expected.is_output);
   last_.reset();
   checkpoint_ = std::make_unique<Checkpoint>(uses_);
@@ -106,7 +106,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
 std::string Writer::describe_kept_commits() const {
   std::string text;
   if (uses_.group.is_root()) {
-    text = engine::describe_kept_commits(uses_.ledger, uses_.keep, uses_.pipeline.waits().pending() != 0);
+    text = engine::describe_kept_commits(uses_.ledger, uses_.keep, uses_.pipeline.waits().pending_count() != 0);
   }
   uses_.group.broadcast(text);
   return text;
@@ -123,7 +123,7 @@ CommitHead Writer::make_head(std::string_view tag, bool is_output) const {
   head.run_id = uses_.run.id;
   head.id = drawn.id;
   head.parent_id = uses_.ledger.known().parent_id;
-  head.generation = uses_.ledger.generations().take();
+  head.generation = uses_.ledger.generations().take_next();
   head.incarnation = uses_.run.incarnation;
   head.world_size = uses_.group.world_size();
   head.time_ns = drawn.time_ns;
@@ -139,7 +139,7 @@ std::optional<Failure> Writer::begin(std::uint64_t expected_bytes) {
   if (layout) expected_bytes = std::max(expected_bytes, layout->file_size);
   const std::array planned{store::PlannedFile{store::FileKind::container, expected_bytes}};
   return checkpoint.seal_transaction.begin_on_all_ranks(planned, [&] {
-    checkpoint.draft = &checkpoint.seal_transaction.begin_unsized(
+    checkpoint.draft = &checkpoint.seal_transaction.begin_unsized_file(
         store::FileKind::container, {checkpoint.commit.id, {}}, checkpoint.commit.generation, expected_bytes);
     checkpoint.container =
         std::make_unique<format::ContainerWriter>(checkpoint.draft->file(), layout, uses_.copy_threads);
@@ -180,9 +180,10 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
   const double before_s = checkpoint_->blocked_s;
   pipeline::CommitBytes bytes;
   {
-    const pipeline::Pause::Guard guard(uses_.pause);  // every rank is in here, and none of them waits for its worker
+    const pipeline::BackgroundPause::Guard guard(
+        uses_.pause);  // every rank is in here, and none of them waits for its worker
     save_remaining();
-    if (checkpoint_->takes_snapshots) uses_.copies.drop_unused();  // of regions that have other sizes now
+    if (checkpoint_->takes_snapshots) uses_.copies.free_unused();  // of regions that have other sizes now
     // A checkpoint that is to reach a level, as the last one of a job, may turn out only after create to be the last.
     if (snapshots == some && !level && agree_on_snapshot()) return commit_snapshot(begin_s);
     finish();
@@ -195,13 +196,13 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
   const pipeline::CommitProgress progress = uses_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
   checkpoint_.reset();
   // A later start of the run has taken over: this commit stands, and nothing may follow it.
-  const std::optional<Failure> not_flushed = progress.failure_to(Level::persistent);
+  const std::optional<Failure> not_flushed = progress.stage_failure(Level::persistent);
   if (not_flushed && not_flushed->code == ErrorCode::busy) uses_.lifecycle.die(not_flushed->message);
   return {.blocked_s = blocked_s(), .in_stages_s = progress.in_stages_s};
 }
 
 std::span<const std::byte> Writer::committed(std::string_view name) const {
-  const std::ptrdiff_t position = last_ ? last_layout_->position(name) : -1;
+  const std::ptrdiff_t position = last_ ? last_layout_->find_position(name) : -1;
   if (position < 0 || uses_.pipeline.waits().wait_until_sealed()) return {};
   const format::StoredRegion& region = last_layout_->regions[static_cast<std::size_t>(position)];
   std::span<const std::byte> bytes;
@@ -218,7 +219,7 @@ void Writer::save_attributes() {
   if (!uses_.group.is_root()) return;
   std::size_t& room = pattern().attributes_room;
   if (checkpoint_->attributes.empty() && room == 0) return;
-  std::string text = format::encode(checkpoint_->attributes);
+  std::string text = format::encode_attributes(checkpoint_->attributes);
   room = std::max(room, std::bit_ceil(std::max(text.size(), kAttributesRoomMin)));
   text.resize(room, ' ');
   require_present(text.size());
@@ -265,8 +266,9 @@ std::shared_ptr<const format::Layout> Writer::finish_container(const Uses& uses,
                                                                const std::function<void()>& between_regions) {
   for (const DeviceRegion& region : checkpoint.on_device) {
     between_regions();
-    with_region_name(region.spec.name,
-                     [&] { checkpoint.container->fill(region.spec, uses.staging, region.copy.span(), straight); });
+    with_region_name(region.spec.name, [&] {
+      checkpoint.container->fill_claimed_region(region.spec, uses.staging, region.copy.span(), straight);
+    });
   }
   checkpoint.on_device.clear();
   checkpoint.draft->file().require_present();
@@ -274,7 +276,7 @@ std::shared_ptr<const format::Layout> Writer::finish_container(const Uses& uses,
   format::Superblock superblock;
   superblock.commit = checkpoint.commit;
   superblock.logical_rank = uses.group.logical_rank();
-  checkpoint.draft->head() = checkpoint.container->sealed_head(superblock);
+  checkpoint.draft->head() = checkpoint.container->make_sealed_head(superblock);
   return layout;
 }
 
@@ -285,7 +287,7 @@ void Writer::finish() {
   std::shared_ptr<const format::Layout> layout;
   if (!local)
     local = attempt([&] { layout = finish_container(uses_, checkpoint, pattern().mostly_of_devices, [] {}); });
-  abort_if_failed(checkpoint.seal_transaction.ready(local));
+  abort_if_failed(checkpoint.seal_transaction.vote_ready(local));
   check_global_arrays(layout);
   pattern().layout = last_layout_ = std::move(layout);
 }
@@ -296,7 +298,7 @@ void Writer::seal() {
   checkpoint_->draft = nullptr;
   last_ = checkpoint_->commit.id;
   pattern().mostly_of_devices = 2 * checkpoint_->device_bytes >= checkpoint_->container->container_bytes();
-  uses_.ledger.commit(checkpoint_->commit);
+  uses_.ledger.add_commit(checkpoint_->commit);
   uses_.lifecycle.move_to(Phase::idle);
   checkpoint_->routed.drop();
 }
@@ -319,7 +321,7 @@ void Writer::abort_checkpoint() {
   checkpoint_->routed.drop();
   checkpoint_->container.reset();
   checkpoint_->seal_transaction.abort();
-  if (const auto& failure = checkpoint_->seal_transaction.left_behind()) {
+  if (const auto& failure = checkpoint_->seal_transaction.discard_failure()) {
     uses_.log.warning("an unfinished container could not be removed: " + to_string(*failure));
   }
   checkpoint_.reset();

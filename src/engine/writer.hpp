@@ -45,7 +45,7 @@ class Writer {
     Lifecycle& lifecycle;
     commits::Ledger& ledger;
     CommitMarkers& markers;
-    pipeline::Pause& pause;
+    pipeline::BackgroundPause& pause;
     pipeline::Pipeline& pipeline;
     recovery::Recovery& recovery;
     device::Staging& staging;
@@ -100,7 +100,7 @@ class Writer {
   struct Checkpoint {
     explicit Checkpoint(const Uses& uses)
         : seal_transaction(uses.group, uses.store, uses.durable),
-          routed(uses.store.routed, uses.file_system, uses.log) {}
+          routed(uses.store.routed_directories, uses.file_system, uses.log) {}
 
     CommitHead commit;
     Attributes attributes;

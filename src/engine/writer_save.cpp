@@ -22,8 +22,8 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
   auto failure = attempt([&] {
     const format::RegionSpec spec{std::string(name), region.dtype, region.shape,
                                   placement,         false,        std::string(region.members)};
-    if (const auto problem = format::check(spec)) throw Error(*problem);
-    if (format::is_attributes(spec)) {
+    if (const auto problem = format::check_region_spec(spec)) throw Error(*problem);
+    if (format::is_attributes_region(spec)) {
       throw Error(ErrorCode::invalid_argument, "the name '.kedge/attributes' is reserved; give attributes to create");
     }
     std::uint64_t elements = 0;
@@ -34,7 +34,7 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
     }
     const auto memory = wait_for_device(spec.name, region, bytes, waited_s);
     // While neither a rank, whose worker may need this one's, nor a device is waited for.
-    const pipeline::Pause::Guard guard(uses_.pause);
+    const pipeline::BackgroundPause::Guard guard(uses_.pause);
     require_present(bytes);
     copy(spec, {static_cast<const std::byte*>(region.data), bytes}, memory);
   });

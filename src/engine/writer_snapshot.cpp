@@ -27,15 +27,15 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
       local->rank = group.rank();
       checkpoint.on_device.clear();  // memory is freed also if nobody waits for the result any more
     }
-    auto failure = checkpoint.seal_transaction.ready(local);
+    auto failure = checkpoint.seal_transaction.vote_ready(local);
     if (!failure && has_replicas_) failure = compare_replicas(group, replicas_of(checkpoint, *layout));
     if (!failure) failure = checkpoint.seal_transaction.write_seals();
     if (!failure) {
-      uses_.ledger.commit(checkpoint.commit);
+      uses_.ledger.add_commit(checkpoint.commit);
       return std::nullopt;
     }
     checkpoint.on_device.clear();
-    if (const auto& left = checkpoint.seal_transaction.left_behind()) {
+    if (const auto& left = checkpoint.seal_transaction.discard_failure()) {
       uses_.log.warning("an unfinished container could not be removed: " + to_string(*left));
     }
     return failure;
@@ -50,7 +50,7 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
   }
   /// Between two regions: an engine that ends is not kept waiting for those that are left.
   void check_not_ending() const {
-    uses_.pause.pass();
+    uses_.pause.wait_while_paused();
     if (uses_.pause.is_ended()) throw Error(ErrorCode::bad_state, "the engine ended before the snapshot was sealed");
   }
 
@@ -63,19 +63,20 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
 /// Local. Not while another commit is under way: that may take long, and what is not sealed yet would wait for it.
 bool Writer::permits_snapshots(const Expected& expected) {
   const bool is_wanted = uses_.snapshots && uses_.pipeline.waits().is_in_background() && expected.may_be_snapshot &&
-                         !expected.is_last && !expected.is_output && uses_.ledger.known().newest().has_value();
+                         !expected.is_last && !expected.is_output &&
+                         uses_.ledger.known().newest_checkpoint().has_value();
   if (is_wanted && !uses_.pipeline.waits().is_idle()) log_seal_reason(SealReason::busy);
   return is_wanted && uses_.pipeline.waits().is_idle();
 }
 
 /// Local. Whether the region needs nothing more in save.
 bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& from) {
-  if (!checkpoint_->container->promise(spec)) {
+  if (!checkpoint_->container->claim_region(spec)) {
     checkpoint_->has_new_regions = pattern().layout != nullptr;  // without a layout there is nothing to differ from
     return false;
   }
-  auto copy = uses_.copies.take(from);
-  if (!copy) checkpoint_->container->fill(spec, uses_.staging, from, pattern().mostly_of_devices);
+  auto copy = uses_.copies.make_copy(from);
+  if (!copy) checkpoint_->container->fill_claimed_region(spec, uses_.staging, from, pattern().mostly_of_devices);
   const std::lock_guard guard(mutex_);
   if (copy) {
     checkpoint_->on_device.push_back({spec, std::move(*copy)});
@@ -123,7 +124,7 @@ void Writer::log_seal_reason(SealReason why) {
 Writer::Committed Writer::commit_snapshot(double begin_s) {
   // Made up for where it failed: from here on this commit alone may be there. Global arrays were checked with the
   // commit before, whose layout all ranks have again.
-  uses_.markers.mark(uses_.ledger.known().newest()->commit.id);
+  uses_.markers.mark(uses_.ledger.known().newest_checkpoint()->commit.id);
   Checkpoint& checkpoint = *checkpoint_;
   pipeline::CommitBytes bytes;
   bytes.own = checkpoint.container->container_bytes();
@@ -135,7 +136,7 @@ Writer::Committed Writer::commit_snapshot(double begin_s) {
   uses_.lifecycle.move_to(Phase::idle);
   const CommitHead head = checkpoint.commit;
   const auto blocked_s = [&, before_s = checkpoint.blocked_s] { return before_s + uses_.clock.seconds() - begin_s; };
-  uses_.ledger.take_snapshot(head);
+  uses_.ledger.add_snapshot(head);
   auto behind = std::make_unique<PendingSnapshot>(uses_, std::move(checkpoint_), straight, has_replicas);
   uses_.pipeline.submit_unsealed(head, {bytes, blocked_s()}, std::move(behind));
   return {.blocked_s = blocked_s(), .is_sealed = false};

@@ -37,13 +37,13 @@ std::optional<std::string> problem_of(const std::string& key) {
 std::optional<std::string> problem_of(const Attributes& attributes) {
   for (const auto& [key, value] : attributes) {
     if (const auto problem = problem_of(key)) {
-      return kedge::compose("invalid attribute key '{}': {}", shown(key), *problem);
+      return kedge::compose("invalid attribute key '{}': {}", printable_name(key), *problem);
     }
     if (const auto problem = problem_of(value)) {
-      return kedge::compose("attribute '{}' cannot be stored: {}", shown(key), *problem);
+      return kedge::compose("attribute '{}' cannot be stored: {}", printable_name(key), *problem);
     }
   }
-  const std::size_t size = encode(attributes).size();
+  const std::size_t size = encode_attributes(attributes).size();
   if (size <= kAttributesBytesMax) return std::nullopt;
   return kedge::compose("the attributes take {} bytes as JSON, the maximum is {}; save large ones as regions", size,
                         kAttributesBytesMax);
@@ -53,7 +53,7 @@ std::optional<std::string> problem_of(const Attributes& attributes) {
   throw_corrupt(path,
                 kedge::compose("attribute '{}' is not a number, text or array of numbers as Kedge writes them; the "
                                "file is damaged",
-                               shown(key)));
+                               printable_name(key)));
 }
 
 std::int64_t whole_number(const Json& value, std::string_view path, std::string_view key) {
@@ -84,13 +84,13 @@ AttributeValue value_of(const Json& value, std::string_view path, std::string_vi
 
 }  // namespace
 
-std::optional<Failure> check(const Attributes& attributes) {
+std::optional<Failure> check_attributes(const Attributes& attributes) {
   auto problem = problem_of(attributes);
   if (!problem) return std::nullopt;
   return Failure{ErrorCode::invalid_argument, *std::move(problem)};
 }
 
-std::string encode(const Attributes& attributes) {
+std::string encode_attributes(const Attributes& attributes) {
   Json object = Json::object();
   for (const auto& attribute : attributes) {
     std::visit([&](const auto& value) { object[attribute.first] = value; }, attribute.second);

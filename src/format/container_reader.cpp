@@ -32,7 +32,7 @@ Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const
     throw_corrupt(path, kedge::compose("not a Kedge container: it has only {} bytes", file_size));
   SuperblockBytes stored{};
   bytes.read(0, stored);
-  Superblock superblock = decode(stored, path);
+  Superblock superblock = decode_superblock(stored, path);
   if (superblock.file_size != file_size) {
     throw_corrupt(path,
                   kedge::compose("the container was written with {} bytes and now has {}: {}", superblock.file_size,
@@ -49,8 +49,8 @@ ContainerReader::ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size,
       superblock_(read_superblock(bytes, file_size, path_)),
       index_(read_index(bytes, superblock_, path_)) {}
 
-const StoredRegion* ContainerReader::find(std::string_view name) const noexcept {
-  const std::ptrdiff_t position = index_.map.position(name);
+const StoredRegion* ContainerReader::find_region(std::string_view name) const noexcept {
+  const std::ptrdiff_t position = index_.map.find_position(name);
   return position < 0 ? nullptr : &index_.map.regions[static_cast<std::size_t>(position)];
 }
 
@@ -60,7 +60,7 @@ std::span<const std::uint32_t> ContainerReader::checksums(const StoredRegion& re
   return std::span(index_.checksums).subspan(region.first_checksum, large ? extent_of(region).checksum_count : 1);
 }
 
-void ContainerReader::check_size(const StoredRegion& region, std::uint64_t size_bytes) const {
+void ContainerReader::require_size(const StoredRegion& region, std::uint64_t size_bytes) const {
   if (size_bytes == region.size_bytes) return;
   throw Error(Failure{ErrorCode::mismatch,
                       kedge::compose("region '{}' has {} bytes, but the memory to load it into has {}",
@@ -69,13 +69,13 @@ void ContainerReader::check_size(const StoredRegion& region, std::uint64_t size_
 }
 
 void ContainerReader::read(const StoredRegion& region, std::span<std::byte> out) const {
-  check_size(region, out.size());
-  check_blocks(region, 0, copy_region_out(bytes_, region.offset, out, copy_threads_));
+  require_size(region, out.size());
+  require_blocks_intact(region, 0, copy_region_out(bytes_, region.offset, out, copy_threads_));
 }
 
 void ContainerReader::read(const StoredRegion& region, device::Staging& staging, const device::Span& out) const {
-  check_size(region, out.size_bytes);
-  check_blocks(region, 0, copy_region_out(bytes_, region.offset, staging, out, copy_threads_));
+  require_size(region, out.size_bytes);
+  require_blocks_intact(region, 0, copy_region_out(bytes_, region.offset, staging, out, copy_threads_));
 }
 
 void ContainerReader::read(const StoredRegion& region, fs::ByteAccess& out) const {
@@ -88,25 +88,25 @@ void ContainerReader::read(const StoredRegion& region, fs::ByteAccess& out) cons
     fs::for_each_piece(piece.size(), fs::kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
       found = bytes_.read_with_crc(region.offset + begin + at, piece.subspan(at, length), found);
     });
-    check_blocks(region, block, std::span(&found, 1));
+    require_blocks_intact(region, block, std::span(&found, 1));
     out.write(begin, piece);
   }
 }
 
 void ContainerReader::read_block(const StoredRegion& region, std::uint64_t block, std::span<std::byte> out) const {
   const std::uint32_t found = bytes_.read_with_crc(region.offset + block * kBlockBytes, out, 0);
-  check_blocks(region, block, std::span(&found, 1));
+  require_blocks_intact(region, block, std::span(&found, 1));
 }
 
-void ContainerReader::check_block(const StoredRegion& region, std::uint64_t block,
-                                  std::span<const std::byte> bytes) const {
+void ContainerReader::require_block_intact(const StoredRegion& region, std::uint64_t block,
+                                           std::span<const std::byte> bytes) const {
   const std::uint32_t found = crc32c(bytes);
-  check_blocks(region, block, std::span(&found, 1));
+  require_blocks_intact(region, block, std::span(&found, 1));
 }
 
 /// `found` holds the checksums of the blocks from `first` on, without padding.
-void ContainerReader::check_blocks(const StoredRegion& region, std::size_t first,
-                                   std::span<const std::uint32_t> found) const {
+void ContainerReader::require_blocks_intact(const StoredRegion& region, std::size_t first,
+                                            std::span<const std::uint32_t> found) const {
   const auto stored = checksums(region);
   const bool large = region.size_bytes >= kLargeRegionBytes;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -123,7 +123,7 @@ void ContainerReader::check_blocks(const StoredRegion& region, std::size_t first
 }
 
 std::string ContainerReader::attributes() const {
-  const StoredRegion* region = find(kAttributesName);
+  const StoredRegion* region = find_region(kAttributesName);
   if (region == nullptr) return {};
   std::string text(region->size_bytes, '\0');
   read(*region, std::as_writable_bytes(std::span(text)));
@@ -139,7 +139,7 @@ std::uint32_t ContainerReader::file_crc() const {
   std::vector<Piece> pieces;
   for (const Extent& extent : superblock_.extents) pieces.push_back({extent.offset, extent.length, extent.crc});
   for (const DataExtent& extent : index_.map.data_extents) {
-    if (!extent.large) {
+    if (!extent.is_large) {
       pieces.push_back({extent.offset, extent.length, index_.checksums[extent.first_checksum]});
       continue;
     }
@@ -150,7 +150,7 @@ std::uint32_t ContainerReader::file_crc() const {
     }
   }
   std::ranges::sort(pieces, {}, &Piece::offset);
-  std::uint32_t crc = crc32c(encode(superblock_));
+  std::uint32_t crc = crc32c(encode_superblock(superblock_));
   for (const Piece& piece : pieces) crc = crc32c_combine(crc, piece.crc, piece.length);
   return crc;
 }
@@ -166,7 +166,7 @@ std::vector<Damage> ContainerReader::verify_unread(const WasRead& was_read) cons
   std::vector<Damage> damages;
   verify_structure(damages, {});
   for (const DataExtent& extent : index_.map.data_extents) {
-    if (!is_read(extent, was_read)) verify_data(extent, damages, {});
+    if (!was_extent_read(extent, was_read)) verify_data(extent, damages, {});
     else if (!is_padding_intact(bytes_, index_.map, extent))
       damages.push_back({"padding beside regions", extent.offset, extent.length});
   }
@@ -176,12 +176,12 @@ std::vector<Damage> ContainerReader::verify_unread(const WasRead& was_read) cons
 std::uint64_t ContainerReader::unread_bytes(const WasRead& was_read) const {
   std::uint64_t bytes = 0;
   for (const DataExtent& extent : index_.map.data_extents) {
-    if (!is_read(extent, was_read)) bytes += extent.length;
+    if (!was_extent_read(extent, was_read)) bytes += extent.length;
   }
   return bytes;
 }
 
-bool ContainerReader::is_read(const DataExtent& extent, const WasRead& was_read) const {
+bool ContainerReader::was_extent_read(const DataExtent& extent, const WasRead& was_read) const {
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {
     if (!was_read(region_at(extent.first_region + i))) return false;
   }
@@ -191,7 +191,7 @@ bool ContainerReader::is_read(const DataExtent& extent, const WasRead& was_read)
 // The constructor checked superblock and index, but the file may have changed since.
 void ContainerReader::verify_structure(std::vector<Damage>& damages,
                                        const std::function<void(std::uint64_t)>& progress) const {
-  const SuperblockBytes expected = encode(superblock_);
+  const SuperblockBytes expected = encode_superblock(superblock_);
   if (bytes_.checksum(0, kSuperblockBytes, 0) != crc32c(expected)) {
     damages.push_back({"superblock", 0, kSuperblockBytes});
   }
@@ -206,7 +206,7 @@ void ContainerReader::verify_structure(std::vector<Damage>& damages,
 
 void ContainerReader::verify_data(const DataExtent& extent, std::vector<Damage>& damages,
                                   const std::function<void(std::uint64_t)>& progress) const {
-  if (!extent.large) {
+  if (!extent.is_large) {
     if (bytes_.checksum(extent.offset, extent.length, 0) != index_.checksums[extent.first_checksum]) {
       verify_run(extent, damages);
     }

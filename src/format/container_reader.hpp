@@ -18,7 +18,7 @@ namespace kedge::format {
 
 /// A damaged stretch of a container.
 struct Damage {
-  std::string what;  ///< e.g. "region 'temperature'"
+  std::string description;  ///< e.g. "region 'temperature'"
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
 };
@@ -37,7 +37,7 @@ class ContainerReader {
   /// In the order in which they were saved.
   [[nodiscard]] const std::vector<StoredRegion>& regions() const noexcept { return index_.map.regions; }
   /// Null if there is no such region.
-  [[nodiscard]] const StoredRegion* find(std::string_view name) const noexcept;
+  [[nodiscard]] const StoredRegion* find_region(std::string_view name) const noexcept;
   /// The stored CRC32C of a small region, or of each 4 MiB of a large one (with the padding in the last); empty for a
   /// region without bytes. `region` must be one of regions().
   [[nodiscard]] std::span<const std::uint32_t> checksums(const StoredRegion& region) const noexcept;
@@ -56,7 +56,7 @@ class ContainerReader {
   /// Copies one block of 4 MiB, or what is left of the region, into `out`. Throws Error{corrupt}.
   void read_block(const StoredRegion& region, std::uint64_t block, std::span<std::byte> out) const;
   /// Compares the bytes of a block, wherever they are, with its checksum. Throws Error{corrupt}.
-  void check_block(const StoredRegion& region, std::uint64_t block, std::span<const std::byte> bytes) const;
+  void require_block_intact(const StoredRegion& region, std::uint64_t block, std::span<const std::byte> bytes) const;
 
   /// The checkpoint's attributes as stored in logical rank 0's container (decode_attributes parses them); empty if
   /// there are none. Throws Error{corrupt}.
@@ -81,9 +81,9 @@ class ContainerReader {
   void verify_data(const DataExtent& extent, std::vector<Damage>& damages,
                    const std::function<void(std::uint64_t)>& progress) const;
   void verify_run(const DataExtent& extent, std::vector<Damage>& damages) const;
-  [[nodiscard]] bool is_read(const DataExtent& extent, const WasRead& was_read) const;
-  void check_size(const StoredRegion& region, std::uint64_t size_bytes) const;
-  void check_blocks(const StoredRegion& region, std::size_t first, std::span<const std::uint32_t> found) const;
+  [[nodiscard]] bool was_extent_read(const DataExtent& extent, const WasRead& was_read) const;
+  void require_size(const StoredRegion& region, std::uint64_t size_bytes) const;
+  void require_blocks_intact(const StoredRegion& region, std::size_t first, std::span<const std::uint32_t> found) const;
   [[nodiscard]] const StoredRegion& region_at(std::uint64_t position) const noexcept;
   [[nodiscard]] const DataExtent& extent_of(const StoredRegion& region) const noexcept;
 

@@ -14,11 +14,11 @@ constexpr std::uint64_t kReserveStepMin = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kReserveStepMax = std::uint64_t{64} << 20U;
 
 void check_bytes(const RegionSpec& spec, std::uint64_t bytes) {
-  if (auto problem = check(spec)) throw Error(*std::move(problem));
-  if (bytes != size_bytes(spec)) {
+  if (auto problem = check_region_spec(spec)) throw Error(*std::move(problem));
+  if (bytes != region_size_bytes(spec)) {
     throw Error(ErrorCode::invalid_argument,
                 kedge::compose("region '{}' has {} bytes, but its shape ({}) of {} needs {}", spec.name, bytes,
-                               to_string(spec.shape), to_string(spec.dtype), size_bytes(spec)));
+                               to_string(spec.shape), to_string(spec.dtype), region_size_bytes(spec)));
   }
 }
 
@@ -48,7 +48,7 @@ class ContainerWriter::Attempt {
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
   ~Attempt() {
-    if (!succeeded_) writer_.failed_ = true;
+    if (!succeeded_) writer_.has_failed_ = true;
   }
   void succeeded() noexcept { succeeded_ = true; }
 
@@ -64,8 +64,8 @@ ContainerWriter::ContainerWriter(ContainerTarget& target, std::shared_ptr<const 
     builder_ = std::make_unique<LayoutBuilder>();
     return;
   }
-  taken_ = std::vector<std::atomic<bool>>(predicted_->regions.size());
-  saved_.resize(predicted_->regions.size());
+  claimed_ = std::vector<std::atomic<bool>>(predicted_->regions.size());
+  saved_regions_.resize(predicted_->regions.size());
   target_.reserve(predicted_->file_size);
   reserved_bytes_ = predicted_->file_size;
 }
@@ -100,7 +100,7 @@ void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, co
   Attempt attempt(*this);
   begin_adding(spec, bytes);
   if (!add_predicted(spec, copy)) {
-    Saved& saved = place(spec);
+    SavedRegion& saved = add_saved_region(spec);
     const std::shared_lock lock(mutex_);
     saved.checksums = copy(target_.bytes(), saved.offset, false);
   }
@@ -108,7 +108,7 @@ void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, co
 }
 
 void ContainerWriter::begin_adding(const RegionSpec& spec, std::uint64_t bytes) const {
-  if (failed_)
+  if (has_failed_)
     throw Error(ErrorCode::bad_state,
                 "an earlier region of this checkpoint could not be saved; abandon the checkpoint");
   check_bytes(spec, bytes);
@@ -119,7 +119,7 @@ bool ContainerWriter::add_predicted(const RegionSpec& spec, const WriteRegion& c
   const std::ptrdiff_t position = claim_predicted(spec);
   if (position < 0) return false;
   const auto i = static_cast<std::size_t>(position);
-  saved_[i].checksums = copy(target_.bytes(), predicted_->regions[i].offset, true);
+  saved_regions_[i].checksums = copy(target_.bytes(), predicted_->regions[i].offset, true);
   return true;
 }
 
@@ -127,77 +127,79 @@ bool ContainerWriter::add_predicted(const RegionSpec& spec, const WriteRegion& c
 std::ptrdiff_t ContainerWriter::claim_predicted(const RegionSpec& spec) {
   if (layout_) throw Error(ErrorCode::bad_state, "the container is finished; no region can be added");
   if (builder_) return -1;
-  const std::ptrdiff_t position = predicted_->position(spec.name);
+  const std::ptrdiff_t position = predicted_->find_position(spec.name);
   if (position < 0) return -1;
   const auto i = static_cast<std::size_t>(position);
   if (predicted_->regions[i].spec != spec) return -1;
-  if (taken_[i].exchange(true)) {
+  if (claimed_[i].exchange(true)) {
     throw Error(ErrorCode::invalid_argument,
                 kedge::compose("region '{}' is saved twice; save each region once", spec.name));
   }
   return position;
 }
 
-bool ContainerWriter::promise(const RegionSpec& spec) {
+bool ContainerWriter::claim_region(const RegionSpec& spec) {
   Attempt attempt(*this);
-  begin_adding(spec, size_bytes(spec));
+  begin_adding(spec, region_size_bytes(spec));
   const std::shared_lock lock(mutex_);
   const std::ptrdiff_t position = claim_predicted(spec);
-  if (position >= 0) saved_[static_cast<std::size_t>(position)].is_reserved = true;
+  if (position >= 0) saved_regions_[static_cast<std::size_t>(position)].is_claimed = true;
   attempt.succeeded();
   return position >= 0;
 }
 
-void ContainerWriter::fill(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight) {
+void ContainerWriter::fill_claimed_region(const RegionSpec& spec, device::Staging& staging, const device::Span& from,
+                                          bool straight) {
   Attempt attempt(*this);
   begin_adding(spec, from.size_bytes);
   const std::shared_lock lock(mutex_);
-  Saved* saved = nullptr;
+  SavedRegion* saved = nullptr;
   std::uint64_t offset = 0;
   if (builder_) {  // the prediction was left meanwhile: the region has another position, perhaps another offset
-    const auto found = std::ranges::find_if(saved_, [&](const Saved& one) { return one.spec.name == spec.name; });
-    invariant(found != saved_.end(), "only a region that was promised is filled");
+    const auto found =
+        std::ranges::find_if(saved_regions_, [&](const SavedRegion& one) { return one.spec.name == spec.name; });
+    invariant(found != saved_regions_.end(), "only a region that was promised is filled");
     saved = &*found;
     offset = saved->offset;
   } else {
-    const std::ptrdiff_t position = predicted_->position(spec.name);
+    const std::ptrdiff_t position = predicted_->find_position(spec.name);
     invariant(position >= 0, "only a region that was promised is filled");
-    saved = &saved_[static_cast<std::size_t>(position)];
+    saved = &saved_regions_[static_cast<std::size_t>(position)];
     offset = predicted_->regions[static_cast<std::size_t>(position)].offset;
   }
-  invariant(saved->is_reserved, "a region that was promised is filled once");
+  invariant(saved->is_claimed, "a region that was promised is filled once");
   saved->checksums = from_device(staging, from, straight)(target_.bytes(), offset, !builder_);
-  saved->is_reserved = false;
+  saved->is_claimed = false;
   attempt.succeeded();
 }
 
 bool ContainerWriter::is_as_predicted() const {
   const std::shared_lock lock(mutex_);
-  return !failed_ && !builder_ && all_taken(taken_);
+  return !has_failed_ && !builder_ && all_taken(claimed_);
 }
 
-ContainerWriter::Saved& ContainerWriter::place(const RegionSpec& spec) {
+ContainerWriter::SavedRegion& ContainerWriter::add_saved_region(const RegionSpec& spec) {
   const std::unique_lock lock(mutex_);
   if (layout_) throw Error(ErrorCode::bad_state, "the container is finished; no region can be added");
-  if (!builder_) leave_prediction();
+  if (!builder_) end_prediction();
   const std::uint64_t offset = builder_->add(spec);
-  Saved& saved = saved_.emplace_back(Saved{spec, offset, size_bytes(spec), {}});
+  SavedRegion& saved = saved_regions_.emplace_back(SavedRegion{spec, offset, region_size_bytes(spec), {}});
   // An empty region has no offset; the superblock always needs its bytes.
   reserve(std::max<std::uint64_t>(saved.offset + saved.size_bytes, kSuperblockBytes));
   return saved;
 }
 
 // The longest run of predicted regions that were all saved stays in place; the other saved regions move.
-void ContainerWriter::leave_prediction() {
+void ContainerWriter::end_prediction() {
   auto builder = std::make_unique<LayoutBuilder>();
-  std::deque<Saved> old = std::move(saved_);
-  saved_.clear();
+  std::deque<SavedRegion> old = std::move(saved_regions_);
+  saved_regions_.clear();
   std::vector<std::size_t> beyond;
   bool in_prefix = true;
   for (std::size_t i = 0; i < old.size(); ++i) {
     const StoredRegion& region = predicted_->regions[i];
-    in_prefix = in_prefix && taken_[i];
-    if (!taken_[i]) continue;
+    in_prefix = in_prefix && claimed_[i];
+    if (!claimed_[i]) continue;
     old[i].spec = region.spec;
     old[i].offset = region.offset;
     old[i].size_bytes = region.size_bytes;
@@ -211,18 +213,18 @@ void ContainerWriter::leave_prediction() {
                                  region.spec.name));
     }
     end_bytes_ = std::max(end_bytes_, region.offset + region.size_bytes);
-    saved_.push_back(std::move(old[i]));
+    saved_regions_.push_back(std::move(old[i]));
   }
   builder_ = std::move(builder);
-  move_to_new_places(std::move(beyond), old);
+  move_to_new_offsets(std::move(beyond), old);
 }
 
 // Copies all regions out before it writes the first one, because new offsets may overlap old ones.
-void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std::deque<Saved>& saved) {
+void ContainerWriter::move_to_new_offsets(std::vector<std::size_t> positions, std::deque<SavedRegion>& saved) {
   std::vector<std::unique_ptr<std::byte[]>> copies;  // NOLINT(*-avoid-c-arrays)
   for (const std::size_t i : positions) {
-    const Saved& region = saved[i];
-    if (region.is_reserved) {  // no bytes to move yet
+    const SavedRegion& region = saved[i];
+    if (region.is_claimed) {  // no bytes to move yet
       copies.emplace_back();
       continue;
     }
@@ -235,10 +237,10 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
     }
   }
   for (std::size_t k = 0; k < positions.size(); ++k) {
-    Saved& region = saved_.emplace_back(std::move(saved[positions[k]]));
+    SavedRegion& region = saved_regions_.emplace_back(std::move(saved[positions[k]]));
     region.offset = builder_->add(region.spec);
     reserve(region.offset + region.size_bytes);
-    if (region.is_reserved) continue;
+    if (region.is_claimed) continue;
     region.checksums = copy_region_in(target_.bytes(), region.offset, {copies[k].get(), region.size_bytes});
     copies[k].reset();
   }
@@ -255,11 +257,12 @@ void ContainerWriter::reserve(std::uint64_t size_bytes) {
 std::shared_ptr<const Layout> ContainerWriter::finish() {
   const std::unique_lock lock(mutex_);
   Attempt attempt(*this);
-  if (failed_)
+  if (has_failed_)
     throw Error(ErrorCode::bad_state, "a region of this checkpoint could not be saved; abandon the checkpoint");
   if (layout_) throw Error(ErrorCode::bad_state, "the container is already finished");
-  invariant(std::ranges::none_of(saved_, &Saved::is_reserved), "every promised region is filled before finish");
-  if (!builder_ && !all_taken(taken_)) leave_prediction();
+  invariant(std::ranges::none_of(saved_regions_, &SavedRegion::is_claimed),
+            "every promised region is filled before finish");
+  if (!builder_ && !all_taken(claimed_)) end_prediction();
   std::shared_ptr<const Layout> layout = builder_ ? builder_->finish() : predicted_;
   builder_.reset();
   target_.reserve(layout->file_size);
@@ -277,10 +280,10 @@ void ContainerWriter::write_structure() {
   write_padding(file, *layout_);
 
   std::vector<const BlockChecksums*> regions;
-  for (const Saved& saved : saved_) regions.push_back(&saved.checksums);
+  for (const SavedRegion& saved : saved_regions_) regions.push_back(&saved.checksums);
   const std::vector<std::uint32_t> checksums = extent_checksums(*layout_, regions);
   const std::vector<std::byte>& head = layout_->index_head;
-  const std::uint64_t padding = layout_->index_room - layout_->index_size();
+  const std::uint64_t padding = layout_->index_capacity_bytes - layout_->index_size();
   index_crc_ = file.write_with_crc(layout_->index_offset, head, 0);
   index_crc_ =
       file.write_with_crc(layout_->index_offset + head.size(), std::as_bytes(std::span(checksums)), index_crc_);
@@ -288,10 +291,10 @@ void ContainerWriter::write_structure() {
   index_extent_crc_ = crc32c_zeros(padding, index_crc_);
 }
 
-SuperblockBytes ContainerWriter::sealed_head(Superblock identity) const {
+SuperblockBytes ContainerWriter::make_sealed_head(Superblock identity) const {
   const std::shared_lock lock(mutex_);
-  if (failed_ || !layout_) throw Error(ErrorCode::bad_state, "only a finished container can be sealed");
-  identity.sealed = true;
+  if (has_failed_ || !layout_) throw Error(ErrorCode::bad_state, "only a finished container can be sealed");
+  identity.is_sealed = true;
   identity.file_size = layout_->file_size;
   identity.index_offset = layout_->index_offset;
   identity.index_size = layout_->index_size();
@@ -300,11 +303,11 @@ SuperblockBytes ContainerWriter::sealed_head(Superblock identity) const {
   for (Extent& extent : identity.extents) {
     if (extent.kind == ExtentKind::index) extent.crc = index_extent_crc_;
   }
-  return encode(identity);
+  return encode_superblock(identity);
 }
 
 void ContainerWriter::seal(const Superblock& identity) {
-  static_cast<void>(target_.bytes().write_with_crc(0, sealed_head(identity), 0));
+  static_cast<void>(target_.bytes().write_with_crc(0, make_sealed_head(identity), 0));
 }
 
 std::uint64_t ContainerWriter::container_bytes() const {

@@ -38,7 +38,7 @@ class ContainerTarget {
   /// The file's memory, for devices to write to. Empty if it has none, or if registering does not pay yet because the
   /// file's size changed recently. Registrations end when the size changes.
   [[nodiscard]] virtual device::HostMemory memory() noexcept { return {}; }
-  /// The file on disk, for devices to write pages to that nobody else writes. Empty if it is not on a disk.
+  /// The file on disk, for devices to write pages that nothing else writes. Empty if it is not on a disk.
   /// Registrations end when the size changes, and before the file is sealed.
   [[nodiscard]] virtual device::FileTarget direct_file() noexcept { return {}; }
   /// Sets the exact final size. finish() calls it once, after reserve(); the size may be right already.
@@ -66,12 +66,12 @@ class ContainerWriter {
   /// throws.
   void add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes);
 
-  /// Local, thread-safe. Claims a predicted region, whose bytes fill() must bring before finish(). Returns false, and
-  /// claims nothing, if the region was not predicted. Throws as add() does.
-  [[nodiscard]] bool promise(const RegionSpec& spec);
-  /// Writes the bytes of a region that promise() claimed; call it once for each. Local, thread-safe; throws as add()
-  /// does.
-  void fill(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight);
+  /// Local, thread-safe. Claims a predicted region, whose bytes fill_claimed_region() must bring before finish().
+  /// Returns false, and claims nothing, if the region was not predicted. Throws as add() does.
+  [[nodiscard]] bool claim_region(const RegionSpec& spec);
+  /// Writes the bytes of a region that claim_region() claimed; call it once for each. Local, thread-safe; throws as
+  /// add() does.
+  void fill_claimed_region(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight);
   /// Whether exactly the predicted regions are saved or promised: finish() then makes no HDF5 call.
   [[nodiscard]] bool is_as_predicted() const;
 
@@ -81,12 +81,12 @@ class ContainerWriter {
 
   /// The checksums of the region at this position of the layout, one for each block. Call it after finish().
   [[nodiscard]] std::span<const std::uint32_t> checksums(std::size_t position) const {
-    return saved_.at(position).checksums;
+    return saved_regions_.at(position).checksums;
   }
 
   /// The sealed superblock: `identity` with the file's size, index and extents. Call it after finish(). Throws
   /// Error{invalid_argument} if something does not fit.
-  [[nodiscard]] SuperblockBytes sealed_head(Superblock identity) const;
+  [[nodiscard]] SuperblockBytes make_sealed_head(Superblock identity) const;
   /// Writes the sealed superblock: for a file that is sealed on its own.
   void seal(const Superblock& identity);
 
@@ -95,12 +95,12 @@ class ContainerWriter {
 
  private:
   // A saved region. During prediction, its position is the one in predicted_->regions.
-  struct Saved {
+  struct SavedRegion {
     RegionSpec spec;  // empty during prediction: predicted_ has it
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
     BlockChecksums checksums;
-    bool is_reserved = false;  // promised, but not filled yet
+    bool is_claimed = false;  // promised, but not filled yet
   };
   class Attempt;
   /// Copies a region's bytes to `offset`. `stays` says that the file is not expected to grow.
@@ -111,10 +111,10 @@ class ContainerWriter {
   void begin_adding(const RegionSpec& spec, std::uint64_t bytes) const;
   [[nodiscard]] std::ptrdiff_t claim_predicted(const RegionSpec& spec);
   [[nodiscard]] WriteRegion from_device(device::Staging& staging, const device::Span& from, bool straight);
-  [[nodiscard]] Saved& place(const RegionSpec& spec);
-  void leave_prediction();
+  [[nodiscard]] SavedRegion& add_saved_region(const RegionSpec& spec);
+  void end_prediction();
   void reserve(std::uint64_t size_bytes);
-  void move_to_new_places(std::vector<std::size_t> positions, std::deque<Saved>& saved);
+  void move_to_new_offsets(std::vector<std::size_t> positions, std::deque<SavedRegion>& saved);
   void write_structure();
 
   ContainerTarget& target_;
@@ -122,9 +122,10 @@ class ContainerWriter {
   unsigned copy_threads_;
   // during prediction: claimed by a save
   mutable std::shared_mutex mutex_;
-  std::atomic<bool> failed_{false};
-  std::vector<std::atomic<bool>> taken_;    // in prediction: somebody saves or has saved this region
-  std::deque<Saved> saved_;                 // references stay valid when it grows
+  std::atomic<bool> has_failed_{false};
+  /// Whether a thread saves or has saved each predicted region.
+  std::vector<std::atomic<bool>> claimed_;  // in prediction: somebody saves or has saved this region
+  std::deque<SavedRegion> saved_regions_;   // references stay valid when it grows
   std::unique_ptr<LayoutBuilder> builder_;  // null during prediction
   std::uint64_t reserved_bytes_ = 0;
   std::uint64_t end_bytes_ = kSuperblockBytes;  // of the regions placed so far

@@ -154,7 +154,7 @@ Box box_of(const Shape& offset, const Shape& shape) {
   return box;
 }
 
-bool contains(const Block& block, const Point& point) {
+bool contains(const SavedBlock& block, const Point& point) {
   for (std::size_t d = 0; d < block.shape.dimensions(); ++d) {
     if (point[d] < block.offset[d] || point[d] - block.offset[d] >= block.shape[d]) return false;
   }
@@ -168,14 +168,14 @@ std::string element(const Point& point, std::size_t dimensions) {
   return "element (" + text + ")";
 }
 
-Failure describe(std::string_view array, const Shape& global_shape, const std::vector<Block>& blocks,
+Failure describe(std::string_view array, const Shape& global_shape, const std::vector<SavedBlock>& blocks,
                  const Point& wrong) {
   std::vector<std::uint32_t> ranks;
-  for (const Block& block : blocks) {
+  for (const SavedBlock& block : blocks) {
     if (contains(block, wrong)) ranks.push_back(block.rank);
   }
   std::ranges::sort(ranks);
-  const std::string what = kedge::compose("global array '{}' ({})", shown(array), to_string(global_shape));
+  const std::string what = kedge::compose("global array '{}' ({})", printable_name(array), to_string(global_shape));
   const std::string which = element(wrong, global_shape.dimensions());
   std::string message;
   if (ranks.empty()) {
@@ -194,12 +194,12 @@ bool has_elements(const Shape& shape) noexcept {
   return std::ranges::none_of(shape.extents(), [](std::uint64_t extent) { return extent == 0; });
 }
 
-std::optional<Failure> check_cover(std::string_view array, const Shape& global_shape, std::vector<Block> blocks,
+std::optional<Failure> check_cover(std::string_view array, const Shape& global_shape, std::vector<SavedBlock> blocks,
                                    bool holes_allowed) {
   if (!has_elements(global_shape)) return std::nullopt;
-  std::erase_if(blocks, [](const Block& block) { return !has_elements(block.shape); });
+  std::erase_if(blocks, [](const SavedBlock& block) { return !has_elements(block.shape); });
   Part whole{box_of(Shape{}, global_shape), {}};
-  for (const Block& block : blocks) whole.blocks.push_back(box_of(block.offset, block.shape));
+  for (const SavedBlock& block : blocks) whole.blocks.push_back(box_of(block.offset, block.shape));
   const auto wrong = Search(global_shape.dimensions(), holes_allowed).first_wrong(std::move(whole));
   if (!wrong) return std::nullopt;
   return describe(array, global_shape, blocks, *wrong);

@@ -12,11 +12,11 @@
 namespace kedge::format {
 
 /// One rank's block of a global array, inside the array (format::check made sure).
-struct Block {
+struct SavedBlock {
   std::uint32_t rank = 0;
   Shape offset;
   Shape shape;
-  bool operator==(const Block&) const = default;
+  bool operator==(const SavedBlock&) const = default;
 };
 
 /// Pure. Whether an array of this shape has any element; a scalar has one.
@@ -26,6 +26,6 @@ struct Block {
 /// `mismatch` with the array, the first wrong element in row-major order and the ranks whose blocks overlap there.
 /// Blocks without elements are ignored. Takes time n log n for grids of n blocks, even or not.
 [[nodiscard]] std::optional<Failure> check_cover(std::string_view array, const Shape& global_shape,
-                                                 std::vector<Block> blocks, bool holes_allowed);
+                                                 std::vector<SavedBlock> blocks, bool holes_allowed);
 
 }  // namespace kedge::format

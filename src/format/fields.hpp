@@ -17,13 +17,13 @@
 namespace kedge::format {
 
 template <class T>
-void put(std::span<std::byte> bytes, std::size_t at, const T& value) {
+void put_field(std::span<std::byte> bytes, std::size_t at, const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
   std::memcpy(bytes.subspan(at, sizeof(T)).data(), &value, sizeof(T));
 }
 
 template <class T>
-[[nodiscard]] T get(std::span<const std::byte> bytes, std::size_t at) {
+[[nodiscard]] T get_field(std::span<const std::byte> bytes, std::size_t at) {
   static_assert(std::is_trivially_copyable_v<T>);
   T value{};
   std::memcpy(&value, bytes.subspan(at, sizeof(T)).data(), sizeof(T));
@@ -36,11 +36,11 @@ template <class T>
 }
 
 /// Returns the remedy if this Kedge cannot read files of that version. Before Kedge 1.0 it reads `ours` alone.
-[[nodiscard]] inline std::optional<std::string> version_problem(std::string_view what, std::uint64_t version,
-                                                                std::uint64_t ours) {
+[[nodiscard]] inline std::optional<std::string> check_version(std::string_view format_name, std::uint64_t version,
+                                                              std::uint64_t ours) {
   if (version == ours) return std::nullopt;
   const bool newer = version > ours;
-  return kedge::compose("{} {} is {} than the one this Kedge reads ({}); use {}", what, version,
+  return kedge::compose("{} {} is {} than the one this Kedge reads ({}); use {}", format_name, version,
                         newer ? "newer" : "older", ours, newer ? "a newer Kedge" : "the Kedge that wrote it");
 }
 

@@ -42,7 +42,7 @@ Hdf5Attribute form_of(const std::string& key, const AttributeValue& value) {
 
 template <class Number>
 void put_numbers(std::span<const Number> numbers, std::span<std::byte> room) {
-  for (std::size_t i = 0; i < numbers.size(); ++i) put(room, i * sizeof(Number), numbers[i]);
+  for (std::size_t i = 0; i < numbers.size(); ++i) put_field(room, i * sizeof(Number), numbers[i]);
 }
 
 void put_value(const AttributeValue& value, std::span<std::byte> room) {
@@ -53,7 +53,7 @@ void put_value(const AttributeValue& value, std::span<std::byte> room) {
           std::ranges::fill(room, std::byte{0});
           std::ranges::copy(std::as_bytes(std::span(held)), room.begin());
         } else if constexpr (std::is_arithmetic_v<Held>) {
-          put(room, 0, held);
+          put_field(room, 0, held);
         } else {
           put_numbers(std::span<const typename Held::value_type>(held), room);
         }
@@ -68,26 +68,26 @@ void put_value(const AttributeValue& value, std::span<std::byte> room) {
 
 }  // namespace
 
-std::vector<Hdf5Attribute> shown_attributes(const Attributes& attributes) {
+std::vector<Hdf5Attribute> select_shown_attributes(const Attributes& attributes) {
   std::vector<Hdf5Attribute> shown;
   for (const auto& [key, value] : attributes) {
     if (shown.size() == kShownMax) break;
     Hdf5Attribute form = form_of(key, value);
-    if (key.find('\0') == std::string::npos && form.room_bytes <= kValueBytesMax) shown.push_back(std::move(form));
+    if (key.find('\0') == std::string::npos && form.capacity_bytes <= kValueBytesMax) shown.push_back(std::move(form));
   }
   return shown;
 }
 
-bool values_fit(std::span<const Hdf5Attribute> shown, const Attributes& attributes) {
-  return std::ranges::equal(shown, shown_attributes(attributes),
+bool can_hold_values(std::span<const Hdf5Attribute> shown, const Attributes& attributes) {
+  return std::ranges::equal(shown, select_shown_attributes(attributes),
                             [](const Hdf5Attribute& has, const Hdf5Attribute& wanted) {
                               return has.key == wanted.key && has.kind == wanted.kind && has.count == wanted.count &&
-                                     wanted.room_bytes <= has.room_bytes;
+                                     wanted.capacity_bytes <= has.capacity_bytes;
                             });
 }
 
-std::vector<std::byte> marked_value(const Hdf5Attribute& attribute, std::size_t index) {
-  std::vector<std::byte> value(attribute.room_bytes);
+std::vector<std::byte> make_marked_value(const Hdf5Attribute& attribute, std::size_t index) {
+  std::vector<std::byte> value(attribute.capacity_bytes);
   if (value.empty()) return value;
   std::ranges::copy(kMark, value.begin());
   for (std::size_t i = kMark.size(); i < kMarkBytes; ++i, index >>= 8U)
@@ -95,7 +95,7 @@ std::vector<std::byte> marked_value(const Hdf5Attribute& attribute, std::size_t 
   return value;
 }
 
-void find_values(std::span<Hdf5Attribute> shown, std::span<std::byte> file) {
+void locate_values(std::span<Hdf5Attribute> shown, std::span<std::byte> file) {
   const std::boyer_moore_horspool_searcher searcher(kMark.begin(), kMark.end(),
                                                     [](std::byte b) { return std::to_integer<std::size_t>(b); });
   std::size_t found = 0;
@@ -106,15 +106,15 @@ void find_values(std::span<Hdf5Attribute> shown, std::span<std::byte> file) {
     if (file.size() - offset < kMarkBytes) misplaced();
     for (std::size_t i = kMarkBytes; i-- > kMark.size();)
       index = index << 8U | std::to_integer<std::size_t>(at[static_cast<std::ptrdiff_t>(i)]);
-    if (index >= shown.size() || shown[index].offset != 0 || file.size() - offset < shown[index].room_bytes)
+    if (index >= shown.size() || shown[index].offset != 0 || file.size() - offset < shown[index].capacity_bytes)
       misplaced();
-    const auto value = file.subspan(offset, shown[index].room_bytes);
-    if (!std::ranges::equal(value, marked_value(shown[index], index))) misplaced();
+    const auto value = file.subspan(offset, shown[index].capacity_bytes);
+    if (!std::ranges::equal(value, make_marked_value(shown[index], index))) misplaced();
     shown[index].offset = offset;
     std::ranges::fill(value, std::byte{0});
     ++found;
   }
-  const auto wanted = std::ranges::count_if(shown, [](const auto& attribute) { return attribute.room_bytes != 0; });
+  const auto wanted = std::ranges::count_if(shown, [](const auto& attribute) { return attribute.capacity_bytes != 0; });
   if (found != static_cast<std::size_t>(wanted)) misplaced();
 }
 
@@ -122,7 +122,8 @@ void write_values(std::span<const Hdf5Attribute> shown, const Attributes& attrib
   for (const Hdf5Attribute& attribute : shown) {
     const auto value = attributes.find(attribute.key);
     invariant(value != attributes.end(), "attributes are those that the manifest was laid out for");
-    if (attribute.room_bytes != 0) put_value(value->second, file.subspan(attribute.offset, attribute.room_bytes));
+    if (attribute.capacity_bytes != 0)
+      put_value(value->second, file.subspan(attribute.offset, attribute.capacity_bytes));
   }
 }
 

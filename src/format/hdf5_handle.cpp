@@ -61,7 +61,7 @@ Hdf5Handle opaque_type() {
   return type;
 }
 
-hid_t predefined(DataType dtype) {
+hid_t predefined_type(DataType dtype) {
   switch (dtype) {
     case DataType::int8: return H5T_STD_I8LE;
     case DataType::int16: return H5T_STD_I16LE;
@@ -86,14 +86,14 @@ Hdf5Lock::Hdf5Lock() : lock_(process_wide().mutex) {
   check_hdf5_version({H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE}, linked);
   H5Eauto_is_v2(H5E_DEFAULT, &is_v2_);
 #ifndef H5_NO_DEPRECATED_SYMBOLS
-  if (is_v2_ == 0) saved_ = H5Eget_auto1(&auto1_, &data_) >= 0;
+  if (is_v2_ == 0) has_saved_handler_ = H5Eget_auto1(&auto1_, &data_) >= 0;
 #endif
-  if (is_v2_ != 0) saved_ = H5Eget_auto2(H5E_DEFAULT, &auto2_, &data_) >= 0;
+  if (is_v2_ != 0) has_saved_handler_ = H5Eget_auto2(H5E_DEFAULT, &auto2_, &data_) >= 0;
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
 Hdf5Lock::~Hdf5Lock() {
-  if (!saved_) return;
+  if (!has_saved_handler_) return;
 #ifndef H5_NO_DEPRECATED_SYMBOLS
   if (is_v2_ == 0) {
     H5Eset_auto1(auto1_, data_);
@@ -103,12 +103,12 @@ Hdf5Lock::~Hdf5Lock() {
   H5Eset_auto2(H5E_DEFAULT, auto2_, data_);
 }
 
-hid_t check_hdf5(hid_t result, const std::string& what) {
+hid_t check_hdf5(hid_t result, const std::string& action) {
   if (result >= 0) return result;
   std::string words = "no reason given";
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_description, &words);
   H5Eclear2(H5E_DEFAULT);
-  throw Error(ErrorCode::io, kedge::compose("HDF5 could not {}: {}", what, words));
+  throw Error(ErrorCode::io, kedge::compose("HDF5 could not {}: {}", action, words));
 }
 
 Hdf5Handle make_file_type(DataType dtype) {
@@ -123,7 +123,7 @@ Hdf5Handle make_file_type(DataType dtype) {
     case DataType::complex128: return complex_of(H5T_IEEE_F64LE);
     case DataType::boolean: return boolean_type();
     case DataType::opaque: return opaque_type();
-    default: return {check_hdf5(H5Tcopy(predefined(dtype)), "copy a type"), H5Tclose};
+    default: return {check_hdf5(H5Tcopy(predefined_type(dtype)), "copy a type"), H5Tclose};
   }
 }
 

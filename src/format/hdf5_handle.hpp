@@ -31,7 +31,7 @@ class Hdf5Lock {
   H5E_auto1_t auto1_ = nullptr;
 #endif
   void* data_ = nullptr;
-  bool saved_ = false;
+  bool has_saved_handler_ = false;
 };
 
 class Hdf5Handle {
@@ -60,7 +60,7 @@ class Hdf5Handle {
 };
 
 /// Returns `result`; throws Error{io} "HDF5 could not <what>: <HDF5's message>" if it is negative.
-hid_t check_hdf5(hid_t result, const std::string& what);
+hid_t check_hdf5(hid_t result, const std::string& action);
 
 /// The file type of a region's elements. Requires an Hdf5Lock.
 [[nodiscard]] Hdf5Handle make_file_type(kedge::DataType dtype);

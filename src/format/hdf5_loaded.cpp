@@ -29,10 +29,10 @@ bool is_hdf5(std::string_view path) {
 /// Searches the object itself; dlsym on its handle would also search its dependencies.
 void* symbol_in(void* object, const std::string& path, const char* name) {
   void* const address = dlsym(object, name);
-  return address != nullptr && library_at(address) == path ? address : nullptr;
+  return address != nullptr && library_of_address(address) == path ? address : nullptr;
 }
 
-std::string words(const LoadedHdf5& library) {
+std::string describe_library(const LoadedHdf5& library) {
   return compose("{} ({}.{}.{}, {})", library.path, library.version[0], library.version[1], library.version[2],
                  library.is_parallel ? "parallel" : "serial");
 }
@@ -51,7 +51,7 @@ LoadedHdf5 linked_hdf5(const std::string& program) {
 
 std::vector<LoadedHdf5> loaded_hdf5() {
   const auto* const our_open = reinterpret_cast<const void*>(&H5open);
-  const std::string ours = library_at(our_open);
+  const std::string ours = library_of_address(our_open);
   std::vector<LoadedHdf5> loaded;
   if (kedge::is_in_program(our_open)) loaded.push_back(linked_hdf5(ours));
   for (const std::string& path : loaded_libraries()) {
@@ -75,7 +75,7 @@ std::optional<std::string> hdf5_warning(const std::vector<LoadedHdf5>& loaded, b
   std::string text = "this process has more than one HDF5 library: ";
   for (const LoadedHdf5& library : loaded) {
     if (&library != &loaded.front()) text += " and ";
-    text += words(library);
+    text += describe_library(library);
     if (library.is_ours) text += ", which Kedge uses";
   }
   return text +

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kName = "structure";  // names no file on disk
 
 Hdf5Handle file_creation() {
-  Hdf5Handle list = object_properties(H5P_FILE_CREATE);
+  Hdf5Handle list = make_object_properties(H5P_FILE_CREATE);
   check_hdf5(H5Pset_userblock(list.get(), kSuperblockBytes), "set the user block");
   return list;
 }
@@ -35,7 +35,7 @@ Hdf5Handle file_access(SparseMemory& memory, std::uint64_t meta_block_bytes, Hdf
 }
 
 Hdf5Handle dataset_creation() {
-  Hdf5Handle list = object_properties(H5P_DATASET_CREATE);
+  Hdf5Handle list = make_object_properties(H5P_DATASET_CREATE);
   check_hdf5(H5Pset_layout(list.get(), H5D_CONTIGUOUS), "set the layout");
   check_hdf5(H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY), "set the allocation time");
   check_hdf5(H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER), "switch filling off");
@@ -75,13 +75,13 @@ Hdf5Handle create_with_old_root(SparseMemory& memory, std::uint64_t meta_block_b
 }  // namespace
 
 // Object times would make files of one structure differ.
-Hdf5Handle object_properties(hid_t kind) {
+Hdf5Handle make_object_properties(hid_t kind) {
   Hdf5Handle list(check_hdf5(H5Pcreate(kind), "create a property list"), H5Pclose);
   check_hdf5(H5Pset_obj_track_times(list.get(), false), "switch object times off");
   return list;
 }
 
-Hdf5Handle dataspace(const Shape& shape) {
+Hdf5Handle make_dataspace(const Shape& shape) {
   if (shape.dimensions() == 0) return {check_hdf5(H5Screate(H5S_SCALAR), "create a dataspace"), H5Sclose};
   std::array<hsize_t, Shape::kMaxDimensions> extents{};
   for (std::size_t i = 0; i < shape.dimensions(); ++i) extents[i] = shape[i];
@@ -89,10 +89,10 @@ Hdf5Handle dataspace(const Shape& shape) {
   return {check_hdf5(H5Screate_simple(dimensions, extents.data(), nullptr), "create a dataspace"), H5Sclose};
 }
 
-const Hdf5Handle& Hdf5Scratch::Impl::type(const Elements& elements, const Shape& shape) {
+const Hdf5Handle& Hdf5Scratch::Impl::dataset_type(const Elements& elements, const Shape& shape) {
   if (!elements.members.empty()) {
     const std::uint64_t struct_bytes = shape[shape.dimensions() - 1];  // includes padding behind the last member
-    Hdf5Handle& type = structs[{std::string(elements.members), struct_bytes}];
+    Hdf5Handle& type = struct_types[{std::string(elements.members), struct_bytes}];
     if (!type.is_open()) type = make_struct_type(elements.members, struct_bytes);
     return type;
   }
@@ -105,7 +105,8 @@ Shape shape_in_file(const Elements& elements, const Shape& shape) {
   return elements.members.empty() ? shape : Shape(shape.extents().first(shape.dimensions() - 1));
 }
 
-std::uint64_t Hdf5Scratch::Impl::create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const {
+std::uint64_t Hdf5Scratch::Impl::create_allocated_dataset(const std::string& path, hid_t type, hid_t space,
+                                                          hid_t creation) const {
   const Hdf5Handle dataset(
       check_hdf5(H5Dcreate2(file.get(), path.c_str(), type, space, links.get(), creation, H5P_DEFAULT),
                  "create dataset '" + path + "'"),
@@ -119,7 +120,7 @@ std::uint64_t Hdf5Scratch::Impl::create_placed(const std::string& path, hid_t ty
 Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions) {
   const Hdf5Lock gate;
   auto impl = std::make_unique<Impl>(versions);  // destroyed before the lock if something below throws
-  impl->groups = object_properties(H5P_GROUP_CREATE);
+  impl->groups = make_object_properties(H5P_GROUP_CREATE);
   impl->datasets = dataset_creation();
   impl->links = link_creation();
   impl->file = versions == Hdf5Versions::v1_10 ? create_with_old_root(impl->memory, meta_block_bytes)
@@ -143,8 +144,8 @@ void Hdf5Scratch::create_group(const std::string& path) {
 
 std::uint64_t Hdf5Scratch::create_dataset(const std::string& path, const Elements& elements, const Shape& shape) {
   const Hdf5Lock gate;
-  return impl_->create_placed(path, impl_->type(elements, shape).get(), dataspace(shape_in_file(elements, shape)).get(),
-                              impl_->datasets.get());
+  return impl_->create_allocated_dataset(path, impl_->dataset_type(elements, shape).get(),
+                                         make_dataspace(shape_in_file(elements, shape)).get(), impl_->datasets.get());
 }
 
 void Hdf5Scratch::reopen(std::uint64_t meta_block_bytes) {

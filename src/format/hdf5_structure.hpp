@@ -21,7 +21,7 @@ enum class Hdf5Versions : std::uint8_t { v1_8, v1_10 };
 
 struct Elements {
   DataType dtype = DataType::opaque;
-  std::string_view members = {};  ///< of structs (members.hpp), whose size is then the last extent of a shape
+  std::string_view members = {};  ///< members of structs (members.hpp), whose size is then the last extent of a shape
 };
 
 /// A part of a virtual dataset: its block there, and the file and shape of the source dataset.

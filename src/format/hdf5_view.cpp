@@ -42,7 +42,7 @@ Hdf5Handle row_type() {
 }
 
 Hdf5Handle type_of(const Hdf5Attribute& attribute) {
-  if (attribute.kind == Hdf5Attribute::Kind::text) return text_type(attribute.room_bytes, H5T_STR_NULLTERM);
+  if (attribute.kind == Hdf5Attribute::Kind::text) return text_type(attribute.capacity_bytes, H5T_STR_NULLTERM);
   const bool whole = attribute.kind == Hdf5Attribute::Kind::integer;
   return make_file_type(whole ? DataType::int64 : DataType::float64);
 }
@@ -58,31 +58,33 @@ std::string escaped(std::string_view name) {
 
 std::uint64_t Hdf5Scratch::create_shard_table(const std::string& path, std::uint64_t rows) {
   const Hdf5Lock gate;
-  return impl_->create_placed(path, row_type().get(), dataspace(Shape{rows}).get(), impl_->datasets.get());
+  return impl_->create_allocated_dataset(path, row_type().get(), make_dataspace(Shape{rows}).get(),
+                                         impl_->datasets.get());
 }
 
 std::uint64_t Hdf5Scratch::create_text(const std::string& path, std::uint64_t size_bytes) {
   const Hdf5Lock gate;
-  return impl_->create_placed(path, text_type(size_bytes, H5T_STR_SPACEPAD).get(), dataspace(Shape{}).get(),
-                              impl_->datasets.get());
+  return impl_->create_allocated_dataset(path, text_type(size_bytes, H5T_STR_SPACEPAD).get(),
+                                         make_dataspace(Shape{}).get(), impl_->datasets.get());
 }
 
 void Hdf5Scratch::create_virtual(const std::string& path, const Elements& elements, const Shape& shape,
                                  const std::string& source, const std::vector<VirtualPart>& parts,
                                  std::span<const std::byte> fill) {
   const Hdf5Lock gate;
-  const Hdf5Handle creation = object_properties(H5P_DATASET_CREATE);
+  const Hdf5Handle creation = make_object_properties(H5P_DATASET_CREATE);
   if (!fill.empty()) {  // of the type in the file: HDF5 converts nothing, so NaNs keep their bits
-    check_hdf5(H5Pset_fill_value(creation.get(), impl_->type(elements, shape).get(), fill.data()), "set a fill value");
+    check_hdf5(H5Pset_fill_value(creation.get(), impl_->dataset_type(elements, shape).get(), fill.data()),
+               "set a fill value");
   }
-  const Hdf5Handle whole = dataspace(shape_in_file(elements, shape));
+  const Hdf5Handle whole = make_dataspace(shape_in_file(elements, shape));
   const std::string source_pattern = escaped(source);
   // HDF5 copies dataspaces, and adjacent parts often have one shape.
   std::optional<Hdf5Handle> part_space;
   Shape part_shape;
   for (const VirtualPart& part : parts) {
     if (!part_space || part_shape != part.shape) {
-      part_space = dataspace(shape_in_file(elements, part.shape));
+      part_space = make_dataspace(shape_in_file(elements, part.shape));
       part_shape = part.shape;
     }
     const Extents offset = extents_of(part.offset);
@@ -95,19 +97,20 @@ void Hdf5Scratch::create_virtual(const std::string& path, const Elements& elemen
                "map a part of '" + path + "'");
   }
   // Without parts it becomes a dataset that was never written.
-  const Hdf5Handle dataset(check_hdf5(H5Dcreate2(impl_->file.get(), path.c_str(), impl_->type(elements, shape).get(),
-                                                 whole.get(), impl_->links.get(), creation.get(), H5P_DEFAULT),
-                                      "create dataset '" + path + "'"),
-                           H5Dclose);
+  const Hdf5Handle dataset(
+      check_hdf5(H5Dcreate2(impl_->file.get(), path.c_str(), impl_->dataset_type(elements, shape).get(), whole.get(),
+                            impl_->links.get(), creation.get(), H5P_DEFAULT),
+                 "create dataset '" + path + "'"),
+      H5Dclose);
 }
 
 void Hdf5Scratch::create_attribute(const Hdf5Attribute& attribute, std::span<const std::byte> value) {
   const Hdf5Lock gate;
-  const std::string what = "create attribute '" + shown(attribute.key) + "'";
+  const std::string what = "create attribute '" + printable_name(attribute.key) + "'";
   const Hdf5Handle type = type_of(attribute);
   const Hdf5Handle creation(check_hdf5(H5Pcreate(H5P_ATTRIBUTE_CREATE), "create a property list"), H5Pclose);
   check_hdf5(H5Pset_char_encoding(creation.get(), H5T_CSET_UTF8), "set the encoding of names");
-  const Hdf5Handle space = dataspace(attribute.count ? Shape{*attribute.count} : Shape{});
+  const Hdf5Handle space = make_dataspace(attribute.count ? Shape{*attribute.count} : Shape{});
   const Hdf5Handle made(check_hdf5(H5Acreate2(impl_->file.get(), attribute.key.c_str(), type.get(), space.get(),
                                               creation.get(), H5P_DEFAULT),
                                    what),

@@ -18,24 +18,24 @@ class CborReader {
  public:
   CborReader(std::span<const std::byte> bytes, std::string_view path) : rest_(bytes), path_(path) {}
 
-  [[nodiscard]] std::uint64_t number();
-  [[nodiscard]] std::string_view text();
-  [[nodiscard]] std::span<const std::byte> bytes();
+  [[nodiscard]] std::uint64_t read_number();
+  [[nodiscard]] std::string_view read_text();
+  [[nodiscard]] std::span<const std::byte> read_bytes();
   /// The number of elements that follow; at most the number of bytes left.
-  [[nodiscard]] std::uint64_t array();
+  [[nodiscard]] std::uint64_t read_array();
   /// Requires an array of exactly `count` elements.
-  void array_of(std::uint64_t count);
-  [[nodiscard]] bool boolean();
+  void require_array(std::uint64_t count);
+  [[nodiscard]] bool read_boolean();
   /// Skips a null; false if the next value is not one.
   [[nodiscard]] bool take_null();
-  [[nodiscard]] bool next_is_array() const noexcept;
+  [[nodiscard]] bool is_array_next() const noexcept;
   /// Requires that nothing is left.
-  void end() const;
+  void require_end() const;
 
  private:
-  [[nodiscard]] std::uint64_t head(unsigned major);
-  [[nodiscard]] std::span<const std::byte> take(std::uint64_t count);
-  [[noreturn]] void refuse() const;
+  [[nodiscard]] std::uint64_t read_head(unsigned major);
+  [[nodiscard]] std::span<const std::byte> take_bytes(std::uint64_t count);
+  [[noreturn]] void throw_invalid() const;
 
   std::span<const std::byte> rest_;
   std::string_view path_;
@@ -51,28 +51,28 @@ constexpr std::byte kFalse{0xf4};
 constexpr std::byte kTrue{0xf5};
 constexpr std::byte kNull{0xf6};
 
-std::uint64_t CborReader::number() { return head(kUnsigned); }
+std::uint64_t CborReader::read_number() { return read_head(kUnsigned); }
 
-std::string_view CborReader::text() {
-  const auto letters = take(head(kText));
+std::string_view CborReader::read_text() {
+  const auto letters = take_bytes(read_head(kText));
   return {reinterpret_cast<const char*>(letters.data()), letters.size()};  // NOLINT(*-reinterpret-cast)
 }
 
-std::span<const std::byte> CborReader::bytes() { return take(head(kBytes)); }
+std::span<const std::byte> CborReader::read_bytes() { return take_bytes(read_head(kBytes)); }
 
-std::uint64_t CborReader::array() {
-  const std::uint64_t count = head(kArray);
-  if (count > rest_.size()) refuse();
+std::uint64_t CborReader::read_array() {
+  const std::uint64_t count = read_head(kArray);
+  if (count > rest_.size()) throw_invalid();
   return count;
 }
 
-void CborReader::array_of(std::uint64_t count) {
-  if (array() != count) refuse();
+void CborReader::require_array(std::uint64_t count) {
+  if (read_array() != count) throw_invalid();
 }
 
-bool CborReader::boolean() {
-  const std::byte value = take(1)[0];
-  if (value != kTrue && value != kFalse) refuse();
+bool CborReader::read_boolean() {
+  const std::byte value = take_bytes(1)[0];
+  if (value != kTrue && value != kFalse) throw_invalid();
   return value == kTrue;
 }
 
@@ -82,35 +82,35 @@ bool CborReader::take_null() {
   return true;
 }
 
-bool CborReader::next_is_array() const noexcept {
+bool CborReader::is_array_next() const noexcept {
   return !rest_.empty() && std::to_integer<unsigned>(rest_[0]) >> 5U == kArray;
 }
 
-void CborReader::end() const {
-  if (!rest_.empty()) refuse();
+void CborReader::require_end() const {
+  if (!rest_.empty()) throw_invalid();
 }
 
 // The first byte's lower five bits are the argument (below 24) or give its length in bytes.
-std::uint64_t CborReader::head(unsigned major) {
-  const auto first = std::to_integer<unsigned>(take(1)[0]);
+std::uint64_t CborReader::read_head(unsigned major) {
+  const auto first = std::to_integer<unsigned>(take_bytes(1)[0]);
   const unsigned small = first & 31U;
-  if (first >> 5U != major || small > 27) refuse();
+  if (first >> 5U != major || small > 27) throw_invalid();
   if (small < 24) return small;
   std::uint64_t argument = 0;
-  for (const std::byte byte : take(std::uint64_t{1} << (small - 24))) {
+  for (const std::byte byte : take_bytes(std::uint64_t{1} << (small - 24))) {
     argument = argument << 8U | std::to_integer<std::uint64_t>(byte);
   }
   return argument;
 }
 
-std::span<const std::byte> CborReader::take(std::uint64_t count) {
-  if (count > rest_.size()) refuse();
+std::span<const std::byte> CborReader::take_bytes(std::uint64_t count) {
+  if (count > rest_.size()) throw_invalid();
   const auto taken = rest_.first(count);
   rest_ = rest_.subspan(count);
   return taken;
 }
 
-void CborReader::refuse() const {
+void CborReader::throw_invalid() const {
   throw Error(Failure{ErrorCode::corrupt, "the index cannot be used: it is not a CBOR-encoded index", -1,
                       std::string(path_), 0});
 }
@@ -150,7 +150,7 @@ Json to_json(const Placement& placement) {
 void put_region(std::vector<std::uint8_t>& out, const StoredRegion& region) {
   const RegionSpec& spec = region.spec;
   Json fields = Json::array({spec.name, static_cast<unsigned>(spec.dtype), to_json(spec.shape), to_json(spec.placement),
-                             spec.routed, region.offset, region.size_bytes});
+                             spec.is_routed, region.offset, region.size_bytes});
   if (!spec.members.empty()) fields.push_back(spec.members);
   Json::to_cbor(fields, out);
 }
@@ -158,54 +158,54 @@ void put_region(std::vector<std::uint8_t>& out, const StoredRegion& region) {
 // --- reading ---
 
 Shape read_shape(CborReader& reader, std::string_view path) {
-  const std::uint64_t dimensions = reader.array();
+  const std::uint64_t dimensions = reader.read_array();
   if (dimensions > Shape::kMaxDimensions) throw_corrupt_index(path, "a shape has too many dimensions");
   std::array<std::uint64_t, Shape::kMaxDimensions> extents{};
-  for (std::uint64_t i = 0; i < dimensions; ++i) extents[i] = reader.number();
+  for (std::uint64_t i = 0; i < dimensions; ++i) extents[i] = reader.read_number();
   return Shape(std::span(extents).first(dimensions));
 }
 
 Placement read_placement(CborReader& reader, std::string_view path) {
   if (reader.take_null()) return {};
-  if (!reader.next_is_array()) {
-    if (!reader.boolean()) throw_corrupt_index(path, "a placement is malformed");
+  if (!reader.is_array_next()) {
+    if (!reader.read_boolean()) throw_corrupt_index(path, "a placement is malformed");
     return Replicated{};
   }
-  const std::uint64_t fields = reader.array();
+  const std::uint64_t fields = reader.read_array();
   if (fields != 2 && fields != 3) throw_corrupt_index(path, "a shard's placement is malformed");
   Shard shard;
   shard.global_shape = read_shape(reader, path);
   shard.offset = read_shape(reader, path);
-  if (fields == 3 && !(shard.holes_allowed = reader.boolean()))
+  if (fields == 3 && !(shard.holes_allowed = reader.read_boolean()))
     throw_corrupt_index(path, "a shard's placement is malformed");
   return shard;
 }
 
 StoredRegion read_region(CborReader& reader, std::uint64_t file_size, std::string_view path) {
-  const std::uint64_t fields = reader.array();
+  const std::uint64_t fields = reader.read_array();
   if (fields != kRegionFields && fields != kRegionFields + 1) throw_corrupt_index(path, "a region is malformed");
   StoredRegion region;
-  region.spec.name = reader.text();
-  const std::uint64_t dtype = reader.number();
+  region.spec.name = reader.read_text();
+  const std::uint64_t dtype = reader.read_number();
   region.spec.dtype = dtype <= 255 ? static_cast<DataType>(dtype) : DataType{};
   if (kedge::size_bytes(region.spec.dtype) == 0) {  // a type of a later Kedge
     throw_corrupt_index(
         path,
         kedge::compose("region '{}' has data type {}, which this Kedge does not know; use the Kedge that wrote it",
-                       shown(region.spec.name), dtype));
+                       printable_name(region.spec.name), dtype));
   }
   region.spec.shape = read_shape(reader, path);
   region.spec.placement = read_placement(reader, path);
-  region.spec.routed = reader.boolean();
-  region.offset = reader.number();
-  region.size_bytes = reader.number();
-  if (fields > kRegionFields && (region.spec.members = reader.text()).empty())
+  region.spec.is_routed = reader.read_boolean();
+  region.offset = reader.read_number();
+  region.size_bytes = reader.read_number();
+  if (fields > kRegionFields && (region.spec.members = reader.read_text()).empty())
     throw_corrupt_index(path, "a region is malformed");
-  if (const auto problem = check(region.spec)) throw_corrupt_index(path, problem->message);
+  if (const auto problem = check_region_spec(region.spec)) throw_corrupt_index(path, problem->message);
   const bool empty = region.size_bytes == 0;
   const bool inside =
       region.offset >= kSuperblockBytes && region.offset <= file_size && region.size_bytes <= file_size - region.offset;
-  if (region.size_bytes != size_bytes(region.spec) || (empty ? region.offset != 0 : !inside)) {
+  if (region.size_bytes != region_size_bytes(region.spec) || (empty ? region.offset != 0 : !inside)) {
     throw_corrupt_index(path, kedge::compose("size or offset of region '{}' is impossible", region.spec.name));
   }
   return region;
@@ -213,12 +213,12 @@ StoredRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
 
 // Extents follow from the regions' offsets; they are stored for readers that do not derive them.
 void check_extents(CborReader& reader, const RegionMap& map, std::string_view path) {
-  bool same = reader.array() == map.data_extents.size();
+  bool same = reader.read_array() == map.data_extents.size();
   for (std::size_t i = 0; same && i < map.data_extents.size(); ++i) {
     const DataExtent& derived = map.data_extents[i];
-    reader.array_of(kExtentFields);
-    same = reader.number() == derived.offset && reader.number() == derived.length &&
-           reader.number() == derived.region_count;
+    reader.require_array(kExtentFields);
+    same = reader.read_number() == derived.offset && reader.read_number() == derived.length &&
+           reader.read_number() == derived.region_count;
   }
   if (!same) throw_corrupt_index(path, "its extents do not match its regions");
 }
@@ -253,20 +253,21 @@ std::uint64_t index_size_bound(std::span<const StoredRegion> regions, std::uint6
 Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> others, std::uint64_t file_size,
                    std::string_view path) {
   CborReader reader(bytes, path);
-  reader.array_of(4);
-  const std::uint64_t version = reader.number();
+  reader.require_array(4);
+  const std::uint64_t version = reader.read_number();
   if (version != kIndexVersion) {
     throw_corrupt_index(
         path, kedge::compose("index version {} is not the one this Kedge reads ({}); use the Kedge that wrote it",
                              version, kIndexVersion));
   }
   std::vector<StoredRegion> regions;
-  for (std::uint64_t left = reader.array(); left != 0; --left) regions.push_back(read_region(reader, file_size, path));
+  for (std::uint64_t left = reader.read_array(); left != 0; --left)
+    regions.push_back(read_region(reader, file_size, path));
   Index index;
   index.map = make_region_map(std::move(regions), others, file_size, path);
   check_extents(reader, index.map, path);
-  const auto stored = reader.bytes();
-  reader.end();
+  const auto stored = reader.read_bytes();
+  reader.require_end();
   if (stored.size() % 4 != 0 || stored.size() / 4 != index.map.checksum_count) {
     throw_corrupt_index(path, "its number of checksums does not match its regions");
   }

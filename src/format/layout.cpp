@@ -34,15 +34,15 @@ std::vector<Piece> pieces_of(const std::vector<StoredRegion>& regions) {
   return pieces;
 }
 
-void sort(std::vector<Piece>& pieces) {
+void sort_pieces(std::vector<Piece>& pieces) {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
 }
 
 // Upper bound of the index's size, whichever gaps turn out to be padding: a run of small regions ends only at a gap or
 // a large region, and padding may need blocks of its own.
-std::uint64_t index_room_bytes(const std::vector<StoredRegion>& regions, std::uint64_t meta_block_bytes) {
+std::uint64_t index_capacity(const std::vector<StoredRegion>& regions, std::uint64_t meta_block_bytes) {
   std::vector<Piece> pieces = pieces_of(regions);
-  sort(pieces);
+  sort_pieces(pieces);
   std::uint64_t extents = 0;
   std::uint64_t checksums = meta_block_bytes / kBlockBytes + 2;
   std::uint64_t end = 0;
@@ -67,8 +67,8 @@ bool all_zero(const std::vector<std::byte>& bytes) {
 }
 
 // Bytes between the pieces are HDF5 metadata or, if all zero, padding of the extent before them.
-void divide(Layout& layout, const Hdf5Scratch& scratch, std::vector<Piece> pieces) {
-  sort(pieces);
+void divide_into_extents(Layout& layout, const Hdf5Scratch& scratch, std::vector<Piece> pieces) {
+  sort_pieces(pieces);
   pieces.push_back({layout.file_size, 0, false});
   std::uint64_t end = kSuperblockBytes;
   for (const Piece& piece : pieces) {
@@ -88,7 +88,7 @@ void divide(Layout& layout, const Hdf5Scratch& scratch, std::vector<Piece> piece
     end = piece.offset + piece.length;
   }
   for (const Extent& extent : layout.table) {
-    if (extent.kind == ExtentKind::index) layout.index_room = extent.length;
+    if (extent.kind == ExtentKind::index) layout.index_capacity_bytes = extent.length;
   }
 }
 
@@ -97,7 +97,7 @@ void divide(Layout& layout, const Hdf5Scratch& scratch, std::vector<Piece> piece
 LayoutBuilder::LayoutBuilder() : meta_block_bytes_(kFirstMetaBlockBytes), scratch_(kFirstMetaBlockBytes) {}
 
 std::uint64_t LayoutBuilder::add(const RegionSpec& spec) {
-  if (auto problem = check(spec)) throw Error(*std::move(problem));
+  if (auto problem = check_region_spec(spec)) throw Error(*std::move(problem));
   if (groups_.contains(spec.name)) {
     throw Error(
         ErrorCode::invalid_argument,
@@ -112,7 +112,7 @@ std::uint64_t LayoutBuilder::add(const RegionSpec& spec) {
   add_groups_of(spec.name);
   grow_metadata_blocks();
   const std::uint64_t offset = scratch_.create_dataset(spec.name, {spec.dtype, spec.members}, spec.shape);
-  regions_.push_back({spec, offset, size_bytes(spec), 0});
+  regions_.push_back({spec, offset, region_size_bytes(spec), 0});
   return offset;
 }
 
@@ -140,14 +140,14 @@ void LayoutBuilder::grow_metadata_blocks() {
 
 std::shared_ptr<const Layout> LayoutBuilder::finish() {
   auto layout = std::make_shared<Layout>();
-  const std::uint64_t room = index_room_bytes(regions_, meta_block_bytes_);
+  const std::uint64_t room = index_capacity(regions_, meta_block_bytes_);
   if (!groups_.contains(std::string(kIndexGroup))) scratch_.create_group(std::string(kIndexGroup));
   layout->index_offset = scratch_.create_dataset(std::string(kIndexDataset), {DataType::opaque}, Shape{room});
   layout->file_size = scratch_.close();
 
   std::vector<Piece> pieces = pieces_of(regions_);
   pieces.push_back({layout->index_offset, room, true});
-  divide(*layout, scratch_, std::move(pieces));
+  divide_into_extents(*layout, scratch_, std::move(pieces));
   static_cast<RegionMap&>(*layout) = make_region_map(std::move(regions_), layout->table, layout->file_size, "");
   layout->index_head = encode_index_head(*layout);
   if (layout->index_size() > room || layout->index_size() > kIndexBytesMax) {

@@ -24,7 +24,7 @@ struct Layout : RegionMap {
   std::vector<Extent> table;          ///< the superblock's table; the index's checksum is still 0
   std::vector<std::byte> index_head;  ///< the index without its checksums, which all commits of the structure share
   std::uint64_t index_offset = 0;
-  std::uint64_t index_room = 0;  ///< length of the index's extent
+  std::uint64_t index_capacity_bytes = 0;  ///< length of the index's extent
   std::uint64_t file_size = 0;
 
   [[nodiscard]] std::uint64_t index_size() const noexcept { return index_head.size() + 4 * checksum_count; }

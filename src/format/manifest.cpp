@@ -29,14 +29,14 @@ void fill_table(const ManifestLayout& layout, const Id128& commit_id, std::span<
 // Returns the size without padding.
 std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> room) {
   if (room.empty()) return 0;
-  const std::string text = encode(attributes);
+  const std::string text = encode_attributes(attributes);
   std::memcpy(room.data(), text.data(), text.size());
   std::ranges::fill(room.subspan(text.size()), std::byte{' '});
   return text.size();
 }
 
 // HDF5's metadata is the same in every commit of a layout, except for the attributes' values.
-bool changes(const ManifestLayout& layout, const Extent& extent) {
+bool is_changing(const ManifestLayout& layout, const Extent& extent) {
   if (extent.kind != ExtentKind::metadata) return true;
   return std::ranges::any_of(layout.shown_attributes, [&](const Hdf5Attribute& attribute) {
     return attribute.offset >= extent.offset && attribute.offset - extent.offset < extent.length;
@@ -70,7 +70,7 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
   for (std::uint32_t rank = 0; rank < head.commit.world_size; ++rank) {
     const std::uint64_t place = rank * std::uint64_t{kShardRowBytes};
     const auto row = std::span<const std::byte>(stored).subspan(place, kShardRowBytes);
-    if (row_crc(row, {head.commit.id, LogicalRank{rank}}) == get<std::uint32_t>(row, row_at::kRowCrc)) continue;
+    if (row_crc(row, {head.commit.id, LogicalRank{rank}}) == get_field<std::uint32_t>(row, row_at::kRowCrc)) continue;
     damages.push_back(
         {kedge::compose("row of rank {} in the shard table", rank), extent.offset + place, kShardRowBytes});
   }
@@ -79,9 +79,9 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
 
 }  // namespace
 
-bool can_hold(const ManifestLayout& layout, const Attributes& attributes) {
-  const std::size_t wanted = attributes.empty() ? 0 : encode(attributes).size();
-  return wanted <= layout.attributes_room && values_fit(layout.shown_attributes, attributes);
+bool can_hold_attributes(const ManifestLayout& layout, const Attributes& attributes) {
+  const std::size_t wanted = attributes.empty() ? 0 : encode_attributes(attributes).size();
+  return wanted <= layout.attributes_capacity_bytes && can_hold_values(layout.shown_attributes, attributes);
 }
 
 std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head, std::span<const ShardRow> rows,
@@ -90,12 +90,12 @@ std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHea
     refuse(ErrorCode::invalid_argument, kedge::compose("a manifest laid out for {} ranks got {} rows and world size {}",
                                                        layout.shard_files.size(), rows.size(), head.commit.world_size));
   }
-  if (auto problem = check(attributes)) throw Error(*std::move(problem));
-  if (!can_hold(layout, attributes)) {
+  if (auto problem = check_attributes(attributes)) throw Error(*std::move(problem));
+  if (!can_hold_attributes(layout, attributes)) {
     refuse(ErrorCode::invalid_argument, "the manifest was laid out for other attributes; create a new layout");
   }
   std::vector<std::byte> file = layout.file;
-  const auto room = std::span(file).subspan(layout.attributes_offset, layout.attributes_room);
+  const auto room = std::span(file).subspan(layout.attributes_offset, layout.attributes_capacity_bytes);
   fill_table(layout, head.commit.id, rows, std::span(file).subspan(layout.table_offset, rows.size() * kShardRowBytes));
   head.attributes_size = fill_attributes(attributes, room);
   write_values(layout.shown_attributes, attributes, file);
@@ -105,9 +105,9 @@ std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHea
   head.has_view = layout.has_view;
   head.extents = layout.extents;
   for (Extent& extent : head.extents) {
-    if (changes(layout, extent)) extent.crc = crc32c(std::span(file).subspan(extent.offset, extent.length));
+    if (is_changing(layout, extent)) extent.crc = crc32c(std::span(file).subspan(extent.offset, extent.length));
   }
-  std::ranges::copy(encode(head), file.begin());
+  std::ranges::copy(encode_manifest_head(head), file.begin());
   return file;
 }
 
@@ -152,7 +152,7 @@ std::vector<Damage> ManifestReader::verify(const std::function<void(std::uint64_
   };
   std::vector<Damage> damages;
   // The constructor checked the head, but the file may have changed since.
-  if (bytes_.checksum(0, kSuperblockBytes, 0) != crc32c(encode(head_))) {
+  if (bytes_.checksum(0, kSuperblockBytes, 0) != crc32c(encode_manifest_head(head_))) {
     damages.push_back({"manifest head", 0, kSuperblockBytes});
   }
   report(kSuperblockBytes);

@@ -25,7 +25,7 @@ struct ShardRow {
   std::uint64_t size_bytes = 0;
   std::uint64_t index_offset = 0;
   std::uint32_t index_size = 0;
-  std::uint32_t index_crc = 0;  ///< of the index, as in the container's superblock
+  std::uint32_t index_crc = 0;  ///< checksum of the index, as in the container's superblock
   std::uint32_t crc = 0;        ///< CRC32C of the container file
   bool operator==(const ShardRow&) const = default;
 };
@@ -46,12 +46,12 @@ struct ManifestHead {
 };
 
 /// Content of the HDF5 view, which depends on the checkpoint's structure but not on its data.
-struct View {
+struct ManifestView {
   struct Array {
     std::string name;  ///< like region names: `/` separates groups
     DataType dtype = DataType::opaque;
     Shape global_shape;
-    std::vector<Block> blocks;
+    std::vector<SavedBlock> blocks;
     bool holes_allowed = false;
     std::string members = {};  ///< of structs
   };
@@ -88,12 +88,12 @@ class ManifestLayout;
 /// attributes and links to containers. If `attributes` is not empty, there is space for others of the same keys and
 /// types that are somewhat longer. Throws Error{io} if HDF5 fails, Error{invalid_argument} if two names contradict each
 /// other ("a" and "a/b") or an attribute cannot be stored.
-[[nodiscard]] std::shared_ptr<const ManifestLayout> make_manifest_layout(const View* view,
+[[nodiscard]] std::shared_ptr<const ManifestLayout> make_manifest_layout(const ManifestView* view,
                                                                          std::span<const std::string> files,
                                                                          const Attributes& attributes);
 
 /// Whether a manifest of this layout can hold these attributes.
-[[nodiscard]] bool can_hold(const ManifestLayout& layout, const Attributes& attributes);
+[[nodiscard]] bool can_hold_attributes(const ManifestLayout& layout, const Attributes& attributes);
 
 /// Encodes the whole file, without HDF5. head.commit.world_size and the rows' files must be those of the layout. Throws
 /// Error{invalid_argument} if they are not, or if something does not fit.

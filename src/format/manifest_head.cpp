@@ -20,14 +20,14 @@ void check_manifest_header(std::span<const std::byte> bytes, std::string_view pa
   if (std::memcmp(bytes.data(), kManifestMagic.data(), kManifestMagic.size()) != 0) {
     throw_corrupt(path, "not a Kedge manifest: bad magic number");
   }
-  if (crc32c(bytes.first(manifest_at::kCrc)) != get<std::uint32_t>(bytes, manifest_at::kCrc)) {
+  if (crc32c(bytes.first(manifest_at::kCrc)) != get_field<std::uint32_t>(bytes, manifest_at::kCrc)) {
     throw_corrupt(path, "the checksum of the manifest's head is wrong; the manifest is damaged");
   }
-  const auto version = get<std::uint32_t>(bytes, manifest_at::kVersion);
-  if (auto problem = version_problem("the manifest's format version", version, kManifestVersion)) {
+  const auto version = get_field<std::uint32_t>(bytes, manifest_at::kVersion);
+  if (auto problem = check_version("the manifest's format version", version, kManifestVersion)) {
     throw Error(Failure{ErrorCode::mismatch, std::move(*problem), -1, std::string(path), 0});
   }
-  if (get<std::uint32_t>(bytes, manifest_at::kSealed) != 1) {
+  if (get_field<std::uint32_t>(bytes, manifest_at::kSealed) != 1) {
     throw_corrupt(path, "not a sealed Kedge manifest: the sealed flag is invalid");
   }
 }
@@ -39,7 +39,7 @@ void check_manifest_header(std::span<const std::byte> bytes, std::string_view pa
 // A text at its offset, followed by zeros.
 std::string text_at(std::span<const std::byte> bytes, std::size_t size_at, std::size_t at, std::size_t room,
                     std::string_view path) {
-  const auto size = get<std::uint32_t>(bytes, size_at);
+  const auto size = get_field<std::uint32_t>(bytes, size_at);
   if (size > room || !is_unsealed(bytes.subspan(at + size, room - size))) {
     throw_corrupt_manifest(path, "tag or run is too long for its field");
   }
@@ -49,7 +49,7 @@ std::string text_at(std::span<const std::byte> bytes, std::size_t size_at, std::
 }
 
 // Returns the error if the extents leave holes or do not end with the file.
-std::optional<std::string> wrong_extents(const ManifestHead& head) {
+std::optional<std::string> check_extent_table(const ManifestHead& head) {
   std::uint64_t end = kSuperblockBytes;
   std::size_t shards = 0;
   std::size_t attributes = 0;
@@ -79,7 +79,7 @@ std::optional<std::string> wrong_extents(const ManifestHead& head) {
   return std::nullopt;
 }
 
-std::optional<std::string> contradiction(const ManifestHead& head) {
+std::optional<std::string> check_consistency(const ManifestHead& head) {
   if (auto what = commits::check_head(head.commit)) return what;
   if (head.file_size < kSuperblockBytes || head.file_size > kFileBytesMax) {
     return kedge::compose("the file size {} is impossible", head.file_size);
@@ -88,7 +88,7 @@ std::optional<std::string> contradiction(const ManifestHead& head) {
   if (head.attributes_size > kAttributesBytesMax || none != (head.attributes_size == 0)) {
     return kedge::compose("the attributes' size {} is impossible", head.attributes_size);
   }
-  return wrong_extents(head);
+  return check_extent_table(head);
 }
 
 // Unused bytes must be zero, which lets a later version use them.
@@ -108,34 +108,34 @@ void require_fit(bool fits, std::string_view what, std::size_t max) {
 
 }  // namespace
 
-SuperblockBytes encode(const ManifestHead& head) {
+SuperblockBytes encode_manifest_head(const ManifestHead& head) {
   require_fit(head.commit.tag.size() <= kTagBytesMax, "tag '" + head.commit.tag + "'", kTagBytesMax);
   require_fit(head.run.size() <= kRunNameBytesMax, "run '" + head.run + "'", kRunNameBytesMax);
   require_fit(head.extents.size() <= kTableEntriesMax, "the number of extents", kTableEntriesMax);
   SuperblockBytes bytes{};
-  put(bytes, manifest_at::kMagic, kManifestMagic);
-  put(bytes, manifest_at::kVersion, kManifestVersion);
-  put(bytes, manifest_at::kSealed, std::uint32_t{1});
-  put(bytes, manifest_at::kRunId, head.commit.run_id.bytes);
-  put(bytes, manifest_at::kCommitId, head.commit.id.bytes);
-  put(bytes, manifest_at::kParentCommitId, head.commit.parent_id.bytes);
-  put(bytes, manifest_at::kGeneration, head.commit.generation);
-  put(bytes, manifest_at::kIncarnation, head.commit.incarnation);
-  put(bytes, manifest_at::kWorldSize, head.commit.world_size);
-  put(bytes, manifest_at::kHasView, std::uint32_t{head.has_view ? 1U : 0U});
-  put(bytes, manifest_at::kTimeNs, head.commit.time_ns);
-  put(bytes, manifest_at::kFileSize, head.file_size);
-  put(bytes, manifest_at::kTotalBytes, head.total_bytes);
-  put(bytes, manifest_at::kShardsOffset, head.table_offset);
-  put(bytes, manifest_at::kAttributesOffset, head.attributes_offset);
-  put(bytes, manifest_at::kAttributesSize, head.attributes_size);
-  put(bytes, manifest_at::kTagSize, static_cast<std::uint32_t>(head.commit.tag.size()));
-  put(bytes, manifest_at::kRunSize, static_cast<std::uint32_t>(head.run.size()));
+  put_field(bytes, manifest_at::kMagic, kManifestMagic);
+  put_field(bytes, manifest_at::kVersion, kManifestVersion);
+  put_field(bytes, manifest_at::kSealed, std::uint32_t{1});
+  put_field(bytes, manifest_at::kRunId, head.commit.run_id.bytes);
+  put_field(bytes, manifest_at::kCommitId, head.commit.id.bytes);
+  put_field(bytes, manifest_at::kParentCommitId, head.commit.parent_id.bytes);
+  put_field(bytes, manifest_at::kGeneration, head.commit.generation);
+  put_field(bytes, manifest_at::kIncarnation, head.commit.incarnation);
+  put_field(bytes, manifest_at::kWorldSize, head.commit.world_size);
+  put_field(bytes, manifest_at::kHasView, std::uint32_t{head.has_view ? 1U : 0U});
+  put_field(bytes, manifest_at::kTimeNs, head.commit.time_ns);
+  put_field(bytes, manifest_at::kFileSize, head.file_size);
+  put_field(bytes, manifest_at::kTotalBytes, head.total_bytes);
+  put_field(bytes, manifest_at::kShardsOffset, head.table_offset);
+  put_field(bytes, manifest_at::kAttributesOffset, head.attributes_offset);
+  put_field(bytes, manifest_at::kAttributesSize, head.attributes_size);
+  put_field(bytes, manifest_at::kTagSize, static_cast<std::uint32_t>(head.commit.tag.size()));
+  put_field(bytes, manifest_at::kRunSize, static_cast<std::uint32_t>(head.run.size()));
   std::memcpy(bytes.data() + manifest_at::kTag, head.commit.tag.data(), head.commit.tag.size());
   std::memcpy(bytes.data() + manifest_at::kRun, head.run.data(), head.run.size());
-  put(bytes, manifest_at::kIsOutput, std::uint32_t{head.commit.is_output ? 1U : 0U});
+  put_field(bytes, manifest_at::kIsOutput, std::uint32_t{head.commit.is_output ? 1U : 0U});
   put_extents(bytes, head.extents);
-  put(bytes, manifest_at::kCrc, crc32c(std::span(bytes).first(manifest_at::kCrc)));
+  put_field(bytes, manifest_at::kCrc, crc32c(std::span(bytes).first(manifest_at::kCrc)));
   return bytes;
 }
 
@@ -143,32 +143,32 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   check_manifest_header(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   ManifestHead head;
-  head.commit.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kRunId);
-  head.commit.id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kCommitId);
-  head.commit.parent_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kParentCommitId);
-  head.commit.generation = get<std::uint64_t>(bytes, manifest_at::kGeneration);
-  head.commit.incarnation = get<std::uint64_t>(bytes, manifest_at::kIncarnation);
-  head.commit.world_size = get<std::uint32_t>(bytes, manifest_at::kWorldSize);
-  const auto has_view = get<std::uint32_t>(bytes, manifest_at::kHasView);
+  head.commit.run_id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, manifest_at::kRunId);
+  head.commit.id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, manifest_at::kCommitId);
+  head.commit.parent_id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, manifest_at::kParentCommitId);
+  head.commit.generation = get_field<std::uint64_t>(bytes, manifest_at::kGeneration);
+  head.commit.incarnation = get_field<std::uint64_t>(bytes, manifest_at::kIncarnation);
+  head.commit.world_size = get_field<std::uint32_t>(bytes, manifest_at::kWorldSize);
+  const auto has_view = get_field<std::uint32_t>(bytes, manifest_at::kHasView);
   if (has_view > 1) throw_corrupt_manifest(path, "the view flag is neither 0 nor 1");
   head.has_view = has_view == 1;
-  head.commit.time_ns = get<std::int64_t>(bytes, manifest_at::kTimeNs);
-  head.file_size = get<std::uint64_t>(bytes, manifest_at::kFileSize);
-  head.total_bytes = get<std::uint64_t>(bytes, manifest_at::kTotalBytes);
-  head.table_offset = get<std::uint64_t>(bytes, manifest_at::kShardsOffset);
-  head.attributes_offset = get<std::uint64_t>(bytes, manifest_at::kAttributesOffset);
-  head.attributes_size = get<std::uint64_t>(bytes, manifest_at::kAttributesSize);
+  head.commit.time_ns = get_field<std::int64_t>(bytes, manifest_at::kTimeNs);
+  head.file_size = get_field<std::uint64_t>(bytes, manifest_at::kFileSize);
+  head.total_bytes = get_field<std::uint64_t>(bytes, manifest_at::kTotalBytes);
+  head.table_offset = get_field<std::uint64_t>(bytes, manifest_at::kShardsOffset);
+  head.attributes_offset = get_field<std::uint64_t>(bytes, manifest_at::kAttributesOffset);
+  head.attributes_size = get_field<std::uint64_t>(bytes, manifest_at::kAttributesSize);
   head.commit.tag = text_at(bytes, manifest_at::kTagSize, manifest_at::kTag, kTagBytesMax, path);
   head.run = text_at(bytes, manifest_at::kRunSize, manifest_at::kRun, kRunNameBytesMax, path);
 
-  const auto is_output = get<std::uint32_t>(bytes, manifest_at::kIsOutput);
+  const auto is_output = get_field<std::uint32_t>(bytes, manifest_at::kIsOutput);
   if (is_output > 1) throw_corrupt_manifest(path, "the output flag is neither 0 nor 1");
   head.commit.is_output = is_output == 1;
 
-  const auto extents = get<std::uint32_t>(bytes, manifest_at::kTableSize);
+  const auto extents = get_field<std::uint32_t>(bytes, manifest_at::kTableSize);
   if (extents > kTableEntriesMax) throw_corrupt_manifest(path, "too many extents");
   head.extents = get_extents(bytes, extents);
-  if (const auto what = contradiction(head)) throw_corrupt_manifest(path, *what);
+  if (const auto what = check_consistency(head)) throw_corrupt_manifest(path, *what);
   check_unused_manifest_bytes(bytes, extents, path);
   return head;
 }

@@ -22,10 +22,10 @@ namespace kedge::format {
 namespace {
 
 constexpr std::uint64_t kMetaBlockBytes = 2048;  // HDF5's default; a manifest always has few extents
-constexpr std::uint64_t kAttributesRoomMin = 512;
+constexpr std::uint64_t kAttributesCapacityMin = 512;
 
-void require(const RegionSpec& spec) {
-  if (auto problem = check(spec)) throw Error(*std::move(problem));
+void require_region_spec(const RegionSpec& spec) {
+  if (auto problem = check_region_spec(spec)) throw Error(*std::move(problem));
 }
 
 bool is_scalar(const Elements& elements, const Shape& shape) {
@@ -46,23 +46,23 @@ void for_each_group(const std::string& name, Visit&& visit) {
 }
 
 // Makes the file with HDF5, which is not needed afterwards.
-class ManifestBuilder {
+class ManifestLayoutBuilder {
  public:
-  explicit ManifestBuilder(std::span<const std::string> files);
+  explicit ManifestLayoutBuilder(std::span<const std::string> files);
   void add(const Attributes& attributes);
-  void add(const View& view);
+  void add(const ManifestView& view);
   void add_rank_links();
-  void add_rank_regions(std::vector<View::RankRegion> regions);
+  void add_rank_regions(std::vector<ManifestView::RankRegion> regions);
   [[nodiscard]] std::shared_ptr<const ManifestLayout> finish();
 
  private:
-  void add_array(const View::Array& array);
-  void add_replica(const View::Replica& replica);
+  void add_array(const ManifestView::Array& array);
+  void add_replica(const ManifestView::Replica& replica);
   void add_whole(const std::string& path, const Elements& elements, const Shape& shape, const std::string& file,
                  const std::string& source);
   void add_name(const std::string& name);
   [[nodiscard]] const std::string& file_of(std::uint32_t rank, const std::string& name) const;
-  void divide();
+  void divide_into_extents();
 
   Hdf5Scratch scratch_{kMetaBlockBytes, Hdf5Versions::v1_10};
   std::shared_ptr<ManifestLayout> layout_ = std::make_shared<ManifestLayout>();
@@ -70,12 +70,12 @@ class ManifestBuilder {
   std::unordered_set<std::string> groups_;
 };
 
-ManifestBuilder::ManifestBuilder(std::span<const std::string> files) {
+ManifestLayoutBuilder::ManifestLayoutBuilder(std::span<const std::string> files) {
   if (files.empty() || files.size() > std::numeric_limits<std::uint32_t>::max()) {
     refuse(ErrorCode::invalid_argument, kedge::compose("a manifest of {} containers is impossible", files.size()));
   }
   for (const std::string& file : files) {
-    if (const auto problem = shard_file_problem(file)) refuse(ErrorCode::invalid_argument, *problem);
+    if (const auto problem = check_shard_file(file)) refuse(ErrorCode::invalid_argument, *problem);
   }
   layout_->shard_files.assign(files.begin(), files.end());
   scratch_.create_group(".kedge");
@@ -83,32 +83,34 @@ ManifestBuilder::ManifestBuilder(std::span<const std::string> files) {
   scratch_.create_group("ranks");
 }
 
-void ManifestBuilder::add(const Attributes& attributes) {
-  if (auto problem = check(attributes)) throw Error(*std::move(problem));
+void ManifestLayoutBuilder::add(const Attributes& attributes) {
+  if (auto problem = check_attributes(attributes)) throw Error(*std::move(problem));
   if (attributes.empty()) return;
-  layout_->attributes_room = std::max<std::uint64_t>(std::bit_ceil(encode(attributes).size()), kAttributesRoomMin);
-  layout_->attributes_offset = scratch_.create_text(".kedge/attributes", layout_->attributes_room);
-  layout_->shown_attributes = shown_attributes(attributes);
+  layout_->attributes_capacity_bytes =
+      std::max<std::uint64_t>(std::bit_ceil(encode_attributes(attributes).size()), kAttributesCapacityMin);
+  layout_->attributes_offset = scratch_.create_text(".kedge/attributes", layout_->attributes_capacity_bytes);
+  layout_->shown_attributes = select_shown_attributes(attributes);
   for (std::size_t i = 0; i < layout_->shown_attributes.size(); ++i) {
     const Hdf5Attribute& attribute = layout_->shown_attributes[i];
-    scratch_.create_attribute(attribute, marked_value(attribute, i));
+    scratch_.create_attribute(attribute, make_marked_value(attribute, i));
   }
 }
 
-void ManifestBuilder::add_rank_links() {
+void ManifestLayoutBuilder::add_rank_links() {
   for (std::size_t rank = 0; rank < layout_->shard_files.size(); ++rank) {
     scratch_.create_external_link(kedge::compose("ranks/{}", rank), layout_->shard_files[rank], "/");
   }
 }
 
-void ManifestBuilder::add_rank_regions(std::vector<View::RankRegion> regions) {
-  std::ranges::sort(regions, {}, [](const View::RankRegion& region) { return std::tie(region.rank, region.name); });
+void ManifestLayoutBuilder::add_rank_regions(std::vector<ManifestView::RankRegion> regions) {
+  std::ranges::sort(regions, {},
+                    [](const ManifestView::RankRegion& region) { return std::tie(region.rank, region.name); });
   for (std::size_t rank = 0; rank < layout_->shard_files.size(); ++rank) {
     scratch_.create_group(kedge::compose("ranks/{}", rank));
   }
   std::unordered_set<std::string> groups;
-  for (const View::RankRegion& region : regions) {
-    require({region.name, region.dtype, region.shape, {}, false, region.members});
+  for (const ManifestView::RankRegion& region : regions) {
+    require_region_spec({region.name, region.dtype, region.shape, {}, false, region.members});
     const std::string& file = file_of(region.rank, region.name);
     const std::string within = kedge::compose("ranks/{}/", region.rank);
     for_each_group(region.name, [&](const std::string& group) {
@@ -121,8 +123,8 @@ void ManifestBuilder::add_rank_regions(std::vector<View::RankRegion> regions) {
 
 // Shows the whole region of one file: by a link if it has no dimensions or elements, as HDF5 has no such virtual
 // datasets.
-void ManifestBuilder::add_whole(const std::string& path, const Elements& elements, const Shape& shape,
-                                const std::string& file, const std::string& source) {
+void ManifestLayoutBuilder::add_whole(const std::string& path, const Elements& elements, const Shape& shape,
+                                      const std::string& file, const std::string& source) {
   if (is_scalar(elements, shape) || !has_elements(shape)) {
     scratch_.create_external_link(path, file, source);
     return;
@@ -133,32 +135,33 @@ void ManifestBuilder::add_whole(const std::string& path, const Elements& element
 }
 
 // Sorts first: the file must not depend on the order in which ranks reported arrays and blocks.
-void ManifestBuilder::add(const View& view) {
+void ManifestLayoutBuilder::add(const ManifestView& view) {
   layout_->has_view = true;
-  std::vector<const View::Array*> arrays;
-  for (const View::Array& array : view.arrays) arrays.push_back(&array);
-  std::ranges::sort(arrays, {}, [](const View::Array* array) -> const std::string& { return array->name; });
-  for (const View::Array* array : arrays) add_array(*array);
-  std::vector<const View::Replica*> replicas;
-  for (const View::Replica& replica : view.replicas) replicas.push_back(&replica);
-  std::ranges::sort(replicas, {}, [](const View::Replica* replica) -> const std::string& { return replica->name; });
-  for (const View::Replica* replica : replicas) add_replica(*replica);
+  std::vector<const ManifestView::Array*> arrays;
+  for (const ManifestView::Array& array : view.arrays) arrays.push_back(&array);
+  std::ranges::sort(arrays, {}, [](const ManifestView::Array* array) -> const std::string& { return array->name; });
+  for (const ManifestView::Array* array : arrays) add_array(*array);
+  std::vector<const ManifestView::Replica*> replicas;
+  for (const ManifestView::Replica& replica : view.replicas) replicas.push_back(&replica);
+  std::ranges::sort(replicas, {},
+                    [](const ManifestView::Replica* replica) -> const std::string& { return replica->name; });
+  for (const ManifestView::Replica* replica : replicas) add_replica(*replica);
   if (view.rank_regions) add_rank_regions(*view.rank_regions);
   else add_rank_links();
 }
 
-void ManifestBuilder::add_array(const View::Array& array) {
+void ManifestLayoutBuilder::add_array(const ManifestView::Array& array) {
   RegionSpec spec{array.name, array.dtype, array.global_shape, {}, false, array.members};
-  if (auto problem = check(spec)) throw Error(*std::move(problem));
+  if (auto problem = check_region_spec(spec)) throw Error(*std::move(problem));
   add_name(array.name);
-  std::vector<const Block*> blocks;
-  for (const Block& block : array.blocks) {
+  std::vector<const SavedBlock*> blocks;
+  for (const SavedBlock& block : array.blocks) {
     spec.shape = block.shape;
     spec.placement = Shard{array.global_shape, block.offset};
-    if (auto problem = check(spec)) throw Error(*std::move(problem));
+    if (auto problem = check_region_spec(spec)) throw Error(*std::move(problem));
     if (has_elements(block.shape)) blocks.push_back(&block);
   }
-  std::ranges::sort(blocks, {}, [](const Block* block) { return block->rank; });
+  std::ranges::sort(blocks, {}, [](const SavedBlock* block) { return block->rank; });
   // Virtual datasets need at least one dimension.
   if (is_scalar({array.dtype, array.members}, array.global_shape) && !blocks.empty()) {
     scratch_.create_external_link(array.name, file_of(blocks.front()->rank, array.name), "/" + array.name);
@@ -166,62 +169,64 @@ void ManifestBuilder::add_array(const View::Array& array) {
   }
   std::vector<VirtualPart> parts;
   parts.reserve(blocks.size());
-  for (const Block* block : blocks) parts.push_back({file_of(block->rank, array.name), block->offset, block->shape});
+  for (const SavedBlock* block : blocks)
+    parts.push_back({file_of(block->rank, array.name), block->offset, block->shape});
   // Where holes are allowed, readers expect zeros.
   const Elements elements{array.dtype, array.members};
   const auto fill = array.holes_allowed ? std::vector<std::byte>{} : fill_of(elements, array.global_shape);
   scratch_.create_virtual(array.name, elements, array.global_shape, "/" + array.name, parts, fill);
 }
 
-void ManifestBuilder::add_replica(const View::Replica& replica) {
-  require({replica.name, replica.dtype, replica.shape, {}, false, replica.members});
+void ManifestLayoutBuilder::add_replica(const ManifestView::Replica& replica) {
+  require_region_spec({replica.name, replica.dtype, replica.shape, {}, false, replica.members});
   add_name(replica.name);
   add_whole(replica.name, {replica.dtype, replica.members}, replica.shape, file_of(replica.rank, replica.name),
             "/" + replica.name);
 }
 
-const std::string& ManifestBuilder::file_of(std::uint32_t rank, const std::string& name) const {
+const std::string& ManifestLayoutBuilder::file_of(std::uint32_t rank, const std::string& name) const {
   if (rank < layout_->shard_files.size()) return layout_->shard_files[rank];
   refuse(ErrorCode::invalid_argument, kedge::compose("'{}' is saved by rank {}, but there are only {} ranks",
-                                                     shown(name), rank, layout_->shard_files.size()));
+                                                     printable_name(name), rank, layout_->shard_files.size()));
 }
 
 // The names of one rank fit each other; those of different ranks may not.
-void ManifestBuilder::add_name(const std::string& name) {
+void ManifestLayoutBuilder::add_name(const std::string& name) {
   if (groups_.contains(name)) {
     refuse(ErrorCode::invalid_argument,
-           kedge::compose("'{0}' is saved by one rank, and a region below '{0}/' by another; rename one", shown(name)));
+           kedge::compose("'{0}' is saved by one rank, and a region below '{0}/' by another; rename one",
+                          printable_name(name)));
   }
   if (!names_.insert(name).second) {
     refuse(ErrorCode::invalid_argument,
-           kedge::compose("'{}' names two global arrays or replicated regions; rename one", shown(name)));
+           kedge::compose("'{}' names two global arrays or replicated regions; rename one", printable_name(name)));
   }
   for_each_group(name, [&](const std::string& group) {
     if (groups_.contains(group)) return;
     if (names_.contains(group)) {
       refuse(ErrorCode::invalid_argument,
-             kedge::compose("'{}' is saved by one rank, and '{}' below it by another; rename one", shown(group),
-                            shown(name)));
+             kedge::compose("'{}' is saved by one rank, and '{}' below it by another; rename one",
+                            printable_name(group), printable_name(name)));
     }
     scratch_.create_group(group);
     groups_.insert(group);
   });
 }
 
-std::shared_ptr<const ManifestLayout> ManifestBuilder::finish() {
+std::shared_ptr<const ManifestLayout> ManifestLayoutBuilder::finish() {
   layout_->file.resize(scratch_.close());
   scratch_.read(kSuperblockBytes, std::span(layout_->file).subspan(kSuperblockBytes));
-  find_values(layout_->shown_attributes, layout_->file);
-  divide();
+  locate_values(layout_->shown_attributes, layout_->file);
+  divide_into_extents();
   return layout_;
 }
 
 // Table and attributes are extents of their own; between them is HDF5 metadata.
-void ManifestBuilder::divide() {
+void ManifestLayoutBuilder::divide_into_extents() {
   std::vector<Extent> pieces{
       {ExtentKind::shards, 0, layout_->table_offset, kShardRowBytes * layout_->shard_files.size()}};
-  if (layout_->attributes_room != 0) {
-    pieces.push_back({ExtentKind::attributes, 0, layout_->attributes_offset, layout_->attributes_room});
+  if (layout_->attributes_capacity_bytes != 0) {
+    pieces.push_back({ExtentKind::attributes, 0, layout_->attributes_offset, layout_->attributes_capacity_bytes});
   }
   std::ranges::sort(pieces, {}, &Extent::offset);
   pieces.push_back({ExtentKind::metadata, 0, layout_->file.size(), 0});
@@ -241,9 +246,9 @@ void ManifestBuilder::divide() {
 
 }  // namespace
 
-std::shared_ptr<const ManifestLayout> make_manifest_layout(const View* view, std::span<const std::string> files,
+std::shared_ptr<const ManifestLayout> make_manifest_layout(const ManifestView* view, std::span<const std::string> files,
                                                            const Attributes& attributes) {
-  ManifestBuilder builder(files);
+  ManifestLayoutBuilder builder(files);
   builder.add(attributes);
   if (view != nullptr) builder.add(*view);
   else builder.add_rank_links();

@@ -18,7 +18,7 @@ class ManifestLayout {
   std::vector<std::string> shard_files;
   std::uint64_t table_offset = 0;
   std::uint64_t attributes_offset = 0;
-  std::uint64_t attributes_room = 0;
+  std::uint64_t attributes_capacity_bytes = 0;
   std::vector<Hdf5Attribute> shown_attributes;
   bool has_view = false;
 };

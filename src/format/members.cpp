@@ -83,7 +83,7 @@ void for_each_part(std::string_view text, Visit&& visit) {
 
 }  // namespace
 
-std::string members_problem(std::string_view text, std::uint64_t struct_bytes) {
+std::string check_members(std::string_view text, std::uint64_t struct_bytes) {
   if (text.size() > kMembersBytesMax) {
     return kedge::compose("the description of its members is longer than {} bytes", kMembersBytesMax);
   }

@@ -20,9 +20,9 @@ struct Member {
 
 /// Returns why the text cannot describe a struct of `struct_bytes` bytes; empty if it can. Names have 1 to 63
 /// characters of A-Z a-z 0-9 _ and occur once; members lie inside the struct and do not overlap.
-[[nodiscard]] std::string members_problem(std::string_view text, std::uint64_t struct_bytes);
+[[nodiscard]] std::string check_members(std::string_view text, std::uint64_t struct_bytes);
 
-/// Parses a text for which members_problem() is empty.
+/// Parses a text for which check_members() is empty.
 [[nodiscard]] std::vector<Member> parse_members(std::string_view text);
 
 }  // namespace kedge::format

@@ -16,9 +16,10 @@ inline constexpr std::uint64_t kSuperblockBytes = 4096;                         
 inline constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();  ///< the largest off_t
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kIndexVersion = 1;
-inline constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20U;  ///< of a large region, each with a CRC32C
-inline constexpr std::uint64_t kLargeRegionBytes = 65536;              ///< a region of this size is its own extent
-inline constexpr std::uint64_t kAlignmentBytes = 4096;                 ///< of large regions
+/// Size of a large region's blocks, each with a CRC32C.
+inline constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20U;
+inline constexpr std::uint64_t kLargeRegionBytes = 65536;  ///< a region of this size is its own extent
+inline constexpr std::uint64_t kAlignmentBytes = 4096;     ///< of large regions
 inline constexpr std::uint64_t kIndexBytesMax = std::uint64_t{256} << 20U;
 inline constexpr std::size_t kMembersBytesMax = 4096;  // a compound type must fit an HDF5 object header
 inline constexpr std::size_t kTagBytesMax = 128;
@@ -42,13 +43,14 @@ inline constexpr std::size_t kShardRowBytes = 64;
 /// Differs from the other two as much as they differ from each other.
 inline constexpr std::array<unsigned char, 8> kManifestMagic{'K', 'M', 'A', 'I', 'N', '\r', '\n', 0x1a};
 
-consteval std::size_t differences(const std::array<unsigned char, 8>& one, const std::array<unsigned char, 8>& other) {
+consteval std::size_t count_differences(const std::array<unsigned char, 8>& one,
+                                        const std::array<unsigned char, 8>& other) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < one.size(); ++i) count += one[i] == other[i] ? 0U : 1U;
   return count;
 }
-static_assert(differences(kSetMagic, kMagic) >= 4);
-static_assert(differences(kManifestMagic, kMagic) >= 4 && differences(kManifestMagic, kSetMagic) >= 4);
+static_assert(count_differences(kSetMagic, kMagic) >= 4);
+static_assert(count_differences(kManifestMagic, kMagic) >= 4 && count_differences(kManifestMagic, kSetMagic) >= 4);
 
 /// Containers have metadata, index and data; manifests have metadata, shards and attributes.
 enum class ExtentKind : std::uint32_t { metadata = 1, index = 2, data = 3, shards = 4, attributes = 5 };

@@ -88,7 +88,7 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::s
 
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
                               const device::Span& from, const DeviceTarget& reach, unsigned threads) {
-  if (staging.reaches(from.location, reach.memory)) {
+  if (staging.can_access(from.location, reach.memory)) {
     const std::span<std::byte> memory = reach.memory.bytes;
     invariant(offset + from.size_bytes <= memory.size(), "a region lies within its file");
     return staging.read_into(
@@ -107,7 +107,7 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device
   device::DirectWrites& direct = staging.direct_writes();
   if (auto found = direct.write(transfer, through_buffers)) return *std::move(found);
   BlockChecksums checksums = through_buffers(0, from.size_bytes);
-  direct.compare(transfer, checksums);
+  direct.compare_checksums(transfer, checksums);
   return checksums;
 }
 
@@ -152,7 +152,7 @@ std::vector<std::uint32_t> extent_checksums(const RegionMap& map, std::span<cons
   std::vector<std::uint32_t> all;
   all.reserve(map.checksum_count);
   for (const DataExtent& extent : map.data_extents) {
-    if (extent.large) {
+    if (extent.is_large) {
       const std::size_t i = map.by_offset[extent.first_region];
       const BlockChecksums& blocks = *regions[i];
       for (std::uint64_t block = 0; block < extent.checksum_count; ++block) {

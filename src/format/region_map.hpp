@@ -28,18 +28,18 @@ struct DataExtent {
   std::uint64_t region_count = 0;
   std::uint64_t first_checksum = 0;
   std::uint64_t checksum_count = 0;
-  bool large = false;
+  bool is_large = false;
 };
 
 struct RegionMap {
-  std::vector<StoredRegion> regions;     ///< in the order of their addition
+  std::vector<StoredRegion> regions;     ///< all regions, in the order of their addition
   std::vector<std::size_t> by_name;      ///< positions in `regions`
-  std::vector<std::size_t> by_offset;    ///< of regions with bytes, as positions in `regions`
-  std::vector<DataExtent> data_extents;  ///< by offset
+  std::vector<std::size_t> by_offset;    ///< positions in `regions` of those with bytes, by offset
+  std::vector<DataExtent> data_extents;  ///< extents, by offset
   std::uint64_t checksum_count = 0;
 
   /// Position in `regions`, or -1.
-  [[nodiscard]] std::ptrdiff_t position(std::string_view name) const noexcept;
+  [[nodiscard]] std::ptrdiff_t find_position(std::string_view name) const noexcept;
 };
 
 /// Derives the map from the offsets of the regions and of the other extents (sorted). Throws Error{corrupt} with `path`

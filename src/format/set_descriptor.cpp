@@ -31,19 +31,19 @@ void check_set_header(std::span<const std::byte> bytes, std::string_view path) {
   if (std::memcmp(bytes.data(), kSetMagic.data(), kSetMagic.size()) != 0) {
     throw_corrupt(path, "neither parity nor set descriptor: bad magic number");
   }
-  if (crc32c(bytes.first(set_at::kCrc)) != get<std::uint32_t>(bytes, set_at::kCrc)) {
+  if (crc32c(bytes.first(set_at::kCrc)) != get_field<std::uint32_t>(bytes, set_at::kCrc)) {
     throw_corrupt(path, "the checksum of the set's description is wrong; the file is damaged");
   }
-  const auto version = get<std::uint32_t>(bytes, set_at::kVersion);
-  if (const auto problem = version_problem("the set's format version", version, kSetVersion))
+  const auto version = get_field<std::uint32_t>(bytes, set_at::kVersion);
+  if (const auto problem = check_version("the set's format version", version, kSetVersion))
     throw_corrupt(path, *problem);
-  if (get<std::uint32_t>(bytes, set_at::kSealed) != 1) {
+  if (get_field<std::uint32_t>(bytes, set_at::kSealed) != 1) {
     throw_corrupt(path, "not sealed: the sealed flag of the set's description is invalid");
   }
 }
 
 // Returns the error in the members, if there is one.
-std::optional<std::string> wrong_members(const SetDescriptor& descriptor) {
+std::optional<std::string> check_members_of_set(const SetDescriptor& descriptor) {
   std::vector<std::uint32_t> ranks;
   for (const SetMember& member : descriptor.members) {
     if (member.logical_rank.value >= descriptor.world_size) {
@@ -63,15 +63,16 @@ std::optional<std::string> wrong_members(const SetDescriptor& descriptor) {
 }
 
 // Returns which fields contradict each other, if any do.
-std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
+std::optional<std::string> check_consistency(const SetDescriptor& descriptor) {
   if (descriptor.kind != SetFileKind::descriptor && descriptor.kind != SetFileKind::parity) {
     return kedge::compose("unknown kind {}", static_cast<std::uint32_t>(descriptor.kind));
   }
   if (descriptor.generation == 0 || descriptor.generation > commits::kGenerationMax) {
     return kedge::compose("the generation {} is impossible", descriptor.generation);
   }
-  if (descriptor.members.size() <= descriptor.parities) {
-    return kedge::compose("a set of {} members cannot have parity {}", descriptor.members.size(), descriptor.parities);
+  if (descriptor.members.size() <= descriptor.parity_count) {
+    return kedge::compose("a set of {} members cannot have parity {}", descriptor.members.size(),
+                          descriptor.parity_count);
   }
   if (descriptor.position >= descriptor.members.size()) {
     return kedge::compose("position {} is not below the {} members", descriptor.position, descriptor.members.size());
@@ -82,7 +83,7 @@ std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
   if (descriptor.kind == SetFileKind::descriptor && (descriptor.parity_bytes != 0 || descriptor.parity_crc != 0)) {
     return "it has no parity, but a parity size or checksum";
   }
-  return wrong_members(descriptor);
+  return check_members_of_set(descriptor);
 }
 
 [[noreturn]] void throw_corrupt_set(std::string_view path, std::string_view what) {
@@ -90,7 +91,7 @@ std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
 }
 
 Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
-  const auto number = get<std::uint32_t>(bytes, set_at::kScheme);
+  const auto number = get_field<std::uint32_t>(bytes, set_at::kScheme);
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_, Scheme::rs}) {
     if (number == static_cast<std::uint32_t>(scheme)) return scheme;
   }
@@ -99,8 +100,8 @@ Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
 
 // The number of parities, which only rs stores.
 std::uint32_t parities_of(std::span<const std::byte> bytes, Scheme scheme, std::string_view path) {
-  const auto parities = get<std::uint32_t>(bytes, set_at::kParities);
-  const auto coefficients = get<std::uint32_t>(bytes, set_at::kCoefficients);
+  const auto parities = get_field<std::uint32_t>(bytes, set_at::kParities);
+  const auto coefficients = get_field<std::uint32_t>(bytes, set_at::kCoefficients);
   if (scheme != Scheme::rs) {
     if (parities != 0 || coefficients != 0) throw_corrupt_set(path, "unused bytes are not zero");
     return 1;
@@ -126,7 +127,7 @@ void check_unused_set_bytes(std::span<const std::byte> bytes, std::size_t member
 
 }  // namespace
 
-SetDescriptorBytes encode(const SetDescriptor& descriptor) {
+SetDescriptorBytes encode_set_descriptor(const SetDescriptor& descriptor) {
   if (descriptor.members.size() > kSetMembersMax) {
     throw Error(ErrorCode::invalid_argument,
                 kedge::compose("a redundancy set of {} members is too large for a set descriptor ({}); lower "
@@ -134,64 +135,65 @@ SetDescriptorBytes encode(const SetDescriptor& descriptor) {
                                descriptor.members.size(), kSetMembersMax));
   }
   SetDescriptorBytes bytes{};
-  put(bytes, set_at::kMagic, kSetMagic);
-  put(bytes, set_at::kVersion, kSetVersion);
-  put(bytes, set_at::kSealed, std::uint32_t{1});
-  put(bytes, set_at::kRunId, descriptor.run_id.bytes);
-  put(bytes, set_at::kCommitId, descriptor.commit_id.bytes);
-  put(bytes, set_at::kProtectionId, descriptor.protection_id.bytes);
-  put(bytes, set_at::kGeneration, descriptor.generation);
-  put(bytes, set_at::kSetNumber, descriptor.set_number);
-  put(bytes, set_at::kKind, descriptor.kind);
-  put(bytes, set_at::kScheme, static_cast<std::uint32_t>(descriptor.scheme));
-  put(bytes, set_at::kWorldSize, descriptor.world_size);
-  put(bytes, set_at::kPosition, descriptor.position);
-  put(bytes, set_at::kParityBytes, descriptor.parity_bytes);
-  put(bytes, set_at::kParityCrc, descriptor.parity_crc);
-  put(bytes, set_at::kMembers, static_cast<std::uint32_t>(descriptor.members.size()));
+  put_field(bytes, set_at::kMagic, kSetMagic);
+  put_field(bytes, set_at::kVersion, kSetVersion);
+  put_field(bytes, set_at::kSealed, std::uint32_t{1});
+  put_field(bytes, set_at::kRunId, descriptor.run_id.bytes);
+  put_field(bytes, set_at::kCommitId, descriptor.commit_id.bytes);
+  put_field(bytes, set_at::kProtectionId, descriptor.protection_id.bytes);
+  put_field(bytes, set_at::kGeneration, descriptor.generation);
+  put_field(bytes, set_at::kSetNumber, descriptor.set_number);
+  put_field(bytes, set_at::kKind, descriptor.kind);
+  put_field(bytes, set_at::kScheme, static_cast<std::uint32_t>(descriptor.scheme));
+  put_field(bytes, set_at::kWorldSize, descriptor.world_size);
+  put_field(bytes, set_at::kPosition, descriptor.position);
+  put_field(bytes, set_at::kParityBytes, descriptor.parity_bytes);
+  put_field(bytes, set_at::kParityCrc, descriptor.parity_crc);
+  put_field(bytes, set_at::kMembers, static_cast<std::uint32_t>(descriptor.members.size()));
   if (descriptor.scheme == Scheme::rs) {
-    put(bytes, set_at::kParities, descriptor.parities);
-    put(bytes, set_at::kCoefficients, kCauchyCoefficients);
+    put_field(bytes, set_at::kParities, descriptor.parity_count);
+    put_field(bytes, set_at::kCoefficients, kCauchyCoefficients);
   }
   std::size_t place = set_at::kTable;
   for (const SetMember& member : descriptor.members) {
-    put(bytes, place, member.logical_rank.value);
-    put(bytes, place + 4, member.crc);
-    put(bytes, place + 8, member.size_bytes);
+    put_field(bytes, place, member.logical_rank.value);
+    put_field(bytes, place + 4, member.crc);
+    put_field(bytes, place + 8, member.size_bytes);
     place += kSetMemberBytes;
   }
-  put(bytes, set_at::kCrc, crc32c(std::span(bytes).first(set_at::kCrc)));
+  put_field(bytes, set_at::kCrc, crc32c(std::span(bytes).first(set_at::kCrc)));
   return bytes;
 }
 
-SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path) {
+SetDescriptor decode_set_descriptor(std::span<const std::byte> bytes, std::string_view path) {
   check_set_header(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   SetDescriptor descriptor;
-  descriptor.kind = get<SetFileKind>(bytes, set_at::kKind);
-  descriptor.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, set_at::kRunId);
-  descriptor.commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, set_at::kCommitId);
-  descriptor.protection_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, set_at::kProtectionId);
-  descriptor.generation = get<std::uint64_t>(bytes, set_at::kGeneration);
-  descriptor.world_size = get<std::uint32_t>(bytes, set_at::kWorldSize);
+  descriptor.kind = get_field<SetFileKind>(bytes, set_at::kKind);
+  descriptor.run_id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, set_at::kRunId);
+  descriptor.commit_id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, set_at::kCommitId);
+  descriptor.protection_id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, set_at::kProtectionId);
+  descriptor.generation = get_field<std::uint64_t>(bytes, set_at::kGeneration);
+  descriptor.world_size = get_field<std::uint32_t>(bytes, set_at::kWorldSize);
   descriptor.scheme = scheme_of(bytes, path);
-  descriptor.parities = parities_of(bytes, descriptor.scheme, path);
-  descriptor.set_number = get<std::uint64_t>(bytes, set_at::kSetNumber);
-  descriptor.position = get<std::uint32_t>(bytes, set_at::kPosition);
-  descriptor.parity_bytes = get<std::uint64_t>(bytes, set_at::kParityBytes);
-  descriptor.parity_crc = get<std::uint32_t>(bytes, set_at::kParityCrc);
+  descriptor.parity_count = parities_of(bytes, descriptor.scheme, path);
+  descriptor.set_number = get_field<std::uint64_t>(bytes, set_at::kSetNumber);
+  descriptor.position = get_field<std::uint32_t>(bytes, set_at::kPosition);
+  descriptor.parity_bytes = get_field<std::uint64_t>(bytes, set_at::kParityBytes);
+  descriptor.parity_crc = get_field<std::uint32_t>(bytes, set_at::kParityCrc);
 
-  const auto members = get<std::uint32_t>(bytes, set_at::kMembers);
+  const auto members = get_field<std::uint32_t>(bytes, set_at::kMembers);
   if (members < 2 || members > kSetMembersMax) {
     throw_corrupt_set(
         path, kedge::compose("the number of members, {}, is not in the range 2 to {}", members, kSetMembersMax));
   }
   for (std::size_t i = 0; i < members; ++i) {
     const std::size_t place = set_at::kTable + i * kSetMemberBytes;
-    descriptor.members.push_back({LogicalRank{get<std::uint32_t>(bytes, place)}, get<std::uint32_t>(bytes, place + 4),
-                                  get<std::uint64_t>(bytes, place + 8)});
+    descriptor.members.push_back({LogicalRank{get_field<std::uint32_t>(bytes, place)},
+                                  get_field<std::uint32_t>(bytes, place + 4),
+                                  get_field<std::uint64_t>(bytes, place + 8)});
   }
-  if (const auto what = contradiction(descriptor)) throw_corrupt_set(path, *what);
+  if (const auto what = check_consistency(descriptor)) throw_corrupt_set(path, *what);
   check_unused_set_bytes(bytes, members, path);
   return descriptor;
 }

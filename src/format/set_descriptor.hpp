@@ -32,12 +32,12 @@ struct SetDescriptor {
   Id128 commit_id;
   Id128 protection_id;  ///< random for each protection: parity is never combined across protections
   std::uint64_t generation = 0;
-  std::uint32_t world_size = 0;  ///< of the commit
+  std::uint32_t world_size = 0;  ///< number of ranks of the commit
   Scheme scheme = Scheme::xor_;
-  std::uint32_t parities = 1;  ///< rs: how many members may be lost, 2 to 4; otherwise 1
+  std::uint32_t parity_count = 1;  ///< rs: how many members may be lost, 2 to 4; otherwise 1
   std::uint64_t set_number = 0;
-  std::uint32_t position = 0;      ///< of the member that holds this file
-  std::vector<SetMember> members;  ///< by position
+  std::uint32_t position = 0;      ///< position of the member that has this file
+  std::vector<SetMember> members;  ///< all members, by position
   std::uint64_t parity_bytes = 0;  ///< kind parity: bytes after these 4096
   std::uint32_t parity_crc = 0;    ///< kind parity: CRC32C of those bytes
   bool operator==(const SetDescriptor&) const = default;
@@ -46,10 +46,10 @@ struct SetDescriptor {
 using SetDescriptorBytes = std::array<std::byte, kSuperblockBytes>;
 
 /// Throws Error{invalid_argument} if there are too many members.
-[[nodiscard]] SetDescriptorBytes encode(const SetDescriptor& descriptor);
+[[nodiscard]] SetDescriptorBytes encode_set_descriptor(const SetDescriptor& descriptor);
 
 /// Parses a descriptor and checks every field. `path` is for the message. Throws Error{corrupt} if it is neither a
 /// parity file nor a descriptor, was made by a newer Kedge, or checksum or fields are wrong.
-[[nodiscard]] SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path);
+[[nodiscard]] SetDescriptor decode_set_descriptor(std::span<const std::byte> bytes, std::string_view path);
 
 }  // namespace kedge::format

@@ -41,12 +41,12 @@ void check_superblock_header(std::span<const std::byte> bytes, std::string_view 
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
     throw_corrupt(path, "not a Kedge container: bad magic number");
   }
-  if (crc32c(bytes.first(at::kCrc)) != get<std::uint32_t>(bytes, at::kCrc)) {
+  if (crc32c(bytes.first(at::kCrc)) != get_field<std::uint32_t>(bytes, at::kCrc)) {
     throw_corrupt(path, "the superblock's checksum is wrong; the container is damaged");
   }
-  const auto version = get<std::uint32_t>(bytes, at::kVersion);
-  if (const auto problem = version_problem("format version", version, kFormatVersion)) throw_corrupt(path, *problem);
-  if (get<std::uint32_t>(bytes, at::kSealed) != 1) {
+  const auto version = get_field<std::uint32_t>(bytes, at::kVersion);
+  if (const auto problem = check_version("format version", version, kFormatVersion)) throw_corrupt(path, *problem);
+  if (get_field<std::uint32_t>(bytes, at::kSealed) != 1) {
     throw_corrupt(path, "not a sealed Kedge container: the sealed flag is invalid");
   }
 }
@@ -54,13 +54,13 @@ void check_superblock_header(std::span<const std::byte> bytes, std::string_view 
 }  // namespace
 
 void put_extents(std::span<std::byte> bytes, std::span<const Extent> extents) {
-  put(bytes, at::kTableSize, static_cast<std::uint32_t>(extents.size()));
+  put_field(bytes, at::kTableSize, static_cast<std::uint32_t>(extents.size()));
   std::size_t place = at::kTable;
   for (const Extent& extent : extents) {
-    put(bytes, place, extent.kind);
-    put(bytes, place + 4, extent.crc);
-    put(bytes, place + 8, extent.offset);
-    put(bytes, place + 16, extent.length);
+    put_field(bytes, place, extent.kind);
+    put_field(bytes, place + 4, extent.crc);
+    put_field(bytes, place + 8, extent.offset);
+    put_field(bytes, place + 16, extent.length);
     place += kTableEntryBytes;
   }
 }
@@ -68,13 +68,13 @@ void put_extents(std::span<std::byte> bytes, std::span<const Extent> extents) {
 std::vector<Extent> get_extents(std::span<const std::byte> bytes, std::size_t count) {
   std::vector<Extent> extents;
   for (std::size_t place = at::kTable; extents.size() < count; place += kTableEntryBytes) {
-    extents.push_back({get<ExtentKind>(bytes, place), get<std::uint32_t>(bytes, place + 4),
-                       get<std::uint64_t>(bytes, place + 8), get<std::uint64_t>(bytes, place + 16)});
+    extents.push_back({get_field<ExtentKind>(bytes, place), get_field<std::uint32_t>(bytes, place + 4),
+                       get_field<std::uint64_t>(bytes, place + 8), get_field<std::uint64_t>(bytes, place + 16)});
   }
   return extents;
 }
 
-SuperblockBytes encode(const Superblock& superblock) {
+SuperblockBytes encode_superblock(const Superblock& superblock) {
   if (superblock.commit.tag.size() > kTagBytesMax) {
     throw Error(ErrorCode::invalid_argument, kedge::compose("tag '{}' is longer than {} bytes; use a shorter one",
                                                             superblock.commit.tag, kTagBytesMax));
@@ -86,51 +86,51 @@ SuperblockBytes encode(const Superblock& superblock) {
                                superblock.extents.size(), kTableEntriesMax));
   }
   SuperblockBytes bytes{};
-  put(bytes, at::kMagic, kMagic);
-  put(bytes, at::kVersion, kFormatVersion);
-  put(bytes, at::kSealed, std::uint32_t{superblock.sealed ? 1U : 0U});
-  put(bytes, at::kRunId, superblock.commit.run_id.bytes);
-  put(bytes, at::kCommitId, superblock.commit.id.bytes);
-  put(bytes, at::kParentCommitId, superblock.commit.parent_id.bytes);
-  put(bytes, at::kGeneration, superblock.commit.generation);
-  put(bytes, at::kIncarnation, superblock.commit.incarnation);
-  put(bytes, at::kLogicalRank, superblock.logical_rank.value);
-  put(bytes, at::kWorldSize, superblock.commit.world_size);
-  put(bytes, at::kTimeNs, superblock.commit.time_ns);
-  put(bytes, at::kFileSize, superblock.file_size);
-  put(bytes, at::kIndexOffset, superblock.index_offset);
-  put(bytes, at::kIndexSize, superblock.index_size);
-  put(bytes, at::kIndexCrc, superblock.index_crc);
-  put(bytes, at::kTagSize, static_cast<std::uint32_t>(superblock.commit.tag.size()));
+  put_field(bytes, at::kMagic, kMagic);
+  put_field(bytes, at::kVersion, kFormatVersion);
+  put_field(bytes, at::kSealed, std::uint32_t{superblock.is_sealed ? 1U : 0U});
+  put_field(bytes, at::kRunId, superblock.commit.run_id.bytes);
+  put_field(bytes, at::kCommitId, superblock.commit.id.bytes);
+  put_field(bytes, at::kParentCommitId, superblock.commit.parent_id.bytes);
+  put_field(bytes, at::kGeneration, superblock.commit.generation);
+  put_field(bytes, at::kIncarnation, superblock.commit.incarnation);
+  put_field(bytes, at::kLogicalRank, superblock.logical_rank.value);
+  put_field(bytes, at::kWorldSize, superblock.commit.world_size);
+  put_field(bytes, at::kTimeNs, superblock.commit.time_ns);
+  put_field(bytes, at::kFileSize, superblock.file_size);
+  put_field(bytes, at::kIndexOffset, superblock.index_offset);
+  put_field(bytes, at::kIndexSize, superblock.index_size);
+  put_field(bytes, at::kIndexCrc, superblock.index_crc);
+  put_field(bytes, at::kTagSize, static_cast<std::uint32_t>(superblock.commit.tag.size()));
   std::memcpy(bytes.data() + at::kTag, superblock.commit.tag.data(), superblock.commit.tag.size());
-  put(bytes, at::kIsOutput, std::uint32_t{superblock.commit.is_output ? 1U : 0U});
+  put_field(bytes, at::kIsOutput, std::uint32_t{superblock.commit.is_output ? 1U : 0U});
   put_extents(bytes, superblock.extents);
-  put(bytes, at::kCrc, crc32c(std::span(bytes).first(at::kCrc)));
+  put_field(bytes, at::kCrc, crc32c(std::span(bytes).first(at::kCrc)));
   return bytes;
 }
 
-Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
+Superblock decode_superblock(std::span<const std::byte> bytes, std::string_view path) {
   check_superblock_header(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   Superblock superblock;
-  superblock.sealed = true;
-  superblock.commit.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kRunId);
-  superblock.commit.id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kCommitId);
-  superblock.commit.parent_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kParentCommitId);
-  superblock.commit.generation = get<std::uint64_t>(bytes, at::kGeneration);
-  superblock.commit.incarnation = get<std::uint64_t>(bytes, at::kIncarnation);
-  superblock.logical_rank.value = get<std::uint32_t>(bytes, at::kLogicalRank);
-  superblock.commit.world_size = get<std::uint32_t>(bytes, at::kWorldSize);
-  superblock.commit.time_ns = get<std::int64_t>(bytes, at::kTimeNs);
-  superblock.file_size = get<std::uint64_t>(bytes, at::kFileSize);
-  superblock.index_offset = get<std::uint64_t>(bytes, at::kIndexOffset);
-  superblock.index_size = get<std::uint64_t>(bytes, at::kIndexSize);
-  superblock.index_crc = get<std::uint32_t>(bytes, at::kIndexCrc);
+  superblock.is_sealed = true;
+  superblock.commit.run_id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, at::kRunId);
+  superblock.commit.id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, at::kCommitId);
+  superblock.commit.parent_id.bytes = get_field<std::array<std::uint8_t, 16>>(bytes, at::kParentCommitId);
+  superblock.commit.generation = get_field<std::uint64_t>(bytes, at::kGeneration);
+  superblock.commit.incarnation = get_field<std::uint64_t>(bytes, at::kIncarnation);
+  superblock.logical_rank.value = get_field<std::uint32_t>(bytes, at::kLogicalRank);
+  superblock.commit.world_size = get_field<std::uint32_t>(bytes, at::kWorldSize);
+  superblock.commit.time_ns = get_field<std::int64_t>(bytes, at::kTimeNs);
+  superblock.file_size = get_field<std::uint64_t>(bytes, at::kFileSize);
+  superblock.index_offset = get_field<std::uint64_t>(bytes, at::kIndexOffset);
+  superblock.index_size = get_field<std::uint64_t>(bytes, at::kIndexSize);
+  superblock.index_crc = get_field<std::uint32_t>(bytes, at::kIndexCrc);
 
-  const auto is_output = get<std::uint32_t>(bytes, at::kIsOutput);
+  const auto is_output = get_field<std::uint32_t>(bytes, at::kIsOutput);
   superblock.commit.is_output = is_output == 1;
-  const auto tag_size = get<std::uint32_t>(bytes, at::kTagSize);
-  const auto table_size = get<std::uint32_t>(bytes, at::kTableSize);
+  const auto tag_size = get_field<std::uint32_t>(bytes, at::kTagSize);
+  const auto table_size = get_field<std::uint32_t>(bytes, at::kTableSize);
   if (tag_size > kTagBytesMax || is_output > 1 || table_size > kTableEntriesMax) {
     throw_corrupt(path, "the superblock's fields are invalid; the container is damaged");
   }

@@ -28,20 +28,20 @@ struct Superblock {
   std::uint64_t file_size = 0;
   std::uint64_t index_offset = 0;
   std::uint64_t index_size = 0;
-  std::uint32_t index_crc = 0;  ///< of index_size bytes; the extent's own checksum also covers padding
+  std::uint32_t index_crc = 0;  ///< checksum of index_size bytes; the extent's own checksum also covers padding
   std::vector<Extent> extents;  ///< metadata and index, by offset; the index lists data extents
-  bool sealed = false;
+  bool is_sealed = false;
   bool operator==(const Superblock&) const = default;
 };
 
 using SuperblockBytes = std::array<std::byte, kSuperblockBytes>;
 
 /// Throws Error{invalid_argument} if tag or extents do not fit.
-[[nodiscard]] SuperblockBytes encode(const Superblock& superblock);
+[[nodiscard]] SuperblockBytes encode_superblock(const Superblock& superblock);
 
 /// Parses a superblock and checks every field. `path` is for the message. Throws Error{corrupt} if it is not a
 /// container, not sealed or made by a newer Kedge, or checksum or fields are wrong.
-[[nodiscard]] Superblock decode(std::span<const std::byte> bytes, std::string_view path);
+[[nodiscard]] Superblock decode_superblock(std::span<const std::byte> bytes, std::string_view path);
 
 /// Writes the table of extents, at most kTableEntriesMax, which has the same offset in containers and manifests.
 void put_extents(std::span<std::byte> bytes, std::span<const Extent> extents);

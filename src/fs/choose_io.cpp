@@ -12,13 +12,13 @@ namespace kedge::fs {
 namespace {
 
 // A smaller gain of direct writes is noise.
-constexpr double kGain = 1.1;
+constexpr double kRequiredGain = 1.1;
 
-std::string rate(double bytes_per_s) { return human_bytes(static_cast<std::uint64_t>(bytes_per_s)) + "/s"; }
+std::string rate_text(double bytes_per_s) { return human_bytes(static_cast<std::uint64_t>(bytes_per_s)) + "/s"; }
 
 constexpr std::uint64_t kStepBytes = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kSteps = 4;
-constexpr double kLongest_s = 0.5;
+constexpr double kProbeSecondsMax = 0.5;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -34,23 +34,23 @@ std::string queue_error_text(int system_errno) { return "io_uring: " + std::gene
 
 }  // namespace
 
-ChosenIo choose_io(FileSystem& file_system, Io io, const ProbeTarget& place) {
+IoChoice choose_io(FileSystem& file_system, Io io, const ProbeTarget& target) {
   if (io == Io::buffered) return {false, "large writes go through the page cache"};
   WriteProbe probe;
-  const auto failure = attempt([&] { probe = file_system.probe_writes(place); });
+  const auto failure = attempt([&] { probe = file_system.probe_writes(target); });
   if (failure) probe = {0, 0, to_string(*failure)};
   if (!probe.refusal.empty()) {
     return {false, "large writes go through the page cache; direct writes are unavailable: " + probe.refusal};
   }
-  const bool direct = io == Io::direct || probe.direct_bytes_per_s >= kGain * probe.buffered_bytes_per_s;
+  const bool direct = io == Io::direct || probe.direct_bytes_per_s >= kRequiredGain * probe.buffered_bytes_per_s;
   return {direct, compose("large writes go {}; measured with sync: direct {}, through the page cache {}",
                           direct ? "direct, past the page cache" : "through the page cache",
-                          rate(probe.direct_bytes_per_s), rate(probe.buffered_bytes_per_s))};
+                          rate_text(probe.direct_bytes_per_s), rate_text(probe.buffered_bytes_per_s))};
 }
 
-WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const DirectWriter& writer) {
-  const std::string path = join(place.directory, place.name);
-  const bool is_fresh = place.storage == ProbeTarget::Storage::fresh;
+WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& target, const DirectWriter& writer) {
+  const std::string path = join(target.directory, target.name);
+  const bool is_fresh = target.storage == ProbeTarget::Storage::fresh;
   file_system.remove(path);  // left by a start that died here
   const auto buffered = file_system.create(path);
   if (!buffered) return {0, 0, "the file to measure with already exists"};
@@ -61,8 +61,8 @@ WriteProbe probe_writes(FileSystem& file_system, const ProbeTarget& place, const
   else buffered->reserve(2 * kStepBytes);
   const std::vector<std::byte> bytes(kStepBytes, std::byte{0x6b});
   // Warm-up: the first write waits for the device's earlier work, and maps recycled storage.
-  double left_s = kLongest_s - time_step(*buffered, 0, bytes) - time_step(*direct, 1, bytes);
-  if (writer.refusal() != 0) return {0, 0, queue_error_text(writer.refusal())};
+  double left_s = kProbeSecondsMax - time_step(*buffered, 0, bytes) - time_step(*direct, 1, bytes);
+  if (writer.refusal_errno() != 0) return {0, 0, queue_error_text(writer.refusal_errno())};
   double buffered_s = 0;
   double direct_s = 0;
   std::uint64_t turns = 0;

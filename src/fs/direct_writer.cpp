@@ -42,7 +42,7 @@ class DirectWriter::Unit {
 class DirectWriter::Lease {
  public:
   Lease(DirectWriter& writer, std::unique_ptr<Unit> unit) noexcept : writer_(writer), unit_(std::move(unit)) {}
-  ~Lease() { writer_.give_back(std::move(unit_)); }
+  ~Lease() { writer_.return_unit(std::move(unit_)); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
@@ -62,16 +62,16 @@ class DirectWriter::Lease {
 };
 
 /// The pieces of one write that are in progress.
-class DirectWriter::Flight {
+class DirectWriter::WritesInProgress {
  public:
-  Flight(Lease& lease, const Target& target) noexcept : lease_(lease), target_(target) {}
+  WritesInProgress(Lease& lease, const Target& target) noexcept : lease_(lease), target_(target) {}
   /// Waits until nothing reads the buffers, also if an exception is thrown.
-  ~Flight() {
+  ~WritesInProgress() {
     while (!lost_ && in_progress_ != 0) (void)reap();
     if (lost_) lease_.abandon_buffers();
   }
-  Flight(const Flight&) = delete;
-  Flight& operator=(const Flight&) = delete;
+  WritesInProgress(const WritesInProgress&) = delete;
+  WritesInProgress& operator=(const WritesInProgress&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return in_progress_ == 0; }
   [[nodiscard]] bool full() const noexcept { return in_progress_ == kDepth; }
@@ -82,7 +82,7 @@ class DirectWriter::Flight {
     const auto slot = static_cast<unsigned>(free - pieces_.begin());
     std::byte* buffer = lease_.unit().buffer(slot);
     crc = copy_with_checksum({buffer, piece.size()}, piece, crc);
-    const int refused = lease_.unit().queue().start(slot, target_.descriptor, buffer, piece.size(), offset);
+    const int refused = lease_.unit().queue().start_write(slot, target_.descriptor, buffer, piece.size(), offset);
     if (refused != 0) {
       target_.write_rest(offset, piece);
       return crc;
@@ -116,8 +116,8 @@ class DirectWriter::Flight {
   };
 
   Reaped reap() noexcept {
-    const IoQueue::Completion done = lease_.unit().queue().wait();
-    lost_ = done.lost || done.slot >= kDepth;
+    const IoQueue::Completion done = lease_.unit().queue().wait_for_write();
+    lost_ = done.is_queue_lost || done.slot >= kDepth;
     if (lost_) return {0, {}, done.result};
     --in_progress_;
     return {done.slot, std::exchange(pieces_[done.slot], {}), done.result};
@@ -136,10 +136,10 @@ DirectWriter::~DirectWriter() = default;
 
 std::optional<std::uint32_t> DirectWriter::write(const Target& target, std::uint64_t offset,
                                                  std::span<const std::byte> bytes, std::uint32_t crc) {
-  std::unique_ptr<Unit> unit = take();
+  std::unique_ptr<Unit> unit = take_unit();
   if (!unit) return std::nullopt;
   Lease lease(*this, std::move(unit));
-  Flight flight(lease, target);
+  WritesInProgress flight(lease, target);
   for (std::size_t at = 0; at < bytes.size(); at += kPieceBytes) {
     if (flight.full()) flight.finish_one();
     crc = flight.start(offset + at, bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at)), crc);
@@ -148,46 +148,46 @@ std::optional<std::uint32_t> DirectWriter::write(const Target& target, std::uint
   return crc;
 }
 
-int DirectWriter::refusal() const {
+int DirectWriter::refusal_errno() const {
   const std::lock_guard guard(mutex_);
-  return refusal_;
+  return refusal_errno_;
 }
 
 /// Null if the system grants none.
-std::unique_ptr<DirectWriter::Unit> DirectWriter::take() {
+std::unique_ptr<DirectWriter::Unit> DirectWriter::take_unit() {
   std::unique_lock lock(mutex_);
-  while (idle_.empty() && refusal_ == 0) {
-    if (units_ == kUnitsMax) {
-      given_back_.wait(lock);
+  while (idle_units_.empty() && refusal_errno_ == 0) {
+    if (unit_count_ == kUnitsMax) {
+      unit_returned_.wait(lock);
       continue;
     }
-    idle_.reserve(kUnitsMax);  // makes returning units noexcept
+    idle_units_.reserve(kUnitsMax);  // makes returning units noexcept
     std::unique_ptr<IoQueue> queue = make_queue_(kDepth);
     if (!queue) {
       // If the system grants one queue but refuses a second (locked memory), all threads share the first.
-      if (units_ == 0) refusal_ = errno == 0 ? ENOSYS : errno;
-      else given_back_.wait(lock);
+      if (unit_count_ == 0) refusal_errno_ = errno == 0 ? ENOSYS : errno;
+      else unit_returned_.wait(lock);
       continue;
     }
     auto unit = std::make_unique<Unit>(std::move(queue));
     if (!unit->usable()) {
-      refusal_ = ENOMEM;
+      refusal_errno_ = ENOMEM;
       continue;
     }
-    ++units_;
+    ++unit_count_;
     return unit;
   }
-  if (idle_.empty()) return nullptr;
-  std::unique_ptr<Unit> unit = std::move(idle_.back());
-  idle_.pop_back();
+  if (idle_units_.empty()) return nullptr;
+  std::unique_ptr<Unit> unit = std::move(idle_units_.back());
+  idle_units_.pop_back();
   return unit;
 }
 
-void DirectWriter::give_back(std::unique_ptr<Unit> unit) noexcept {
+void DirectWriter::return_unit(std::unique_ptr<Unit> unit) noexcept {
   const std::lock_guard guard(mutex_);
-  if (unit) idle_.push_back(std::move(unit));
-  else --units_;
-  given_back_.notify_one();
+  if (unit) idle_units_.push_back(std::move(unit));
+  else --unit_count_;
+  unit_returned_.notify_one();
 }
 
 }  // namespace kedge::fs

@@ -46,22 +46,22 @@ class DirectWriter {
   [[nodiscard]] std::optional<std::uint32_t> write(const Target& target, std::uint64_t offset,
                                                    std::span<const std::byte> bytes, std::uint32_t crc);
   /// The errno with which the system refused a queue; 0 if it granted one, or none was needed yet.
-  [[nodiscard]] int refusal() const;
+  [[nodiscard]] int refusal_errno() const;
 
  private:
   class Unit;
   class Lease;
-  class Flight;
+  class WritesInProgress;
 
-  [[nodiscard]] std::unique_ptr<Unit> take();
-  void give_back(std::unique_ptr<Unit> unit) noexcept;
+  [[nodiscard]] std::unique_ptr<Unit> take_unit();
+  void return_unit(std::unique_ptr<Unit> unit) noexcept;
 
   MakeQueue make_queue_;
   mutable std::mutex mutex_;
-  std::condition_variable given_back_;
-  std::vector<std::unique_ptr<Unit>> idle_;
-  std::size_t units_ = 0;  // idle or taken
-  int refusal_ = 0;
+  std::condition_variable unit_returned_;
+  std::vector<std::unique_ptr<Unit>> idle_units_;
+  std::size_t unit_count_ = 0;  // idle or taken
+  int refusal_errno_ = 0;
 };
 
 }  // namespace kedge::fs

@@ -29,7 +29,7 @@ void FileSystem::append(const std::string& path, std::span<const std::byte> byte
   file->write_with_crc(file->status().size_bytes, bytes, 0);
 }
 
-void sync_path(FileSystem& file_system, const std::string& path) {
+void sync_parent_directories(FileSystem& file_system, const std::string& path) {
   const std::string absolute = file_system.canonical(path);
   for (std::size_t slash = 0; slash != std::string::npos; slash = absolute.find('/', slash + 1)) {
     try {

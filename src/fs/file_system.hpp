@@ -41,8 +41,8 @@ struct Space {
   bool memory_backed = false;
   std::string limit;
   std::vector<SpaceLimit> space_limits = {};  ///< all limits, for adding up the needs of several processes
-  std::uint64_t total_bytes = 0;              ///< of the filesystem; 0 if unknown
-  std::uint64_t memory_bytes = 0;             ///< of the machine, if it backs the filesystem; 0 if unknown
+  std::uint64_t total_bytes = 0;              ///< size of the filesystem; 0 if unknown
+  std::uint64_t memory_bytes = 0;             ///< memory of the machine, if it backs the filesystem; 0 if unknown
 };
 
 /// Random access to the bytes of one file. Calls with a `crc` continue it with the CRC32C of the bytes that they
@@ -133,7 +133,7 @@ class Lock {
 struct ProbeTarget {
   enum class Storage : std::uint8_t { recycled, fresh };
   std::string directory;
-  std::string name;  ///< of a temporary file
+  std::string name;  ///< name of a temporary file
   Storage storage = Storage::recycled;
 };
 
@@ -177,8 +177,8 @@ class FileSystem {
   [[nodiscard]] virtual Space space(const std::string& path) = 0;
   /// Writes and syncs up to 40 MiB for at most about half a second, alternately through the page cache and with
   /// File::enable_direct_writes. Throws Error{io | no_space}.
-  [[nodiscard]] virtual WriteProbe probe_writes(const ProbeTarget& place) {
-    (void)place;
+  [[nodiscard]] virtual WriteProbe probe_writes(const ProbeTarget& target) {
+    (void)target;
     return {0, 0, "this file system supports only one way of writing"};
   }
   /// The absolute path with links resolved; it must exist. Throws Error{not_found | io}.
@@ -222,6 +222,6 @@ inline constexpr std::uint32_t kSticky = 01000;  ///< only the owner may remove 
 /// Local. Syncs every directory on the way to `path`, from the root to its parent. An earlier start may have made one
 /// and died before it synced it. Directories for which this user has no permission are skipped: this user did not make
 /// them. Throws Error{io}.
-void sync_path(FileSystem& file_system, const std::string& path);
+void sync_parent_directories(FileSystem& file_system, const std::string& path);
 
 }  // namespace kedge::fs

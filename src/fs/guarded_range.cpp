@@ -31,19 +31,19 @@ namespace {
 constexpr std::size_t kEntries = 4096;
 
 constinit std::array<Entry, kEntries> entries{};
-constinit std::mutex adding;
-constinit PreviousAction previous;
+constinit std::mutex add_mutex;
+constinit PreviousAction previous_action;
 constinit std::uintptr_t page_bytes = 0;  ///< written before the handler is installed
 
 /// Replaces [from, to) by zeros; false if the system refuses. Calls the kernel directly, because libraries for fast
 /// networks replace the C library's mmap by functions that take locks.
-bool replace(std::uintptr_t from, std::uintptr_t to, int protection) noexcept {
+bool map_zeros(std::uintptr_t from, std::uintptr_t to, int protection) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return ::syscall(SYS_mmap, from, to - from, protection, kFlags, -1, 0) != -1;
 }
 
 /// Replaces the pages from this address to the end of its range; false if no range contains it.
-bool replaced_if_ours(std::uintptr_t address) noexcept {
+bool replace_guarded_page(std::uintptr_t address) noexcept {
   for (Entry& entry : entries) {
     const std::uintptr_t begin = entry.begin.load();
     const std::uintptr_t end = entry.end.load();
@@ -51,7 +51,7 @@ bool replaced_if_ours(std::uintptr_t address) noexcept {
     const int protection = entry.is_writable.load() ? PROT_READ | PROT_WRITE : PROT_READ;
     if (entry.begin.load() != begin) continue;  // the entry was reused meanwhile: `end` may be the new range's
     entry.is_intact.store(false);               // first: nobody may see zeros and an intact range
-    return replace(address / page_bytes * page_bytes, end, protection);
+    return map_zeros(address / page_bytes * page_bytes, end, protection);
   }
   return false;
 }
@@ -62,23 +62,24 @@ bool is_access(const siginfo_t& info) noexcept { return info.si_code == BUS_ADRE
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const bool is_done =
-      is_access(*info) && replaced_if_ours(reinterpret_cast<std::uintptr_t>(info->si_addr));  // NOLINT(*-cast)
-  if (!is_done && !previous.call(signal, info, context)) {
+      is_access(*info) && replace_guarded_page(reinterpret_cast<std::uintptr_t>(info->si_addr));  // NOLINT(*-cast)
+  if (!is_done && !previous_action.call(signal, info, context)) {
     // A signal that was sent can be ignored; an access would be repeated forever.
     const bool is_sent = info->si_code <= 0 || info->si_code == BUS_MCEERR_AO;
-    if (!is_sent || is_default(previous.action) || is_handler(previous.action)) raise_with_default_action(signal);
+    if (!is_sent || is_default(previous_action.action) || is_handler(previous_action.action))
+      raise_with_default_action(signal);
   }
   errno = error;
 }
 
-/// Requires the lock `adding`.
+/// Requires the lock `add_mutex`.
 void install_once() noexcept {
   static bool is_installed = false;
-  if (is_installed || ::sigaction(SIGBUS, nullptr, &previous.action) != 0) return;
+  if (is_installed || ::sigaction(SIGBUS, nullptr, &previous_action.action) != 0) return;
   page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   struct sigaction ours {};
   ours.sa_sigaction = on_bus_error;
-  ours.sa_mask = previous.action.sa_mask;
+  ours.sa_mask = previous_action.action.sa_mask;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   is_installed = ::sigaction(SIGBUS, &ours, nullptr) == 0;
 }
@@ -87,7 +88,7 @@ void install_once() noexcept {
 
 GuardedRange::GuardedRange(std::byte* begin, std::size_t size_bytes, Access access) noexcept {
   if (size_bytes == 0) return;
-  const std::lock_guard guard(adding);
+  const std::lock_guard guard(add_mutex);
   install_once();
   for (Entry& entry : entries) {
     if (entry.is_taken.load()) continue;

@@ -23,13 +23,13 @@ namespace {
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20U;
 constexpr std::uint64_t kStepBytesMax = 8 * kHugePageBytes;
 
-bool advised(int descriptor) noexcept {
+bool has_huge_page_advice(int descriptor) noexcept {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0) return false;
   try {
     std::ifstream file("/proc/self/mountinfo");
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return gives_huge_pages_on_advice(text, major(info.st_dev), minor(info.st_dev));
+    return needs_huge_page_advice(text, major(info.st_dev), minor(info.st_dev));
   } catch (const std::exception&) {
     return false;  // out of memory: use small pages
   }
@@ -70,7 +70,7 @@ std::uint64_t collapse(int descriptor, std::byte* data, std::uint64_t first, std
 }  // namespace
 
 // Format: number, parent, major:minor, root, mount point, options, ..., "-", type, source, filesystem options.
-bool gives_huge_pages_on_advice(std::string_view mountinfo, unsigned major, unsigned minor) {
+bool needs_huge_page_advice(std::string_view mountinfo, unsigned major, unsigned minor) {
   const std::string device = compose(" {}:{} ", major, minor);
   while (!mountinfo.empty()) {
     const auto line = mountinfo.substr(0, mountinfo.find('\n'));
@@ -122,7 +122,7 @@ std::uint64_t allocate_huge_pages(int descriptor, std::uint64_t begin, std::uint
   void* data = map_aligned(descriptor, PROT_READ | PROT_WRITE, first, last - first);
   if (data == MAP_FAILED) return begin;
   // If space runs out, populating ends early and raises no signal.
-  if (advised(descriptor) && ::ftruncate(descriptor, static_cast<off_t>(end)) == 0 &&
+  if (has_huge_page_advice(descriptor) && ::ftruncate(descriptor, static_cast<off_t>(end)) == 0 &&
       ::madvise(data, last - first, MADV_HUGEPAGE) == 0) {
     (void)::madvise(data, last - first, kPopulateWrite);
   }

@@ -9,7 +9,7 @@ namespace kedge::fs {
 
 /// Whether the filesystem mounted from device `major`:`minor` gives huge pages only to mappings that ask for them: a
 /// tmpfs with huge=advise. `mountinfo` is the text of /proc/self/mountinfo.
-[[nodiscard]] bool gives_huge_pages_on_advice(std::string_view mountinfo, unsigned major, unsigned minor);
+[[nodiscard]] bool needs_huge_page_advice(std::string_view mountinfo, unsigned major, unsigned minor);
 
 /// Whether huge pages cost less than small ones, if `taken_bytes` of them took `busy_s` of processor time and
 /// `passed_s` in all. They cost more if the kernel has to move memory or to wait for them.

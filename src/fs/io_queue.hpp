@@ -13,8 +13,8 @@ class IoQueue {
  public:
   struct Completion {
     unsigned slot = 0;
-    int result = 0;     ///< bytes written, perhaps fewer than requested, or a negative errno
-    bool lost = false;  ///< the queue failed with `result`: the state of all its writes is unknown
+    int result = 0;              ///< bytes written, perhaps fewer than requested, or a negative errno
+    bool is_queue_lost = false;  ///< the queue failed with `result`: the state of all its writes is unknown
   };
 
   IoQueue() = default;
@@ -22,11 +22,11 @@ class IoQueue {
   IoQueue& operator=(const IoQueue&) = delete;
   virtual ~IoQueue() = default;
 
-  /// Starts a write; returns 0 or an errno. The memory must stay valid until wait() returns the slot.
-  [[nodiscard]] virtual int start(unsigned slot, int descriptor, const std::byte* data, std::size_t length,
-                                  std::uint64_t offset) noexcept = 0;
+  /// Starts a write; returns 0 or an errno. The memory must stay valid until wait_for_write() returns the slot.
+  [[nodiscard]] virtual int start_write(unsigned slot, int descriptor, const std::byte* data, std::size_t length,
+                                        std::uint64_t offset) noexcept = 0;
   /// Waits for one of the started writes.
-  [[nodiscard]] virtual Completion wait() noexcept = 0;
+  [[nodiscard]] virtual Completion wait_for_write() noexcept = 0;
 };
 
 /// Makes a queue; null with errno if the system refuses.

@@ -33,7 +33,7 @@ class PosixFile final : public File {
         direct_writer_(std::move(direct_writer)) {}
 
   std::uint32_t write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    const FileSizeSignalBlocked no_signal;
+    const ScopedFileSizeSignalBlock no_signal;
     if (is_direct(bytes.size())) return write_past_cache(offset, bytes, crc);
     return write_through_cache(offset, bytes, crc);
   }
@@ -46,7 +46,7 @@ class PosixFile final : public File {
     return crc;
   }
   void write(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    const FileSizeSignalBlocked no_signal;
+    const ScopedFileSizeSignalBlock no_signal;
     // Direct writes copy the bytes anyway, and compute the checksum meanwhile.
     if (is_direct(bytes.size())) (void)write_past_cache(offset, bytes, 0);
     else write_at(offset, bytes);
@@ -61,11 +61,11 @@ class PosixFile final : public File {
   }
 
   const std::string& path() const noexcept override { return path_; }
-  FileStatus status() override { return to_file_status(stat_of(descriptor_, path_)); }
+  FileStatus status() override { return to_file_status(stat_descriptor(descriptor_, path_)); }
   std::uint64_t reserve(std::uint64_t size_bytes) override;
   std::uint64_t reserve_huge_pages(std::uint64_t size_bytes) override;
   void truncate(std::uint64_t size_bytes) override {
-    const FileSizeSignalBlocked no_signal;
+    const ScopedFileSizeSignalBlock no_signal;
     set_size(size_bytes);
   }
   bool enable_direct_writes() override;
@@ -80,7 +80,7 @@ class PosixFile final : public File {
 
  private:
   [[nodiscard]] bool is_direct(std::size_t size_bytes) const noexcept {
-    return direct_.valid() && size_bytes >= kDirectBytesMin;
+    return direct_.is_valid() && size_bytes >= kDirectBytesMin;
   }
   std::uint32_t write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc);
   std::uint32_t write_past_cache(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc);
@@ -130,8 +130,8 @@ std::uint32_t PosixFile::write_past_cache(std::uint64_t offset, std::span<const 
 /// Opens the same file again, not its name. tmpfs and others refuse O_DIRECT; nothing changes then.
 bool PosixFile::enable_direct_writes() {
   if (access_ != Access::read_write) return false;
-  if (!direct_.valid()) direct_ = open_past_cache();
-  return direct_.valid();
+  if (!direct_.is_valid()) direct_ = open_past_cache();
+  return direct_.is_valid();
 }
 
 Descriptor PosixFile::open_past_cache() const {
@@ -141,7 +141,7 @@ Descriptor PosixFile::open_past_cache() const {
 
 int PosixFile::direct_descriptor() {
   if (access_ != Access::read_write) return -1;
-  if (!for_others_.valid()) for_others_ = open_past_cache();
+  if (!for_others_.is_valid()) for_others_ = open_past_cache();
   return for_others_.get();
 }
 
@@ -206,8 +206,8 @@ void PosixFile::write_zeros(std::uint64_t begin, std::uint64_t end) {
 }
 
 std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
-  const FileSizeSignalBlocked no_signal;
-  const struct stat info = stat_of(descriptor_, path_);
+  const ScopedFileSizeSignalBlock no_signal;
+  const struct stat info = stat_descriptor(descriptor_, path_);
   const auto old_size = static_cast<std::uint64_t>(info.st_size);
   // Skips fallocate if there are no holes: in memory it visits every existing page, each time a container grows. More
   // blocks than the size needs (huge pages) may hide a hole.
@@ -235,7 +235,7 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
 }
 
 std::uint64_t PosixFile::reserve_huge_pages(std::uint64_t size_bytes) {
-  const FileSizeSignalBlocked no_signal;
+  const ScopedFileSizeSignalBlock no_signal;
   return in_memory() ? allocate_huge_pages(descriptor_.get(), 0, size_bytes) : 0;
 }
 
@@ -247,7 +247,7 @@ void PosixFile::require_reserved(const struct stat& info, std::uint64_t size_byt
 }
 
 std::unique_ptr<Mapping> PosixFile::map(std::uint64_t size_bytes) {
-  const struct stat info = stat_of(descriptor_, path_);
+  const struct stat info = stat_descriptor(descriptor_, path_);
   require_within(path_, 0, size_bytes, static_cast<std::uint64_t>(info.st_size));
   require_reserved(info, size_bytes);
   if (size_bytes == 0) return make_posix_mapping(nullptr, 0, access_, path_);
@@ -279,7 +279,7 @@ FileStatus to_file_status(const struct stat& info) noexcept {
   return status;
 }
 
-struct stat stat_of(const Descriptor& descriptor, const std::string& path) {
+struct stat stat_descriptor(const Descriptor& descriptor, const std::string& path) {
   struct stat info {};
   if (::fstat(descriptor.get(), &info) != 0) throw_system_error("check the file's status", path, errno);
   return info;

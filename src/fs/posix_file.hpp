@@ -25,7 +25,7 @@ class Descriptor {
   ~Descriptor();
 
   [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] bool valid() const noexcept { return fd_ >= 0; }
+  [[nodiscard]] bool is_valid() const noexcept { return fd_ >= 0; }
 
  private:
   int fd_ = -1;
@@ -34,7 +34,7 @@ class Descriptor {
 [[nodiscard]] FileStatus to_file_status(const struct stat& info) noexcept;
 
 /// fstat that throws Error.
-[[nodiscard]] struct stat stat_of(const Descriptor& descriptor, const std::string& path);
+[[nodiscard]] struct stat stat_descriptor(const Descriptor& descriptor, const std::string& path);
 
 /// Takes over the descriptor of a regular file. enable_direct_writes() uses `direct_writer`.
 [[nodiscard]] std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access,

@@ -37,7 +37,7 @@ Descriptor open_descriptor(const std::string& path, int flags, std::uint32_t mod
 constexpr int kListTries = 1000;  // each lists from the beginning, and a signal may interrupt it
 
 /// Lists from the beginning, because an iterator that failed has no defined position.
-boost::system::error_code names_in(const std::string& path, std::vector<std::string>& names) {
+boost::system::error_code list_names(const std::string& path, std::vector<std::string>& names) {
   names.clear();
   boost::system::error_code error;
   boost::filesystem::directory_iterator entry(path, error);
@@ -69,8 +69,8 @@ class PosixFileSystem final : public FileSystem {
  public:
   std::unique_ptr<File> open(const std::string& path, Access access) override {
     Descriptor descriptor = open_descriptor(path, flags_of(access) | kOpenFlags);
-    if (!descriptor.valid()) throw_system_error("open", path, errno);
-    const struct stat info = stat_of(descriptor, path);
+    if (!descriptor.is_valid()) throw_system_error("open", path, errno);
+    const struct stat info = stat_descriptor(descriptor, path);
     if (S_ISDIR(info.st_mode)) throw_system_error("open", path, EISDIR);
     if (!S_ISREG(info.st_mode)) throw_not_regular(path);
     return make_posix_file(std::move(descriptor), path, access, direct_writer_);
@@ -78,7 +78,7 @@ class PosixFileSystem final : public FileSystem {
 
   std::unique_ptr<File> create(const std::string& path, std::uint32_t mode) override {
     Descriptor descriptor = open_descriptor(path, O_RDWR | O_CREAT | O_EXCL | kOpenFlags, mode);
-    if (!descriptor.valid()) {
+    if (!descriptor.is_valid()) {
       if (errno == EEXIST) return refuse_link_or_null(path);
       throw_system_error("create", path, errno);
     }
@@ -87,9 +87,9 @@ class PosixFileSystem final : public FileSystem {
 
   void append(const std::string& path, std::span<const std::byte> bytes, std::uint32_t mode) override {
     const Descriptor descriptor = open_descriptor(path, O_WRONLY | O_APPEND | O_CREAT | kOpenFlags, mode);
-    if (!descriptor.valid()) throw_system_error("open", path, errno);
-    if (!S_ISREG(stat_of(descriptor, path).st_mode)) throw_not_regular(path);
-    const FileSizeSignalBlocked no_signal;
+    if (!descriptor.is_valid()) throw_system_error("open", path, errno);
+    if (!S_ISREG(stat_descriptor(descriptor, path).st_mode)) throw_not_regular(path);
+    const ScopedFileSizeSignalBlock no_signal;
     const auto written = retry_interrupted([&] { return ::write(descriptor.get(), bytes.data(), bytes.size()); });
     if (written < 0) throw_system_error("write", path, errno);
     if (static_cast<std::size_t>(written) != bytes.size()) throw_system_error("write", path, ENOSPC);
@@ -119,8 +119,8 @@ class PosixFileSystem final : public FileSystem {
     if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode))
       throw_system_error("list the directory", path, ELOOP);
     std::vector<std::string> names;
-    boost::system::error_code error = names_in(path, names);
-    for (int tries = 1; error.value() == EINTR && tries < kListTries; ++tries) error = names_in(path, names);
+    boost::system::error_code error = list_names(path, names);
+    for (int tries = 1; error.value() == EINTR && tries < kListTries; ++tries) error = list_names(path, names);
     if (error) throw_system_error("list the directory", path, error.value());
     std::sort(names.begin(), names.end());
     return names;
@@ -135,7 +135,7 @@ class PosixFileSystem final : public FileSystem {
 
   void sync_directory(const std::string& path) override {
     const Descriptor descriptor = open_descriptor(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (!descriptor.valid()) throw_system_error("open the directory", path, errno);
+    if (!descriptor.is_valid()) throw_system_error("open the directory", path, errno);
     const int result = retry_interrupted([&] { return ::fsync(descriptor.get()); });
     // EINVAL: this filesystem needs no sync of directories.
     if (result != 0 && errno != EINVAL) throw_system_error("sync the directory", path, errno);
@@ -143,7 +143,9 @@ class PosixFileSystem final : public FileSystem {
 
   Space space(const std::string& path) override { return posix_space(path); }
 
-  WriteProbe probe_writes(const ProbeTarget& place) override { return fs::probe_writes(*this, place, *direct_writer_); }
+  WriteProbe probe_writes(const ProbeTarget& target) override {
+    return fs::probe_writes(*this, target, *direct_writer_);
+  }
 
   std::string canonical(const std::string& path) override {
     boost::system::error_code error;
@@ -156,8 +158,8 @@ class PosixFileSystem final : public FileSystem {
   std::unique_ptr<Lock> try_lock(const std::string& path, std::string_view holder) override {
     return locks_.try_lock(path, holder);
   }
-  std::optional<std::string> lock_holder(const std::string& path) override { return locks_.holder(path); }
-  bool holds_lock(const std::string& path) override { return locks_.holds(path); }
+  std::optional<std::string> lock_holder(const std::string& path) override { return locks_.lock_holder(path); }
+  bool holds_lock(const std::string& path) override { return locks_.holds_lock(path); }
 
   std::uint32_t user() const noexcept override { return ::geteuid(); }
 

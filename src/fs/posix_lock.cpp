@@ -19,7 +19,7 @@ namespace kedge::fs {
 
 /// Keyed by device and inode, because a file may have several paths, and by process, because a forked child copies this
 /// table but holds none of the locks.
-class LockTable::Held {
+class LockTable::HeldLocks {
  public:
   using Key = std::tuple<pid_t, dev_t, ino_t>;
   std::mutex mutex;
@@ -28,11 +28,11 @@ class LockTable::Held {
 
 namespace {
 
-LockTable::Held::Key key_of(const struct stat& info) { return {::getpid(), info.st_dev, info.st_ino}; }
+LockTable::HeldLocks::Key key_of(const struct stat& info) { return {::getpid(), info.st_dev, info.st_ino}; }
 
 class PosixLock final : public Lock {
  public:
-  PosixLock(std::shared_ptr<LockTable::Held> held, LockTable::Held::Key key, Descriptor descriptor)
+  PosixLock(std::shared_ptr<LockTable::HeldLocks> held, LockTable::HeldLocks::Key key, Descriptor descriptor)
       : held_(std::move(held)), key_(key), descriptor_(std::move(descriptor)) {}
   ~PosixLock() override {
     const std::lock_guard guard(held_->mutex);
@@ -41,8 +41,8 @@ class PosixLock final : public Lock {
   }
 
  private:
-  std::shared_ptr<LockTable::Held> held_;
-  LockTable::Held::Key key_;
+  std::shared_ptr<LockTable::HeldLocks> held_;
+  LockTable::HeldLocks::Key key_;
   Descriptor descriptor_;
 };
 
@@ -73,7 +73,7 @@ void require_regular(const struct stat& info, const std::string& path) {
 /// Best effort: without the text, on a full filesystem, the lock still holds and its holder is reported as a process
 /// id.
 void write_record(const Descriptor& descriptor, const std::string& path, std::string_view text) {
-  const FileSizeSignalBlocked no_signal;
+  const ScopedFileSizeSignalBlock no_signal;
   const auto empty = [&] { return retry_interrupted([&] { return ::ftruncate(descriptor.get(), 0); }); };
   if (empty() != 0) throw_system_error("truncate the lock file", path, errno);
   const auto done = transfer_all(text.size(), [&](std::size_t at, std::size_t left) {
@@ -96,8 +96,8 @@ std::string read_record(const Descriptor& descriptor, const std::string& path) {
 namespace {
 
 /// Record locks belong to the process, so this state does too: two engines in one process must see each other's locks.
-const std::shared_ptr<LockTable::Held>& held_by_this_process() {
-  static const auto held = std::make_shared<LockTable::Held>();
+const std::shared_ptr<LockTable::HeldLocks>& held_by_this_process() {
+  static const auto held = std::make_shared<LockTable::HeldLocks>();
   return held;
 }
 
@@ -111,8 +111,8 @@ std::unique_ptr<Lock> LockTable::try_lock(const std::string& path, std::string_v
     const auto before = stat_of_name(path);
     if (before && held_->texts.contains(key_of(*before))) return nullptr;
     Descriptor descriptor = open_lock_file(path, O_RDWR | O_CREAT);
-    if (!descriptor.valid()) throw_system_error("open the lock file", path, errno);
-    const struct stat info = stat_of(descriptor, path);
+    if (!descriptor.is_valid()) throw_system_error("open the lock file", path, errno);
+    const struct stat info = stat_descriptor(descriptor, path);
     require_regular(info, path);
     struct flock range = whole_file();
     if (retry_interrupted([&] { return ::fcntl(descriptor.get(), F_SETLK, &range); }) != 0) {
@@ -132,23 +132,23 @@ std::unique_ptr<Lock> LockTable::try_lock(const std::string& path, std::string_v
   }
 }
 
-bool LockTable::holds(const std::string& path) {
+bool LockTable::holds_lock(const std::string& path) {
   const std::lock_guard guard(held_->mutex);
   const auto named = stat_of_name(path);
   return named && held_->texts.contains(key_of(*named));
 }
 
-std::optional<std::string> LockTable::holder(const std::string& path) {
+std::optional<std::string> LockTable::lock_holder(const std::string& path) {
   const std::lock_guard guard(held_->mutex);
   const auto named = stat_of_name(path);
   if (!named) return std::nullopt;
   if (const auto own = held_->texts.find(key_of(*named)); own != held_->texts.end()) return own->second;
   const Descriptor descriptor = open_lock_file(path, O_RDONLY);
-  if (!descriptor.valid()) {
+  if (!descriptor.is_valid()) {
     if (errno == ENOENT) return std::nullopt;
     throw_system_error("open the lock file", path, errno);
   }
-  require_regular(stat_of(descriptor, path), path);
+  require_regular(stat_descriptor(descriptor, path), path);
   struct flock range = whole_file();
   if (retry_interrupted([&] { return ::fcntl(descriptor.get(), F_GETLK, &range); }) != 0) {
     throw_system_error("query the lock's holder", path, errno);

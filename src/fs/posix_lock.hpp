@@ -17,13 +17,13 @@ class LockTable {
  public:
   LockTable();
   [[nodiscard]] std::unique_ptr<Lock> try_lock(const std::string& path, std::string_view holder);
-  [[nodiscard]] std::optional<std::string> holder(const std::string& path);
-  [[nodiscard]] bool holds(const std::string& path);
+  [[nodiscard]] std::optional<std::string> lock_holder(const std::string& path);
+  [[nodiscard]] bool holds_lock(const std::string& path);
 
-  class Held;  // shared with the locks, which may outlive the table
+  class HeldLocks;  // shared with the locks, which may outlive the table
 
  private:
-  std::shared_ptr<Held> held_;
+  std::shared_ptr<HeldLocks> held_;
 };
 
 }  // namespace kedge::fs

@@ -24,26 +24,26 @@ constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;  // version 1 reports LONG_MAX in whole pages
 
 /// Files and memory.stat lines in which one version of cgroups reports memory.
-struct Version {
+struct CgroupVersion {
   std::array<std::string_view, 2> limits;  ///< above the second one, processes are slowed down, not killed
   std::string_view used;
   std::string_view limit_from_above;  ///< the least limit of all ancestors, even invisible ones
   std::array<std::string_view, 2> file_pages;
   std::array<std::string_view, 2> unwritten;  ///< of page cache that is not yet written back
 };
-constexpr Version kVersion1{{"memory.limit_in_bytes", {}},
-                            "memory.usage_in_bytes",
-                            "hierarchical_memory_limit",
-                            {"total_inactive_file", "total_active_file"},
-                            {"total_dirty", "total_writeback"}};
-constexpr Version kVersion2{{"memory.max", "memory.high"},
-                            "memory.current",
-                            {},
-                            {"inactive_file", "active_file"},
-                            {"file_dirty", "file_writeback"}};
+constexpr CgroupVersion kVersion1{{"memory.limit_in_bytes", {}},
+                                  "memory.usage_in_bytes",
+                                  "hierarchical_memory_limit",
+                                  {"total_inactive_file", "total_active_file"},
+                                  {"total_dirty", "total_writeback"}};
+constexpr CgroupVersion kVersion2{{"memory.max", "memory.high"},
+                                  "memory.current",
+                                  {},
+                                  {"inactive_file", "active_file"},
+                                  {"file_dirty", "file_writeback"}};
 
 /// The kernel charges about half a page of overhead (page tree, mappings) for 128 pages of a file.
-constexpr std::uint64_t kPagesPerHeldBack = 128;
+constexpr std::uint64_t kPagesPerReservedPage = 128;
 constexpr std::uint64_t kMachineId = 1;
 
 std::string text_of(const std::string& path) {
@@ -72,7 +72,7 @@ std::optional<std::uint64_t> number_of(std::string_view text, std::string_view k
   return std::nullopt;
 }
 
-std::uint64_t minus(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a - b : 0; }
+std::uint64_t subtract_or_zero(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a - b : 0; }
 
 std::uint64_t sum_of(std::string_view text, const std::array<std::string_view, 2>& keys) {
   return number_of(text, keys[0]).value_or(0) + number_of(text, keys[1]).value_or(0);
@@ -83,7 +83,7 @@ struct Limit {
   std::string name;
 };
 
-Limit limit_of(const std::string& directory, const Version& version, std::string_view stat) {
+Limit limit_of(const std::string& directory, const CgroupVersion& version, std::string_view stat) {
   Limit tightest;
   const auto take = [&](std::optional<std::uint64_t> bytes, std::string_view file) {
     if (bytes && *bytes < tightest.bytes) tightest = {*bytes, join(directory, file)};
@@ -102,22 +102,22 @@ std::uint64_t id_of(const std::string& directory) {
   return fnv1a(compose("{}:{}", info.st_dev, info.st_ino));
 }
 
-std::optional<SpaceLimit> read_space_limit(const std::string& directory, const Version& version) {
+std::optional<SpaceLimit> read_space_limit(const std::string& directory, const CgroupVersion& version) {
   // Read in this order, pages dropped in between count as used rather than as free twice.
   const std::string stat = text_of(join(directory, "memory.stat"));
   const auto used = leading_number(text_of(join(directory, version.used)));
   const Limit limit = limit_of(directory, version, stat);
   if (!used || limit.bytes >= kNoLimit) return std::nullopt;
-  const std::uint64_t droppable = minus(sum_of(stat, version.file_pages), sum_of(stat, version.unwritten));
-  const std::uint64_t left = minus(limit.bytes, minus(*used, droppable));
-  return SpaceLimit{left - left / kPagesPerHeldBack,
+  const std::uint64_t droppable = subtract_or_zero(sum_of(stat, version.file_pages), sum_of(stat, version.unwritten));
+  const std::uint64_t left = subtract_or_zero(limit.bytes, subtract_or_zero(*used, droppable));
+  return SpaceLimit{left - left / kPagesPerReservedPage,
                     compose("memory cgroup ({}: {})", limit.name, human_bytes(limit.bytes)), id_of(directory)};
 }
 
 /// Adds the limits from `group` up to the root. Skips missing directories: in a container, the membership may be
 /// written as the host sees it, while only the container's group is mounted.
-void add_rooms_up_from(std::string group, const std::string& mount, const Version& version,
-                       std::vector<SpaceLimit>& space_limits) {
+void add_limits_from_group_to_root(std::string group, const std::string& mount, const CgroupVersion& version,
+                                   std::vector<SpaceLimit>& space_limits) {
   while (true) {
     if (auto room = read_space_limit(mount + group, version)) space_limits.push_back(*std::move(room));
     if (group.empty() || group == "/") return;
@@ -141,10 +141,10 @@ std::vector<SpaceLimit> cgroup_limits(std::string_view membership, const std::st
     if (second == std::string_view::npos) continue;
     const auto controllers = line.substr(first + 1, second - first - 1);
     const std::string group(line.substr(second + 1));
-    if (lists_memory(controllers)) add_rooms_up_from(group, join(mount, "memory"), kVersion1, space_limits);
+    if (lists_memory(controllers)) add_limits_from_group_to_root(group, join(mount, "memory"), kVersion1, space_limits);
     if (controllers.empty()) {
-      add_rooms_up_from(group, mount, kVersion2, space_limits);
-      add_rooms_up_from(group, join(mount, "unified"), kVersion2, space_limits);
+      add_limits_from_group_to_root(group, mount, kVersion2, space_limits);
+      add_limits_from_group_to_root(group, join(mount, "unified"), kVersion2, space_limits);
     }
   }
   return space_limits;

@@ -1,4 +1,4 @@
-// How much space a path has: limits of the filesystem, memory cgroups and the machine.
+// Free space at a path: limits of the filesystem, memory cgroups and the machine.
 #pragma once
 
 #include <optional>

@@ -7,7 +7,7 @@
 namespace kedge::fs {
 namespace {
 
-std::string_view advice(int system_errno) noexcept {
+std::string_view remedy_for(int system_errno) noexcept {
   switch (system_errno) {
     case ENOENT: return "there is no such file or directory; check the path";
     case ENOSPC: return "no space or no inodes left; free some or choose another location";
@@ -31,7 +31,7 @@ std::string_view advice(int system_errno) noexcept {
 
 }  // namespace
 
-ErrorCode code_of(int system_errno) noexcept {
+ErrorCode error_code_of(int system_errno) noexcept {
   switch (system_errno) {
     case ENOENT: return ErrorCode::not_found;
     case ENOSPC:
@@ -50,8 +50,8 @@ bool is_access_error(int system_errno) noexcept {
 }
 
 void throw_system_error(std::string_view action, const std::string& path, int system_errno) {
-  throw Error(
-      Failure{code_of(system_errno), compose("cannot {}: {}", action, advice(system_errno)), -1, path, system_errno});
+  throw Error(Failure{error_code_of(system_errno), compose("cannot {}: {}", action, remedy_for(system_errno)), -1, path,
+                      system_errno});
 }
 
 void throw_truncated(const std::string& path, std::uint64_t offset, std::uint64_t length, std::uint64_t size_bytes) {

@@ -10,7 +10,7 @@
 namespace kedge::fs {
 
 /// ENOENT is `not_found`; shortage of space, quota, inodes or descriptors is `no_space`; the rest is `io`.
-[[nodiscard]] ErrorCode code_of(int system_errno) noexcept;
+[[nodiscard]] ErrorCode error_code_of(int system_errno) noexcept;
 
 /// Pure. Whether the error is about permissions or the path (EACCES, EPERM, ENOTDIR) rather than the storage.
 [[nodiscard]] bool is_access_error(int system_errno) noexcept;

@@ -19,7 +19,7 @@ auto retry_interrupted(Call&& call) {
 }
 
 /// Result of a transfer. `error` is 0 if all was transferred, or a call transferred nothing (end of file, if reading).
-struct Transferred {
+struct TransferResult {
   std::size_t bytes = 0;
   int error = 0;
 };
@@ -27,8 +27,8 @@ struct Transferred {
 /// Transfers `length` bytes by `call(done, left)`, which returns bytes, 0, or -1 with errno, as pread and pwrite do.
 /// Retries EINTR and continues short transfers.
 template <class Call>
-[[nodiscard]] Transferred transfer_all(std::size_t length, Call&& call) {
-  Transferred result;
+[[nodiscard]] TransferResult transfer_all(std::size_t length, Call&& call) {
+  TransferResult result;
   while (result.bytes < length) {
     const auto moved = call(result.bytes, length - result.bytes);
     if (moved == 0) break;

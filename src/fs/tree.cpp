@@ -33,8 +33,8 @@ void add_empty_below(FileSystem& file_system, const std::string& directory, cons
   }
 }
 
-/// Returns false if `enough` ended it early.
-bool remove_all_of(FileSystem& file_system, const std::string& path, const ShouldStop& enough,
+/// Returns false if `should_stop` ended it early.
+bool remove_all_of(FileSystem& file_system, const std::string& path, const ShouldStop& should_stop,
                    std::optional<Failure>& first) {
   const auto note = [&](std::optional<Failure> failure) {
     if (failure && !first) first = std::move(failure);
@@ -45,9 +45,9 @@ bool remove_all_of(FileSystem& file_system, const std::string& path, const Shoul
     if (status && status->kind == Kind::directory) names = file_system.list(path);
   }));
   for (const std::string& name : names) {
-    if (!remove_all_of(file_system, join(path, name), enough, first)) return false;
+    if (!remove_all_of(file_system, join(path, name), should_stop, first)) return false;
   }
-  if (enough && enough()) return false;
+  if (should_stop && should_stop()) return false;
   note(attempt([&] { file_system.remove(path); }));
   return true;
 }
@@ -68,9 +68,9 @@ std::vector<std::string> empty_directories_below(FileSystem& file_system, const 
   return names;
 }
 
-bool remove_tree(FileSystem& file_system, const std::string& path, const ShouldStop& enough) {
+bool remove_tree(FileSystem& file_system, const std::string& path, const ShouldStop& should_stop) {
   std::optional<Failure> first;
-  const bool is_done = remove_all_of(file_system, path, enough, first);
+  const bool is_done = remove_all_of(file_system, path, should_stop, first);
   if (first) throw Error(*std::move(first));
   return is_done;
 }
@@ -85,7 +85,7 @@ void make_directories(FileSystem& file_system, const std::string& path, std::uin
   if (!file_system.status(path)) file_system.make_directory(path, mode);
 }
 
-bool is_open_to_all(const FileStatus& status) noexcept {
+bool is_writable_by_all(const FileStatus& status) noexcept {
   return status.kind == Kind::directory && (status.mode & kOthersWrite) != 0 && (status.mode & kSticky) == 0;
 }
 

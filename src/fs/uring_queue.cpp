@@ -12,13 +12,13 @@ class UringQueue final : public IoQueue {
   explicit UringQueue(io_uring ring) noexcept : ring_(ring) {}
   ~UringQueue() override { ::io_uring_queue_exit(&ring_); }
 
-  int start(unsigned slot, int descriptor, const std::byte* data, std::size_t length,
-            std::uint64_t offset) noexcept override {
+  int start_write(unsigned slot, int descriptor, const std::byte* data, std::size_t length,
+                  std::uint64_t offset) noexcept override {
     io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
     if (entry == nullptr) return EBUSY;
     ::io_uring_prep_write(entry, descriptor, data, static_cast<unsigned>(length), offset);
     ::io_uring_sqe_set_data64(entry, slot);
-    // Whatever submit returns, the entry is in the ring: the next submit, or wait(), passes it to the kernel.
+    // Whatever submit returns, the entry is in the ring: the next submit, or wait_for_write(), passes it to the kernel.
     int submitted = 0;
     do {
       submitted = ::io_uring_submit(&ring_);
@@ -26,7 +26,7 @@ class UringQueue final : public IoQueue {
     return 0;
   }
 
-  Completion wait() noexcept override {
+  Completion wait_for_write() noexcept override {
     io_uring_cqe* entry = nullptr;
     int error = 0;
     do {

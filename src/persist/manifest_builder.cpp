@@ -94,7 +94,7 @@ bool ManifestBuilder::needs_layout(const comm::Group& group, const Structure& st
   if (!has_layout_) return true;
   if ((lists_ranks_ ? structure.full_hash : structure.shared_hash) != structure_hash_) return true;
   if (!group.is_root()) return false;
-  return !format::can_hold(*layout_, structure.attributes);
+  return !format::can_hold_attributes(*layout_, structure.attributes);
 }
 
 /// COLLECTIVE.
@@ -103,7 +103,7 @@ void ManifestBuilder::make_layout(const comm::Group& group, const format::Contai
   has_layout_ = false;
   const auto global = arrays::GlobalArrays::exchange(group, arrays::shared_regions(container.regions()));
   comm::throw_if(group.vote(global.check()));
-  const std::optional<format::View> view = global.gather(group, view_shards_max_, container.regions());
+  const std::optional<format::ManifestView> view = global.gather(group, view_shards_max_, container.regions());
   group.run_on_all_ranks([&] {
     if (!group.is_root()) return;
     std::vector<std::string> files;
@@ -127,7 +127,7 @@ void ManifestBuilder::make_layout(const comm::Group& group, const format::Contai
 TagEntry ManifestBuilder::entry_of(const comm::Group& group, const format::ContainerReader& container) const {
   const format::Superblock& superblock = container.superblock();
   TagEntry entry;
-  entry.directory = directory_name(superblock.commit);
+  entry.directory = tag_directory_name(superblock.commit);
   entry.commit = superblock.commit;
   entry.run = run_;
   entry.total_bytes = group.sum(superblock.file_size);
@@ -142,7 +142,7 @@ std::vector<std::byte> ManifestBuilder::encode(const comm::Group& group, const f
   group.run_on_all_ranks([&] {
     if (!group.is_root()) return;
     const std::vector<format::ShardRow> rows = rows_of(received, entry.commit.world_size);
-    bytes = format::encode_manifest(*layout_, head_of(entry), rows, attributes);
+    bytes = format::encode_manifest(*layout_, manifest_head_of(entry), rows, attributes);
   });
   return bytes;
 }

@@ -1,4 +1,4 @@
-// The manifest of a commit, made from what all ranks know of their containers.
+// Makes the manifest of a commit from the containers of all ranks.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ inline constexpr std::uint64_t kViewShardsMax = 100'000;
 
 struct Manifest {
   TagEntry entry;                ///< the commit's entry, the same on every rank
-  std::vector<std::byte> bytes;  ///< rank 0's
+  std::vector<std::byte> bytes;  ///< content of the file, on rank 0
 };
 
-/// Keeps the layout of the last manifest, which lasts as long as no rank's structure changes: making one takes HDF5 and
-/// the shapes of all shards, filling it in takes one row of each rank.
+/// Makes manifests. Keeps the layout of the last one, which can be used as long as no rank's structure changes: making
+/// a layout takes HDF5 and the shapes of all shards, filling it in takes one row of each rank.
 class ManifestBuilder {
  public:
   /// `run` is the run's name. The manifest has an HDF5 view of the global arrays if these have up to `view_shards_max`
@@ -38,20 +38,20 @@ class ManifestBuilder {
   /// Whether build() may make a layout, and call HDF5 for it.
   enum class LayoutPolicy : std::uint8_t { any, known };
 
-  /// COLLECTIVE. Each rank gives its container of the commit. Throws the same Error on every rank, and can be called
-  /// again then: mismatch if a layout is needed that is not known and may not be made.
+  /// COLLECTIVE. Makes the manifest; each rank gives its container of the commit. Throws the same Error on every rank,
+  /// and can be called again then: mismatch if a layout is needed that is not known and may not be made.
   [[nodiscard]] Manifest build(const comm::Group& group, const format::ContainerReader& container,
                                LayoutPolicy layouts = LayoutPolicy::any);
-  /// Local. Whether the layout of a container with these regions is known, as far as this rank sees; `attributes` are
-  /// rank 0's.
+  /// Whether the layout of a container with these regions is known, as far as this rank sees; `attributes` are rank
+  /// 0's. Local.
   [[nodiscard]] bool has_layout_for(const comm::Group& group, std::span<const format::StoredRegion> regions,
                                     const Attributes& attributes) const;
 
  private:
   struct Structure {
-    std::uint64_t shared_hash = 0;  ///< hash of this rank's shared regions; full_hash: of all its regions
-    std::uint64_t full_hash = 0;
-    Attributes attributes;  ///< rank 0's
+    std::uint64_t shared_hash = 0;  ///< hash of this rank's shared regions
+    std::uint64_t full_hash = 0;    ///< hash of all regions of this rank
+    Attributes attributes;          ///< rank 0's
   };
 
   [[nodiscard]] static Structure structure_of(std::span<const format::StoredRegion> regions);
@@ -64,10 +64,10 @@ class ManifestBuilder {
   std::string run_;
   std::uint64_t view_shards_max_;
   Log log_;
-  bool has_layout_ = false;           ///< whether there is one, the same on every rank
-  bool lists_ranks_ = false;          ///< the layout shows each rank's own regions; the same on every rank
+  bool has_layout_ = false;           ///< equal on every rank
+  bool lists_ranks_ = false;          ///< the layout shows each rank's own regions; equal on every rank
   std::uint64_t structure_hash_ = 0;  ///< hash of this rank's part of the layout
-  std::shared_ptr<const format::ManifestLayout> layout_;  ///< rank 0's
+  std::shared_ptr<const format::ManifestLayout> layout_;  ///< the last layout, on rank 0
 };
 
 }  // namespace kedge::persist

@@ -6,7 +6,7 @@
 
 namespace kedge::persist {
 
-std::uint32_t mode_bits(const std::string& octal) noexcept {
+std::uint32_t parse_mode(const std::string& octal) noexcept {
   std::uint32_t bits = 0;
   (void)std::from_chars(octal.data(), octal.data() + octal.size(), bits, 8);
   return bits;

@@ -1,4 +1,4 @@
-// Files that are made on a prefix: their permissions, and what is said if a name is taken.
+// Permissions of new files on a prefix, and the error for a name that is taken.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace kedge::persist {
 
-/// Bits of persistent.mode that files get.
+/// Bits of persistent.mode that apply to files.
 inline constexpr std::uint32_t kFileBits = 0666;
 
-/// Pure. "0755" as bits.
-[[nodiscard]] std::uint32_t mode_bits(const std::string& octal) noexcept;
+/// Returns the bits of a mode such as "0755". Pure.
+[[nodiscard]] std::uint32_t parse_mode(const std::string& octal) noexcept;
 
-/// Throws Error{io}: a name below a tag directory of this start is somebody else's.
+/// Throws Error{io}: another process made this name below a tag directory of this start.
 [[noreturn]] void throw_name_taken(const std::string& path);
 
 }  // namespace kedge::persist

@@ -1,4 +1,5 @@
-// A container, found through the manifest of its commit, is opened and judged here, for engine and tools alike.
+// Opens containers through the manifest of their commit and verifies that they are the committed ones; for engine and
+// tools.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct OpenedManifest {
 
 /// A container that is the committed one, as far as superblock and index say. The reader checks the bytes of regions.
 struct OpenedContainer {
-  format::ShardRow row;  ///< the manifest's
-  std::string path;      ///< for messages
+  format::ShardRow row;  ///< the manifest's row
+  std::string path;      ///< path for messages
   std::unique_ptr<fs::ByteAccess> bytes;
   std::unique_ptr<format::ContainerReader> reader;
 };
@@ -32,7 +33,7 @@ struct ContainerProblem {
   enum class Kind : std::uint8_t {
     file_name,          ///< the manifest gives another file than Kedge would
     missing,            ///< there is no such file
-    missing_directory,  ///< nor the directory for it
+    missing_directory,  ///< the file's directory is missing, too
     link,               ///< a symbolic link is on the way
     not_a_directory,    ///< another file is in the place of a directory
     unsealed,           ///< its first bytes are zeros
@@ -42,12 +43,13 @@ struct ContainerProblem {
     content,            ///< whole in itself, but not what the manifest was made for
   };
   Kind kind = Kind::unreadable;
-  std::string where = {};                        ///< missing_directory, link, not_a_directory: which, below the tag's
-  std::optional<format::Superblock> found = {};  ///< identity: what it is instead
-  std::uint64_t size_bytes = 0;                  ///< size: what it has
+  std::string problem_path =
+      {};  ///< for missing_directory, link, not_a_directory: which, relative to the tag directory
+  std::optional<format::Superblock> found_superblock = {};  ///< for identity: the file's superblock
+  std::uint64_t size_bytes = 0;                             ///< for size: the file's
 };
 
-/// Code of the problem: not_found if the file is missing, io if something is in its way, else corrupt.
+/// A problem with a container: not_found if the file is missing, io if something else is in its place, else corrupt.
 class ContainerError : public Error {
  public:
   ContainerError(ContainerProblem problem, Failure failure) : Error(std::move(failure)), problem_(std::move(problem)) {}
@@ -57,9 +59,9 @@ class ContainerError : public Error {
   ContainerProblem problem_;
 };
 
-/// Local. Judges what was opened: by its superblock it is the container of that rank of just the commit that the
-/// manifest's head describes; size, index and CRC32C of the whole file, as far as superblock and index determine it,
-/// are those of the manifest's row. Reads superblock and index. Throws ContainerError; io.
+/// Verifies an opened container: its superblock must be that of this rank and of the commit in the manifest's head;
+/// size, index and CRC32C of the whole file, as far as superblock and index determine it, must be those of the
+/// manifest's row. Reads superblock and index. Throws ContainerError; io. Local.
 [[nodiscard]] OpenedContainer open_checked_container(std::unique_ptr<fs::ByteAccess> bytes, std::uint64_t size_bytes,
                                                      const std::string& path, const format::ManifestHead& head,
                                                      const format::ShardRow& row, LogicalRank logical_rank);
@@ -67,26 +69,29 @@ class ContainerError : public Error {
 /// A tag directory of a POSIX filesystem.
 struct TagPath {
   std::string directory;
-  std::string shown = {};  ///< the directory for messages; empty: as it is
+  std::string display_path = {};  ///< path for messages; empty: `directory`
 
-  [[nodiscard]] const std::string& for_messages() const noexcept { return shown.empty() ? directory : shown; }
+  [[nodiscard]] const std::string& for_messages() const noexcept {
+    return display_path.empty() ? directory : display_path;
+  }
 };
 
-/// Local. Throws Error{not_found} (no manifest: not committed), corrupt, mismatch (newer format), io.
-[[nodiscard]] OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPath& place);
+/// Opens the manifest. Throws Error{not_found} (no manifest: not committed), corrupt, mismatch (newer format), io.
+/// Local.
+[[nodiscard]] OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPath& tag_path);
 
 /// Local. The container of `logical_rank` as `row`, the manifest's, describes it: found under the name that Kedge gives
 /// it and through no link, and judged. Throws ContainerError; not_found, io.
-[[nodiscard]] OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& place,
+[[nodiscard]] OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& tag_path,
                                              const format::ManifestHead& head, const format::ShardRow& row,
                                              LogicalRank logical_rank);
 
 /// Local. Opens a container through the manifest, which must be that of just this commit. Throws also corrupt.
-[[nodiscard]] OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& place,
+[[nodiscard]] OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& tag_path,
                                              const CommitHead& commit, LogicalRank logical_rank);
 
 /// Local. Opens a container for a caller that knows no more of the commit than its id.
-[[nodiscard]] OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& place, const Id128& commit_id,
-                                             LogicalRank logical_rank);
+[[nodiscard]] OpenedContainer open_container(fs::FileSystem& file_system, const TagPath& tag_path,
+                                             const Id128& commit_id, LogicalRank logical_rank);
 
 }  // namespace kedge::persist

@@ -25,24 +25,24 @@ bool PlainDirectory::is_directory(const std::string& path) const {
 }
 
 void PlainDirectory::make_directory(const std::string& path) const {
-  file_system_.make_directory(path, mode_bits(options_.mode));
+  file_system_.make_directory(path, parse_mode(options_.mode));
   require_trusted(file_system_, path, options_.trust);
 }
 
-void PlainDirectory::make(std::uint32_t world_size) const {
+void PlainDirectory::make_directories(std::uint32_t world_size) const {
   make_directory(fs::join(tag_directory_, kPlainDirectory));
   for_each_part(tag_directory_, world_size, [&](const std::string& part) { make_directory(part); });
 }
 
-void PlainDirectory::put(LogicalRank logical_rank, const std::string& name,
-                         const std::function<void(fs::ByteAccess& to)>& write) const {
+void PlainDirectory::write_file(LogicalRank logical_rank, const std::string& name,
+                                const std::function<void(fs::ByteAccess& to)>& write) const {
   const std::string mine = fs::join(tag_directory_, plain_directory(logical_rank));
   make_directory(mine);
-  fs::make_parents(file_system_, mine, name, mode_bits(options_.mode));
+  fs::make_parents(file_system_, mine, name, parse_mode(options_.mode));
   const std::string path = fs::join(mine, name);
   if (!name.ends_with('/')) {
     file_system_.remove(path);  // of an attempt that failed
-    const auto file = file_system_.create(path, mode_bits(options_.mode) & kFileBits);
+    const auto file = file_system_.create(path, parse_mode(options_.mode) & kFileBits);
     if (!file) throw_name_taken(path);
     write(*file);
     file->sync();
@@ -52,20 +52,20 @@ void PlainDirectory::put(LogicalRank logical_rank, const std::string& name,
   }
 }
 
-void PlainDirectory::sync(std::uint32_t world_size) const {
+void PlainDirectory::sync_directories(std::uint32_t world_size) const {
   const std::string files = fs::join(tag_directory_, kPlainDirectory);
   if (!is_directory(files)) return;
   for_each_part(tag_directory_, world_size, [&](const std::string& part) { file_system_.sync_directory(part); });
   file_system_.sync_directory(files);
 }
 
-bool PlainDirectory::remove(LogicalRank logical_rank, const fs::ShouldStop& enough) const {
+bool PlainDirectory::remove_files_of_rank(LogicalRank logical_rank, const fs::ShouldStop& should_stop) const {
   const std::string mine = fs::join(tag_directory_, plain_directory(logical_rank));
   if (!is_directory(fs::join(tag_directory_, kPlainDirectory)) || !is_directory(parent_of(mine))) return true;
-  return !is_directory(mine) || fs::remove_tree(file_system_, mine, enough);
+  return !is_directory(mine) || fs::remove_tree(file_system_, mine, should_stop);
 }
 
-void PlainDirectory::clear() const {
+void PlainDirectory::remove_all() const {
   const std::string files = fs::join(tag_directory_, kPlainDirectory);
   if (!is_directory(files)) return;
   for (const std::string& part : file_system_.list(files)) {
@@ -73,7 +73,7 @@ void PlainDirectory::clear() const {
     if (!is_directory(directory)) continue;
     for (const std::string& name : file_system_.list(directory)) {
       const std::string ranks = fs::join(directory, name);
-      if (rank_of_plain(name) && is_directory(ranks)) fs::remove_tree(file_system_, ranks);
+      if (rank_of_plain_directory(name) && is_directory(ranks)) fs::remove_tree(file_system_, ranks);
     }
     if (file_system_.list(directory).empty()) file_system_.remove(directory);
   }

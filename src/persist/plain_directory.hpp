@@ -13,25 +13,26 @@
 
 namespace kedge::persist {
 
-/// For PrefixWriter::write_plain_file and PrefixRemover. All calls are local; links on the way are never followed.
+/// Writes and removes plain files, for PrefixWriter::write_plain_file and PrefixRemover. All calls are local; links on
+/// the way are never followed.
 class PlainDirectory {
  public:
-  /// `tag_directory` is that of a commit of this user's.
+  /// `tag_directory` must belong to this user.
   PlainDirectory(fs::FileSystem& file_system, std::string tag_directory, const Options::Persistent& options)
       : file_system_(file_system), tag_directory_(std::move(tag_directory)), options_(options) {}
 
-  /// Makes the directories that the ranks' own lie in.
-  void make(std::uint32_t world_size) const;
-  /// A name that ends with '/' is a directory with nothing in it. On stable storage when it returns, but for the name
-  /// of the rank's directory.
-  void put(LogicalRank logical_rank, const std::string& name,
-           const std::function<void(fs::ByteAccess& to)>& write) const;
-  /// Brings to stable storage what make() made, and the names in it. Fine if nothing was made.
-  void sync(std::uint32_t world_size) const;
-  /// Removes the files of a rank; fine if there are none. False if `enough` ended it before that.
-  [[nodiscard]] bool remove(LogicalRank logical_rank, const fs::ShouldStop& enough) const;
-  /// Removes those of all ranks, and the directories. What is not Kedge's stays and keeps its directory.
-  void clear() const;
+  /// Makes the directories that contain those of the ranks.
+  void make_directories(std::uint32_t world_size) const;
+  /// Writes a file, or makes an empty directory if `name` ends with '/'. On stable storage when it returns, except the
+  /// name of the rank's directory.
+  void write_file(LogicalRank logical_rank, const std::string& name,
+                  const std::function<void(fs::ByteAccess& to)>& write) const;
+  /// Brings what make_directories() made, and the names in it, to stable storage. Does nothing if nothing was made.
+  void sync_directories(std::uint32_t world_size) const;
+  /// Removes the files of a rank, if there are any. Returns false if `should_stop` ended it before that.
+  [[nodiscard]] bool remove_files_of_rank(LogicalRank logical_rank, const fs::ShouldStop& should_stop) const;
+  /// Removes the files of all ranks, and the directories. Files that are not Kedge's stay and keep their directory.
+  void remove_all() const;
 
  private:
   void make_directory(const std::string& path) const;

@@ -13,9 +13,9 @@ class PosixReader : public PrefixReader {
  public:
   explicit PosixReader(std::shared_ptr<PosixPrefix> prefix) : prefix_(std::move(prefix)) {}
 
-  [[nodiscard]] const std::string& where() const noexcept override { return prefix_->path(); }
-  [[nodiscard]] TagList list() override { return list_tags(prefix_->file_system(), prefix_->path()); }
-  [[nodiscard]] TagEntry read(const std::string& name) override {
+  [[nodiscard]] const std::string& location() const noexcept override { return prefix_->path(); }
+  [[nodiscard]] TagList list_commits() override { return list_tags(prefix_->file_system(), prefix_->path()); }
+  [[nodiscard]] TagEntry read_commit(const std::string& name) override {
     return read_tag(prefix_->file_system(), prefix_->path(), name);
   }
   [[nodiscard]] bool is_published(const std::string& name) override { return prefix_->is_published(name); }
@@ -28,9 +28,10 @@ class PosixReader : public PrefixReader {
     persist::require_trusted(prefix_->file_system(), directory, prefix_->options().trust);
     persist::require_trusted(prefix_->file_system(), fs::join(directory, kManifestFile), prefix_->options().trust);
   }
-  [[nodiscard]] OpenedContainer open(const std::string& name, const CommitHead& commit,
-                                     LogicalRank logical_rank) override {
-    OpenedContainer container = open_container(prefix_->file_system(), {prefix_->path_of(name)}, commit, logical_rank);
+  [[nodiscard]] OpenedContainer open_container(const std::string& name, const CommitHead& commit,
+                                               LogicalRank logical_rank) override {
+    OpenedContainer container =
+        persist::open_container(prefix_->file_system(), {prefix_->path_of(name)}, commit, logical_rank);
     persist::require_trusted(prefix_->file_system(), container.path, prefix_->options().trust);
     return container;
   }
@@ -42,11 +43,11 @@ class PosixReader : public PrefixReader {
 class PosixSourceReader final : public PosixReader {
  public:
   using PosixReader::PosixReader;
-  [[nodiscard]] TagList list() override {
+  [[nodiscard]] TagList list_commits() override {
     require_trusted_parent(prefix_->file_system(), prefix_->path(), prefix_->options().trust);
-    if (!prefix_->is_published(kItself)) return PosixReader::list();
+    if (!prefix_->is_published(kSelfDirectory)) return PosixReader::list_commits();
     TagList list;
-    list.entries.push_back(read(std::string(kItself)));
+    list.entries.push_back(read_commit(std::string(kSelfDirectory)));
     return list;
   }
 };
@@ -54,11 +55,14 @@ class PosixSourceReader final : public PosixReader {
 }  // namespace
 
 PosixPrefix::PosixPrefix(std::shared_ptr<fs::FileSystem> file_system, std::string path, Options::Persistent options,
-                         const RunStart* start)
-    : file_system_(std::move(file_system)), path_(std::move(path)), options_(std::move(options)), start_(start) {}
+                         const RunStart* run_start)
+    : file_system_(std::move(file_system)),
+      path_(std::move(path)),
+      options_(std::move(options)),
+      run_start_(run_start) {}
 
 std::string PosixPrefix::path_of(std::string_view name) const {
-  return name == kItself ? path_ : fs::join(path_, name);
+  return name == kSelfDirectory ? path_ : fs::join(path_, name);
 }
 
 bool PosixPrefix::is_published(std::string_view name) const {
@@ -70,13 +74,13 @@ bool PosixPrefix::is_own_directory(std::string_view name) const {
   return status && status->kind == fs::FileStatus::Kind::directory && status->owner == file_system_->user();
 }
 
-const RunStart& PosixPrefix::start() const {
-  invariant(start_ != nullptr, "who changes the prefix has the run's records");
-  return *start_;
+const RunStart& PosixPrefix::run_start() const {
+  invariant(run_start_ != nullptr, "who changes the prefix has the run's records");
+  return *run_start_;
 }
 
 TagCatalog& PosixPrefix::catalog() {
-  if (!catalog_) catalog_ = std::make_unique<TagCatalog>(*file_system_, start().directory().path());
+  if (!catalog_) catalog_ = std::make_unique<TagCatalog>(*file_system_, run_start().directory().path());
   return *catalog_;
 }
 

@@ -17,15 +17,17 @@ class PosixRemover final : public PrefixRemover {
   PosixRemover(std::shared_ptr<PosixPrefix> prefix, PrefixReader& reader)
       : prefix_(std::move(prefix)), file_system_(prefix_->file_system()), reader_(reader) {}
 
-  void discard(const TagEntry& entry) override {
-    prefix_->start().require_newest();
-    if (!prefix_->is_published(entry.directory)) clear(entry.directory);
+  void discard_unpublished(const TagEntry& entry) override {
+    prefix_->run_start().require_newest();
+    if (!prefix_->is_published(entry.directory)) clear_name(entry.directory);
   }
 
   /// The manifest first: from then on it is no commit, whatever of its data is still there.
   void retract(const TagEntry& entry) override {
-    (void)prefix_->start();
-    const auto note = [&] { prefix_->unfinished().mark(entry.directory); };  // checks that this start may still remove
+    (void)prefix_->run_start();
+    const auto note = [&] {
+      prefix_->unfinished_tags().mark(entry.directory);
+    };  // checks that this start may still remove
     const auto not_noted = attempt(note);
     if (not_noted && not_noted->code != ErrorCode::no_space) throw Error(*not_noted);
     if (prefix_->is_own_directory(entry.directory)) {
@@ -38,49 +40,49 @@ class PosixRemover final : public PrefixRemover {
   }
 
   [[nodiscard]] bool remove_container(const std::string& name, LogicalRank logical_rank,
-                                      const fs::ShouldStop& enough) override {
+                                      const fs::ShouldStop& should_stop) override {
     if (!prefix_->is_own_directory(name) || prefix_->is_published(name)) return true;
     // The container last: by those that are left, a later start knows how many ranks there were.
-    if (!prefix_->plain(name).remove(logical_rank, enough)) return false;
+    if (!prefix_->plain_directory(name).remove_files_of_rank(logical_rank, should_stop)) return false;
     const std::string data = fs::join(prefix_->path_of(name), kDataDirectory);
     const auto status = file_system_.status(data);
     if (!status || status->kind != fs::FileStatus::Kind::directory) return true;
     const auto part = file_system_.status(fs::join(prefix_->path_of(name), container_directory(logical_rank)));
     if (!part || part->kind != fs::FileStatus::Kind::directory) return true;
-    if (enough && enough()) return false;
+    if (should_stop && should_stop()) return false;
     file_system_.remove(fs::join(prefix_->path_of(name), container_file(logical_rank)));
     return true;
   }
 
   /// Files that are not Kedge's stay and keep the directory.
-  void clear(const std::string& name) override {
-    prefix_->start().require_newest();
+  void clear_name(const std::string& name) override {
+    prefix_->run_start().require_newest();
     if (prefix_->is_own_directory(name) && !prefix_->is_published(name)) {
       const std::string path = prefix_->path_of(name);
       const std::string data = fs::join(path, kDataDirectory);
-      prefix_->plain(name).clear();
+      prefix_->plain_directory(name).remove_all();
       if (file_system_.status(data)) remove_containers(data);
-      file_system_.remove(fs::join(path, new_name(kManifestFile)));
+      file_system_.remove(fs::join(path, temporary_name(kManifestFile)));
       file_system_.remove(fs::join(path, kPinFile));
       if (file_system_.list(path).empty()) file_system_.remove(path);
       file_system_.sync_directory(prefix_->path());
     }
-    prefix_->unfinished().unmark(name);
+    prefix_->unfinished_tags().unmark(name);
   }
 
-  [[nodiscard]] Leftovers leftovers(const Id128& run_id) override {
+  [[nodiscard]] Leftovers find_leftovers(const Id128& run_id) override {
     Leftovers left;
-    for (const std::string& directory : prefix_->unfinished().list()) {
-      if (!parse_directory_name(directory)) continue;
+    for (const std::string& directory : prefix_->unfinished_tags().list()) {
+      if (!parse_tag_directory_name(directory)) continue;
       const auto failure = attempt([&] {
-        if (auto remains = find_leftover(directory)) left.remains.push_back(*std::move(remains));
+        if (auto remains = find_leftover(directory)) left.commits.push_back(*std::move(remains));
       });
       if (!failure) continue;
       if (failure->code == ErrorCode::busy) throw Error(*failure);
       left.problems.push_back(compose("{}: {}", directory, to_string(*failure)));
     }
     // A cache that somebody may have removed: readers do without.
-    (void)attempt([&] { prefix_->catalog().complete(own_commits(reader_, run_id)); });
+    (void)attempt([&] { prefix_->catalog().add_missing(list_own_commits(reader_, run_id)); });
     return left;
   }
 
@@ -90,11 +92,11 @@ class PosixRemover final : public PrefixRemover {
   }
 
   void set_pinned(const TagEntry& entry, bool pinned) override {
-    prefix_->start().require_newest();
+    prefix_->run_start().require_newest();
     const std::string directory = prefix_->path_of(entry.directory);
     const std::string path = fs::join(directory, kPinFile);
     if (pinned) {
-      const auto file = file_system_.create(path, mode_bits(prefix_->options().mode) & kFileBits);
+      const auto file = file_system_.create(path, parse_mode(prefix_->options().mode) & kFileBits);
       if (file) file->sync();
     } else {
       file_system_.remove(path);
@@ -107,9 +109,9 @@ class PosixRemover final : public PrefixRemover {
   [[nodiscard]] std::optional<Leftover> find_leftover(const std::string& directory) {
     const std::string path = prefix_->path_of(directory);
     // An old start may stand before its rename, its check behind it: it must not name a manifest whose containers go.
-    if (file_system_.status(path)) file_system_.remove(fs::join(path, new_name(kManifestFile)));
+    if (file_system_.status(path)) file_system_.remove(fs::join(path, temporary_name(kManifestFile)));
     if (prefix_->is_published(directory) || !file_system_.status(path)) {
-      prefix_->unfinished().unmark(directory);
+      prefix_->unfinished_tags().unmark(directory);
       return std::nullopt;
     }
     Leftover remains{directory, 0};

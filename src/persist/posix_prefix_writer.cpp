@@ -30,9 +30,9 @@ class PosixWriter final : public PrefixWriter {
   explicit PosixWriter(std::shared_ptr<PosixPrefix> prefix)
       : prefix_(std::move(prefix)), file_system_(prefix_->file_system()) {}
 
-  [[nodiscard]] fs::ChosenIo choose_io(Io io) override {
+  [[nodiscard]] fs::IoChoice choose_io(Io io) override {
     return fs::choose_io(file_system_, io,
-                         {prefix_->start().directory().path(), "probe-of-writes", fs::ProbeTarget::Storage::fresh});
+                         {prefix_->run_start().directory().path(), "probe-of-writes", fs::ProbeTarget::Storage::fresh});
   }
 
   void enable_direct_writes() noexcept override { direct_ = true; }
@@ -51,26 +51,28 @@ class PosixWriter final : public PrefixWriter {
   }
 
   [[nodiscard]] std::uint64_t missing_bytes(const TagEntry& entry, std::uint64_t manifest_bytes,
-                                            const PlainFiles& plain_files) override {
-    const std::uint64_t total_bytes = entry.total_bytes + manifest_bytes + plain_files.bytes;
+                                            const PlainFileTotals& plain_files) override {
+    const std::uint64_t total_bytes = entry.total_bytes + manifest_bytes + plain_files.total_bytes;
     return total_bytes - std::min(total_bytes, file_system_.space(prefix_->path()).free_bytes);
   }
 
-  void begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain_files) override {
-    prefix_->start().require_newest();
+  void begin_commit(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFileTotals& plain_files) override {
+    prefix_->run_start().require_newest();
     require_space(entry, manifest_bytes, plain_files);
-    prefix_->unfinished().mark(entry.directory);
+    prefix_->unfinished_tags().mark(entry.directory);
     const std::string path = prefix_->path_of(entry.directory);
     make_directory(path);
     make_directory(fs::join(path, kDataDirectory));
     for_each_container_directory(path, entry.commit.world_size,
                                  [&](const std::string& directory) { make_directory(directory); });
-    if (plain_files.files != 0) prefix_->plain(entry.directory).make(entry.commit.world_size);
+    if (plain_files.file_count != 0)
+      prefix_->plain_directory(entry.directory).make_directories(entry.commit.world_size);
   }
 
-  [[nodiscard]] std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) override {
+  [[nodiscard]] std::uint32_t put_container(const TagEntry& entry, LogicalRank logical_rank,
+                                            const ContainerContent& content) override {
     const std::string path = fs::join(prefix_->path_of(entry.directory), container_file(logical_rank));
-    const std::uint32_t mode = mode_bits(prefix_->options().mode) & kFileBits;
+    const std::uint32_t mode = parse_mode(prefix_->options().mode) & kFileBits;
     auto file = file_system_.create(path, mode);
     if (!file) {
       file_system_.remove(path);  // of an attempt that failed
@@ -90,7 +92,7 @@ class PosixWriter final : public PrefixWriter {
 
   void write_plain_file(const TagEntry& entry, LogicalRank logical_rank, const std::string& name,
                         const std::function<void(fs::ByteAccess& to)>& write) override {
-    prefix_->plain(entry.directory).put(logical_rank, name, write);
+    prefix_->plain_directory(entry.directory).write_file(logical_rank, name, write);
   }
 
   [[nodiscard]] std::string publish(const TagEntry& entry, std::span<const std::byte> manifest) override {
@@ -98,7 +100,8 @@ class PosixWriter final : public PrefixWriter {
     for_each_container_directory(path, entry.commit.world_size,
                                  [&](const std::string& directory) { file_system_.sync_directory(directory); });
     file_system_.sync_directory(fs::join(path, kDataDirectory));
-    if (prefix_->options().plain_routed) prefix_->plain(entry.directory).sync(entry.commit.world_size);
+    if (prefix_->options().plain_routed)
+      prefix_->plain_directory(entry.directory).sync_directories(entry.commit.world_size);
     write_manifest(entry, manifest);
     std::string left_out;
     const auto convenience = [&](std::string_view what, auto&& step) {
@@ -108,7 +111,7 @@ class PosixWriter final : public PrefixWriter {
     };
     convenience("the run record", [&] {
       // Outputs are nothing to restart from.
-      const PrefixMarkers markers(prefix_->start());
+      const PrefixMarkers markers(prefix_->run_start());
       if (!entry.commit.is_output && !markers.has_first_manifest(entry.commit.run_id))
         markers.mark_first_manifest(entry.commit.run_id, entry.commit.id);
     });
@@ -116,14 +119,14 @@ class PosixWriter final : public PrefixWriter {
     convenience("latest", [&] {
       if (!entry.commit.is_output) write_latest(entry.directory);
     });
-    convenience("the record of unfinished work", [&] { prefix_->unfinished().unmark(entry.directory); });
+    convenience("the record of unfinished work", [&] { prefix_->unfinished_tags().unmark(entry.directory); });
     return left_out;
   }
 
  private:
-  void require_space(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain_files) const {
-    const std::uint64_t total_bytes = entry.total_bytes + manifest_bytes + plain_files.bytes;
-    const std::uint64_t files = entry.commit.world_size + plain_files.files;
+  void require_space(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFileTotals& plain_files) const {
+    const std::uint64_t total_bytes = entry.total_bytes + manifest_bytes + plain_files.total_bytes;
+    const std::uint64_t files = entry.commit.world_size + plain_files.file_count;
     const fs::Space space = file_system_.space(prefix_->path());
     if (space.free_bytes >= total_bytes && space.free_inodes >= files) return;
     refuse(ErrorCode::no_space,
@@ -134,47 +137,47 @@ class PosixWriter final : public PrefixWriter {
   }
 
   void make_directory(const std::string& path) const {
-    file_system_.make_directory(path, mode_bits(prefix_->options().mode));
+    file_system_.make_directory(path, parse_mode(prefix_->options().mode));
     persist::require_trusted(file_system_, path, prefix_->options().trust);
   }
 
   void write_manifest(const TagEntry& entry, std::span<const std::byte> manifest) {
     const std::string path = prefix_->path_of(entry.directory);
-    const std::string unnamed = fs::join(path, new_name(kManifestFile));
-    file_system_.remove(unnamed);
+    const std::string temporary_path = fs::join(path, temporary_name(kManifestFile));
+    file_system_.remove(temporary_path);
     {
-      const auto file = file_system_.create(unnamed, mode_bits(prefix_->options().mode) & kFileBits);
-      if (!file) throw_name_taken(unnamed);
+      const auto file = file_system_.create(temporary_path, parse_mode(prefix_->options().mode) & kFileBits);
+      if (!file) throw_name_taken(temporary_path);
       (void)fs::copy(manifest, *file);
       file->sync();
     }
     // The directory's own name and all on the way to it: a manifest that a power loss makes unreachable was no commit.
     if (path_is_durable_) file_system_.sync_directory(prefix_->path());
-    else fs::sync_path(file_system_, path);
+    else fs::sync_parent_directories(file_system_, path);
     path_is_durable_ = true;
     // Names in the directory become durable first: the rename must not reach stable storage before the name of the data
     // directory.
     file_system_.sync_directory(path);
-    prefix_->start().require_newest();
-    file_system_.rename(unnamed, fs::join(path, kManifestFile));
+    prefix_->run_start().require_newest();
+    file_system_.rename(temporary_path, fs::join(path, kManifestFile));
     file_system_.sync_directory(path);
   }
 
   void write_latest(const std::string& directory) {
-    prefix_->start().require_newest();
-    const std::string unnamed =
-        fs::join(prefix_->path(), new_name(compose(".latest.{}", prefix_->start().directory().run())));
-    file_system_.remove(unnamed);
-    const auto file = file_system_.create(unnamed, mode_bits(prefix_->options().mode) & kFileBits);
-    if (!file) throw_name_taken(unnamed);
+    prefix_->run_start().require_newest();
+    const std::string temporary_path =
+        fs::join(prefix_->path(), temporary_name(compose(".latest.{}", prefix_->run_start().directory().run())));
+    file_system_.remove(temporary_path);
+    const auto file = file_system_.create(temporary_path, parse_mode(prefix_->options().mode) & kFileBits);
+    if (!file) throw_name_taken(temporary_path);
     const auto failure = attempt([&] {
       const std::string text = directory + "\n";
       (void)fs::copy(std::as_bytes(std::span(text)), *file);
       file->sync();
-      file_system_.rename(unnamed, fs::join(prefix_->path(), kLatestFile));
+      file_system_.rename(temporary_path, fs::join(prefix_->path(), kLatestFile));
     });
     if (failure) {
-      (void)attempt([&] { file_system_.remove(unnamed); });
+      (void)attempt([&] { file_system_.remove(temporary_path); });
       throw Error(*failure);
     }
     file_system_.sync_directory(prefix_->path());

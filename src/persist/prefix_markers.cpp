@@ -66,6 +66,8 @@ bool PrefixMarkers::is_discarded(const Id128& commit_id) const {
   return directory().contains(discarded_name(commit_id));
 }
 
-void PrefixMarkers::discard(const Id128& commit_id) const { directory().write_once(discarded_name(commit_id), "\n"); }
+void PrefixMarkers::mark_discarded(const Id128& commit_id) const {
+  directory().write_once(discarded_name(commit_id), "\n");
+}
 
 }  // namespace kedge::persist

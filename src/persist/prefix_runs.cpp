@@ -20,9 +20,9 @@ constexpr std::string_view kUnnamed = "main";
 
 using Kind = fs::FileStatus::Kind;
 
-void refuse_if_open_to_all(fs::FileSystem& file_system, const std::string& directory) {
+void require_not_writable_by_all(fs::FileSystem& file_system, const std::string& directory) {
   const fs::FileStatus status = directory_status(file_system, directory);
-  if (!fs::is_open_to_all(status)) return;
+  if (!fs::is_writable_by_all(status)) return;
   refuse(
       ErrorCode::io,
       compose("every user can replace files in the prefix (mode {:04o}); run chmod o-w on this directory", status.mode),
@@ -35,7 +35,7 @@ bool is_own_directory(fs::FileSystem& file_system, const std::string& path) {
 }
 
 /// MPI gives MPI_COMM_WORLD, MPI_COMM_SELF and the like their names.
-bool is_given(std::string_view communicator_name) {
+bool is_explicit_name(std::string_view communicator_name) {
   return !communicator_name.empty() && !communicator_name.starts_with("MPI_COMM_");
 }
 
@@ -43,12 +43,12 @@ constexpr int kTriesMax = 5;
 
 }  // namespace
 
-std::string given_name(std::string_view communicator_name) {
-  return is_given(communicator_name) ? std::string(communicator_name) : std::string();
+std::string explicit_name(std::string_view communicator_name) {
+  return is_explicit_name(communicator_name) ? std::string(communicator_name) : std::string();
 }
 
-std::string run_of_part(const std::string& run, std::string_view communicator_name) {
-  if (!is_given(communicator_name) || run == default_run_name(communicator_name)) return run;
+std::string run_name_of_part(const std::string& run, std::string_view communicator_name) {
+  if (!is_explicit_name(communicator_name) || run == default_run_name(communicator_name)) return run;
   std::string name = compose("{}.{}", run, default_run_name(communicator_name));
   if (name.size() <= kNameCharactersMax) return name;
   throw Error(ErrorCode::invalid_argument,
@@ -81,10 +81,10 @@ std::string make_prefix(fs::FileSystem& file_system, const std::string& prefix) 
     throw Error(std::move(failure));
   }
   std::string path = file_system.canonical(prefix);
-  refuse_if_open_to_all(file_system, path);
+  require_not_writable_by_all(file_system, path);
   const std::string records = records_directory(path);
   file_system.make_directory(records, 0755);
-  refuse_if_open_to_all(file_system, records);
+  require_not_writable_by_all(file_system, records);
   return path;
 }
 
@@ -110,7 +110,7 @@ std::vector<std::string> runs_with_manifests(fs::FileSystem& file_system, const 
 }
 
 std::string default_run_name(std::string_view communicator_name) {
-  if (!is_given(communicator_name)) return std::string(kUnnamed);
+  if (!is_explicit_name(communicator_name)) return std::string(kUnnamed);
   std::string name;
   for (const char c : communicator_name.substr(0, kNameCharactersMax)) {
     const bool plain =
@@ -123,8 +123,8 @@ std::string default_run_name(std::string_view communicator_name) {
 std::string choose_run(std::string_view communicator_name, std::span<const std::string> runs, bool knows_default) {
   std::string own = default_run_name(communicator_name);
   const bool has_own = std::ranges::find(runs, own) != runs.end();
-  if (runs.empty() || has_own || (is_given(communicator_name) && knows_default)) return own;
-  if (runs.size() == 1 && !is_given(communicator_name)) return runs.front();
+  if (runs.empty() || has_own || (is_explicit_name(communicator_name) && knows_default)) return own;
+  if (runs.size() == 1 && !is_explicit_name(communicator_name)) return runs.front();
   std::string list;
   for (const std::string& run : runs) list += compose("{}'{}'", list.empty() ? "" : ", ", run);
   throw Error(
@@ -132,20 +132,20 @@ std::string choose_run(std::string_view communicator_name, std::span<const std::
       compose("the prefix has checkpoints of the run{} {}, but this job would run as '{}', which has none; to continue "
               "{}, {}",
               runs.size() == 1 ? "" : "s", list, own, runs.size() == 1 ? "it" : "one of them",
-              is_given(communicator_name)
+              is_explicit_name(communicator_name)
                   ? compose("give the communicator its name; to begin another, set run (KEDGE_RUN) to '{}'", own)
                   : "set run (KEDGE_RUN) to its name; to start another, set run to a new one"));
 }
 
-RunOnPrefix find_on_prefix(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
+RunOnPrefix find_run_on_prefix(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
   RunOnPrefix found;
   const TagList list = list_tags(file_system, prefix);
   for (const TagEntry& entry : list.entries) {
     const auto status = file_system.status(fs::join(prefix, entry.directory));
     if (entry.run == run && status && status->owner == file_system.user()) found.entries.push_back(entry);
   }
-  for (const UnusableTag& one : list.unusable) {
-    if (one.committed) found.unreadable.push_back(one.directory);
+  for (const UnusableTag& one : list.unusable_tags) {
+    if (one.has_manifest) found.unreadable.push_back(one.directory);
   }
   return found;
 }
@@ -153,18 +153,18 @@ RunOnPrefix find_on_prefix(fs::FileSystem& file_system, const std::string& prefi
 RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const std::string& prefix,
                        const std::string& run) {
   RunStart start({file_system, prefix, run});
-  (void)start.take();
-  start.begin(read_run_record(*file_system, start.directory().path()).record.value_or(RunRecord{}));
+  (void)start.take_incarnation();
+  start.mark_begun(read_run_record(*file_system, start.directory().path()).record.value_or(RunRecord{}));
   RunOnPrefix removed;
   const PrefixStorage storage = posix_prefix_storage(file_system, prefix, {}, &start);
   // Again until there is none: a job may have been about to publish when it was overtaken.
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    const RunOnPrefix found = find_on_prefix(*file_system, prefix, run);
-    for (const TagEntry& entry : found.entries) storage.remover->remove(entry);
+    const RunOnPrefix found = find_run_on_prefix(*file_system, prefix, run);
+    for (const TagEntry& entry : found.entries) storage.remover->remove_commit(entry);
     removed.entries.insert(removed.entries.end(), found.entries.begin(), found.entries.end());
     removed.unreadable = found.unreadable;
     if (tries > 0 && found.entries.empty()) break;
-    if (const std::vector<std::string> problems = storage.remover->sweep({}); !problems.empty()) {
+    if (const std::vector<std::string> problems = storage.remover->remove_leftovers({}); !problems.empty()) {
       throw Error(Failure{ErrorCode::io, compose("not all of it could be removed; try again: {}", problems.front()), -1,
                           prefix, 0});
     }

@@ -36,7 +36,7 @@ RecordDirectory::RecordDirectory(std::shared_ptr<fs::FileSystem> file_system, co
            path_);
   }
   // Records that nobody finds after a power loss would let a start begin from zero.
-  fs::sync_path(*file_system_, path_);
+  fs::sync_parent_directories(*file_system_, path_);
 }
 
 std::string RecordDirectory::read(std::string_view name) const {

@@ -1,4 +1,4 @@
-// The directory of a run's records on the prefix, and how small files in it are written whole or not at all.
+// The directory of a run's records on the prefix: small files that are written whole or not at all.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,34 @@ namespace kedge::persist {
 
 inline constexpr std::uint64_t kRecordBytesMax = std::uint64_t{1} << 20U;  ///< no record has more
 
-/// `<prefix>/.kedge/<run>/`. All calls are local and throw Error{io | no_space} when the prefix cannot be used.
-/// Whatever is written is on stable storage when the call returns, unless it says otherwise.
+/// `<prefix>/.kedge/<run>/`. All calls are local and throw Error{io | no_space} when the prefix cannot be used. Written
+/// files are on stable storage when the call returns, unless it says otherwise.
 class RecordDirectory {
  public:
-  /// Makes the prefix and the run's directory if they are missing. Throws io if a directory belongs to somebody else or
+  /// Makes the prefix and the run's directory if they are missing. Throws io if a directory belongs to another user or
   /// can be written by others.
   RecordDirectory(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run);
 
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
-  /// Canonical.
+  /// Returns the canonical path of the prefix.
   [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
   [[nodiscard]] const std::string& run() const noexcept { return run_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string path_of(std::string_view name) const { return fs::join(path_, name); }
 
   [[nodiscard]] bool contains(std::string_view name) const { return file_system_->status(path_of(name)).has_value(); }
-  [[nodiscard]] std::vector<std::string> list() const { return file_system_->list(path_); }
+  [[nodiscard]] std::vector<std::string> list_files() const { return file_system_->list(path_); }
   [[nodiscard]] std::string read(std::string_view name) const;
 
-  /// Writes a file once; a name that is taken is left as it is.
+  /// Writes a file, unless it exists.
   void write_once(std::string_view name, std::string_view text) const;
-  /// Writes a file in place of the one of this name, by way of `temporary`.
+  /// Replaces a file by way of `temporary`.
   void replace(std::string_view name, std::string_view text, std::string_view temporary) const;
-  /// A file that is not there is fine. Not on stable storage before sync().
+  /// Removes a file, if it exists. Not on stable storage before sync().
   void remove(std::string_view name) const { file_system_->remove(path_of(name)); }
   void sync() const { file_system_->sync_directory(path_); }
 
-  /// True if `directory` is seen to be this one, reached by another path; false also if it is out of this user's reach.
+  /// Whether `directory` is seen to be this one, reached by another path; false also if it is out of this user's reach.
   [[nodiscard]] bool is_same_directory(const std::string& directory) const;
 
  private:

@@ -1,4 +1,4 @@
-// Who a run is: its record run.json on the prefix, and the copy of it that each start keeps.
+// The identity of a run: its record run.json on the prefix, and the copy that each start keeps.
 #pragma once
 
 #include <optional>
@@ -15,56 +15,56 @@ namespace kedge::persist {
 
 class RunStart;
 
-/// What run.json says.
+/// Content of run.json.
 struct RunRecord {
   Id128 run_id = {};
   std::string prefix = {};  ///< canonical path of the prefix at the last start
-  /// Where it lay before, newest first. Prefixes that it was copied from are not here.
+  /// Earlier paths of the prefix, newest first; without those of prefixes that it was copied from.
   std::vector<std::string> former_prefixes = {};
-  /// Drawn where the run began, and anew for each copy of the prefix: the stores are this place's.
+  /// Drawn when the run began, and anew for each copy of the prefix: stores belong to one of them.
   Id128 prefix_id = {};
-  std::optional<std::string> fingerprint = {};  ///< what the run's commits depend on
-  /// Rank 0's when a commit was last made or opened, or at the first start; empty if unknown.
+  std::optional<std::string> fingerprint = {};  ///< describes what the run's commits depend on
+  /// Rank 0's store when a commit was last made or opened, or at the first start; empty if unknown.
   std::string store = {};
-  /// Runs of this name that start = fresh, or the adoption of another one's stores, left behind: what stores still have
-  /// of them is known, and not wanted. Newest first.
-  std::vector<Id128> given_up = {};
+  /// Runs of this name that were left behind by start = fresh, or by adopting another one's stores; what stores still
+  /// have of them stops no start. Newest first.
+  std::vector<Id128> given_up_runs = {};
   bool operator==(const RunRecord&) const = default;
 };
 
 /// A record as it was found.
 struct FoundRecord {
   std::optional<RunRecord> record;
-  bool damaged = false;               ///< there is a run.json, and it is damaged
-  std::optional<Failure> unreadable;  ///< why it could not be read, if that is how it is damaged
+  bool is_damaged = false;            ///< there is a run.json, and it is damaged
+  std::optional<Failure> unreadable;  ///< why it could not be read, if that is the damage
 };
 
-/// Pure. Where the record of the run is whose records lie in `directory`.
+/// Returns the path of the run's record, given the directory of its records. Pure.
 [[nodiscard]] std::string run_record_path(std::string_view directory);
-/// Pure. The text of run.json for a run of this name.
+/// Returns the text of run.json for a run of this name. Pure.
 [[nodiscard]] std::string run_record_text(const std::string& run, const RunRecord& record);
 
-/// Local, reads only: the record in `directory`. Throws Error{io}.
+/// Reads the record in `directory`. Throws Error{io}. Local.
 [[nodiscard]] FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& directory);
-/// Local, reads only: the record as the newest start that began kept it; nothing if none can be read. Throws Error{io}.
+/// Reads the copy of the record that the newest start kept; nothing if none can be read. Throws Error{io}. Local.
 [[nodiscard]] std::optional<RunRecord> read_record_of_newest_start(fs::FileSystem& file_system,
                                                                    const std::string& directory);
 
-/// Local. Replaces run.json; on stable storage when it returns. Throws Error{io | no_space}.
+/// Replaces run.json; on stable storage when it returns. Throws Error{io | no_space}. Local.
 void write_run_record(const RunStart& start, const RunRecord& record);
-/// Local. Puts rank 0's store into the record. Throws Error{busy} if a later start has begun; io, no_space.
+/// Records rank 0's store. Throws Error{busy} if a later start has begun; io, no_space. Local.
 void record_store(const RunStart& start, const std::string& store);
 
-/// Nothing if there is no text of this name.
-[[nodiscard]] std::optional<std::string> text_in(const Json& content, const char* key);
+/// Returns the text of this name; nothing if there is none.
+[[nodiscard]] std::optional<std::string> find_text(const Json& content, const char* key);
 
-/// JSON is UTF-8, and a path need not be: then it is an object with its bytes in hexadecimal.
-[[nodiscard]] Json bytes_json(const std::string& bytes);
+/// Returns text, or an object with the bytes in hexadecimal if they are not UTF-8, which a path need not be.
+[[nodiscard]] Json bytes_to_json(const std::string& bytes);
 
-/// Nothing if it is neither.
-[[nodiscard]] std::optional<std::string> bytes_of(const Json& value);
+/// Returns the bytes that bytes_to_json() was given; nothing for other values.
+[[nodiscard]] std::optional<std::string> bytes_from_json(const Json& value);
 
-/// Empty if there are none.
-[[nodiscard]] std::string bytes_in(const Json& content, const char* key);
+/// Returns the bytes of this name; empty if there are none.
+[[nodiscard]] std::string find_bytes(const Json& content, const char* key);
 
 }  // namespace kedge::persist

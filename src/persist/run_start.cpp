@@ -18,21 +18,21 @@ constexpr std::string_view kNoncePrefix = "nonce-";
 
 std::string nonce_name(std::uint64_t incarnation) { return marker_name(kNoncePrefix, incarnation); }
 
-std::optional<PreviousStart> RunStart::previous() const {
-  return previous_start(directory_.file_system(), directory_.path(), incarnation_, launch_);
+std::optional<PreviousStart> RunStart::previous_start() const {
+  return persist::previous_start(directory_.file_system(), directory_.path(), incarnation_, launch_id_);
 }
 
-std::uint64_t RunStart::newest(std::string_view kind) const {
+std::uint64_t RunStart::newest_number(std::string_view kind) const {
   std::uint64_t newest = 0;
   for (const std::uint64_t number : marker_numbers(directory_.file_system(), directory_.path(), kind))
     newest = std::max(newest, number);
   return newest;
 }
 
-std::uint64_t RunStart::take(LaunchInfo launch_info) {
+std::uint64_t RunStart::take_incarnation(LaunchInfo launch_info) {
   const std::string note = taken_marker_text(launch_info);
-  launch_ = std::move(launch_info.launch);
-  const std::uint64_t seen = std::max(newest(kTakenMarker), newest(kBegunMarker));
+  launch_id_ = std::move(launch_info.launch_id);
+  const std::uint64_t seen = std::max(newest_number(kTakenMarker), newest_number(kBegunMarker));
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
     const auto file = directory_.file_system().create(directory_.path_of(marker_name(kTakenMarker, number)), 0644);
@@ -50,9 +50,9 @@ std::uint64_t RunStart::take(LaunchInfo launch_info) {
 
 void RunStart::mark_drain() { directory_.write_once(marker(kDrainMarker), "\n"); }
 
-void RunStart::begin(const RunRecord& record) {
-  begun_ = run_record_text(directory_.run(), record);
-  directory_.write_once(marker(kBegunMarker), begun_);
+void RunStart::mark_begun(const RunRecord& record) {
+  begun_text_ = run_record_text(directory_.run(), record);
+  directory_.write_once(marker(kBegunMarker), begun_text_);
   require_newest();
 }
 
@@ -68,7 +68,7 @@ void RunStart::require_newest() const {
 /// unmounted, with or without a mount point in its place, or moved.
 void RunStart::require_reachable() const {
   const std::string& prefix = directory_.prefix();
-  if (begun_.empty() || directory_.file_system().status(records_directory(prefix))) return;
+  if (begun_text_.empty() || directory_.file_system().status(records_directory(prefix))) return;
   refuse(ErrorCode::io,
          "the prefix is missing: it was unmounted, moved or removed while the job was running; once it is "
          "back, checkpoints are flushed to it again",
@@ -79,19 +79,19 @@ void RunStart::require_reachable() const {
 bool RunStart::is_newest() const {
   for (int look = 0; look < 2; ++look) {
     require_reachable();
-    if (seems_newest()) return true;
+    if (is_newest_by_names()) return true;
   }
   require_reachable();
   return false;
 }
 
 /// Numbers begin at 1 again where the records were removed: then this start's own note is gone, or another's.
-bool RunStart::seems_newest() const {
-  if (!begun_.empty() && !directory_.file_system().status(directory_.path())) return false;
-  if (newest(kBegunMarker) > incarnation_) return false;
-  if (begun_.empty()) return true;
+bool RunStart::is_newest_by_names() const {
+  if (!begun_text_.empty() && !directory_.file_system().status(directory_.path())) return false;
+  if (newest_number(kBegunMarker) > incarnation_) return false;
+  if (begun_text_.empty()) return true;
   const std::string name = marker(kBegunMarker);
-  return directory_.contains(name) && directory_.read(name) == begun_;
+  return directory_.contains(name) && directory_.read(name) == begun_text_;
 }
 
 void RunStart::mark_ended() { persist::mark_ended(directory_.file_system(), directory_.path(), incarnation_); }
@@ -102,9 +102,9 @@ void RunStart::withdraw() {
   directory_.remove(marker(kBegunMarker));
   directory_.remove(marker(kDrainMarker));  // else a job of this number is none
   // The number may be taken again: under it no container was touched and nothing was written here.
-  if (newest(kTakenMarker) == incarnation_) directory_.remove(marker(kTakenMarker));
+  if (newest_number(kTakenMarker) == incarnation_) directory_.remove(marker(kTakenMarker));
   else directory_.write_once(marker(kWithdrawnMarker), "\n");
-  begun_.clear();
+  begun_text_.clear();
   incarnation_ = 0;
 }
 
@@ -112,7 +112,7 @@ void RunStart::remove_records() {
   const std::string taken = marker(kTakenMarker);
   const std::string begun = marker(kBegunMarker);
   fs::FileSystem& file_system = directory_.file_system();
-  for (const std::string& name : directory_.list()) {
+  for (const std::string& name : directory_.list_files()) {
     if (name != taken && name != begun) (void)fs::remove_tree(file_system, directory_.path_of(name));
   }
   directory_.remove(begun);

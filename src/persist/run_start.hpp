@@ -1,5 +1,4 @@
-// This start of a run among all its starts, as the run's records number them: the newest that began may change the
-// prefix.
+// This start of a run among all its starts, which the run's records number: only the newest may change the prefix.
 #pragma once
 
 #include <cstdint>
@@ -14,61 +13,60 @@
 
 namespace kedge::persist {
 
-/// Pure. Name of the file by which ranks see that they share the prefix.
+/// Returns the name of the file by which ranks see that they share the prefix. Pure.
 [[nodiscard]] std::string nonce_name(std::uint64_t incarnation);
 
-/// Used by one rank. All calls are local and throw Error{io | no_space} when the prefix cannot be used. Whatever is
-/// written is on stable storage when the call returns, unless it says otherwise.
+/// This start in the run's records. Used by one rank. All calls are local and throw Error{io | no_space} when the
+/// prefix cannot be used. Written markers are on stable storage when the call returns, unless it says otherwise.
 class RunStart {
  public:
   explicit RunStart(RecordDirectory directory) : directory_(std::move(directory)) {}
 
   [[nodiscard]] const RecordDirectory& directory() const noexcept { return directory_; }
-  /// 0 before take().
+  /// Returns this start's number; 0 before take_incarnation().
   [[nodiscard]] std::uint64_t incarnation() const noexcept { return incarnation_; }
-  /// persist::previous_start for this start.
-  [[nodiscard]] std::optional<PreviousStart> previous() const;
+  /// Returns persist::previous_start() for this start.
+  [[nodiscard]] std::optional<PreviousStart> previous_start() const;
 
-  /// Takes the next incarnation by exclusive create: greater than every one before. Its note says who starts.
-  std::uint64_t take(LaunchInfo launch_info = {});
-  /// Before it begins: this start only flushes what others left.
+  /// Takes the next incarnation by exclusive create: greater than every earlier one. Its marker says who starts.
+  std::uint64_t take_incarnation(LaunchInfo launch_info = {});
+  /// Marks that this start only flushes what others left. Call it before mark_begun().
   void mark_drain();
-  /// This start has its place on all stores: from now on older ones may change nothing here. A start that only
-  /// waits for the locks of an older one, or was killed while it waited, supersedes nobody. Throws Error{busy} if
-  /// a later one has begun. `record` is kept with it: should run.json be damaged, read_record_of_newest_start() still
-  /// knows it.
-  void begin(const RunRecord& record);
-  /// True while no later start has begun and the note that this one did is still there. Throws io as
-  /// require_reachable.
+  /// Marks that this start holds its locks on all stores: from now on older ones may change nothing here. A start that
+  /// only waits for the locks of an older one, or was killed while it waited, supersedes none. Throws Error{busy} if a
+  /// later one has begun. `record` is kept with the marker: if run.json is damaged, read_record_of_newest_start() still
+  /// finds it.
+  void mark_begun(const RunRecord& record);
+  /// Whether no later start has begun and this start's marker is still there. Throws io as require_reachable().
   [[nodiscard]] bool is_newest() const;
-  /// Throws Error{busy} if a later start has begun, or the run was removed from the prefix: then this one commits and
-  /// removes nothing there any more.
+  /// Throws Error{busy} if a later start has begun, or the run was removed from the prefix: then this one may commit
+  /// and remove nothing there any more.
   void require_newest() const;
-  /// Once this start has begun: throws Error{io} if the prefix is not there at the moment. What is seen in its place
+  /// Throws Error{io} if the prefix is out of reach at the moment, once this start has begun: what is seen in its place
   /// says nothing of the run.
   void require_reachable() const;
-  /// This start, which has begun, is over: for whoever asks later whether it may still be at work.
+  /// Marks that this start, which has begun, has ended, for later starts that check whether it may still be at work.
   void mark_ended();
   /// Gives the incarnation back: this start failed and must not stop the one that runs.
   void withdraw();
-  /// Removes all records of the run and their directory; last those by which this start overtakes older ones.
+  /// Removes all records of the run and their directory; last the markers by which this start overtakes older ones.
   void remove_records();
 
-  /// Leaves a number, as 32 hex digits in `nonce-<incarnation>`, for other ranks to see; not on stable storage.
+  /// Writes a number, as 32 hex digits in `nonce-<incarnation>`, for other ranks to read; not on stable storage.
   void write_nonce(const Id128& nonce);
-  /// Removes those of this start and of all before it. Once this one has begun: an older start that is not superseded
-  /// may still be looking for its own.
+  /// Removes the nonces of this start and of all earlier ones. Call it once this one has begun: an older start that is
+  /// not superseded may still need its own.
   void remove_nonces();
 
  private:
   [[nodiscard]] std::string marker(std::string_view kind) const { return marker_name(kind, incarnation_); }
-  [[nodiscard]] std::uint64_t newest(std::string_view kind) const;
-  [[nodiscard]] bool seems_newest() const;
+  [[nodiscard]] std::uint64_t newest_number(std::string_view kind) const;
+  [[nodiscard]] bool is_newest_by_names() const;
 
   RecordDirectory directory_;
   std::uint64_t incarnation_ = 0;
-  std::string launch_;
-  std::string begun_;  ///< what begin() wrote; empty before
+  std::string launch_id_;
+  std::string begun_text_;  ///< text that mark_begun() wrote; empty before
 };
 
 }  // namespace kedge::persist

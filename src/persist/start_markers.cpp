@@ -22,17 +22,17 @@ int number_in(const Json& content, const char* key) {
   return found != content.end() && found->is_number_integer() ? found->get<int>() : -1;
 }
 
-std::optional<PreviousStart> parse_note(const std::string& text) {
+std::optional<PreviousStart> parse_marker(const std::string& text) {
   const Json content = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!content.is_object()) return std::nullopt;
   PreviousStart start;
-  start.launch_info.launch = bytes_in(content, "launch");
-  start.launch_info.first = number_in(content, "first_process");
-  start.launch_info.launched = number_in(content, "processes");
-  start.launch_info.ranks = number_in(content, "ranks");
-  start.launch_info.array_task = bytes_in(content, "array_task");
-  start.launch_info.communicator = bytes_in(content, "communicator");
-  start.launch_info.id = parse_id(text_in(content, "id").value_or("")).value_or(Id128{});
+  start.launch_info.launch_id = find_bytes(content, "launch");
+  start.launch_info.first_process = number_in(content, "first_process");
+  start.launch_info.process_count = number_in(content, "processes");
+  start.launch_info.rank_count = number_in(content, "ranks");
+  start.launch_info.array_task = find_bytes(content, "array_task");
+  start.launch_info.communicator = find_bytes(content, "communicator");
+  start.launch_info.id = parse_id(find_text(content, "id").value_or("")).value_or(Id128{});
   return start;
 }
 
@@ -40,8 +40,8 @@ std::optional<PreviousStart> read_note(fs::FileSystem& file_system, const std::s
                                        std::uint64_t number) {
   std::optional<PreviousStart> found;
   (void)attempt([&] {
-    found =
-        parse_note(fs::read_text(file_system, fs::join(directory, marker_name(kTakenMarker, number)), kRecordBytesMax));
+    found = parse_marker(
+        fs::read_text(file_system, fs::join(directory, marker_name(kTakenMarker, number)), kRecordBytesMax));
   });
   if (found) found->incarnation = number;
   return found;
@@ -62,12 +62,12 @@ std::vector<std::uint64_t> numbers_among(const std::vector<std::string>& names, 
 std::string marker_name(std::string_view kind, std::uint64_t number) { return compose("{}{}", kind, number); }
 
 std::string taken_marker_text(const LaunchInfo& launch_info) {
-  const Json content = {{"launch", bytes_json(launch_info.launch)},
-                        {"first_process", launch_info.first},
-                        {"processes", launch_info.launched},
-                        {"ranks", launch_info.ranks},
-                        {"array_task", bytes_json(launch_info.array_task)},
-                        {"communicator", bytes_json(launch_info.communicator)},
+  const Json content = {{"launch", bytes_to_json(launch_info.launch_id)},
+                        {"first_process", launch_info.first_process},
+                        {"processes", launch_info.process_count},
+                        {"ranks", launch_info.rank_count},
+                        {"array_task", bytes_to_json(launch_info.array_task)},
+                        {"communicator", bytes_to_json(launch_info.communicator)},
                         {"id", to_string(launch_info.id)}};
   return content.dump() + "\n";
 }
@@ -107,7 +107,7 @@ std::optional<PreviousStart> previous_start(fs::FileSystem& file_system, const s
   for (const std::uint64_t number : taken) {
     if (number >= incarnation || has_marker(number, kDrainMarker) || has_marker(number, kWithdrawnMarker)) continue;
     auto found = read_note(file_system, directory, number);
-    if (has_marker(number, kBegunMarker) || (found && !launch.empty() && found->launch_info.launch == launch))
+    if (has_marker(number, kBegunMarker) || (found && !launch.empty() && found->launch_info.launch_id == launch))
       return found;
   }
   return std::nullopt;

@@ -78,7 +78,7 @@ TagEntry entry_of(const Json& fields) {
 }
 
 // Entries by directory, in order: what was removed leaves a hole.
-class Ledger {
+class CatalogEntries {
  public:
   void apply(std::string_view line) {
     if (!is_intact(line)) return;
@@ -135,20 +135,20 @@ void TagCatalog::add(const TagEntry& entry) { append(added_line(entry)); }
 
 void TagCatalog::remove(const std::string& directory) {
   append(removed_line(directory));
-  if (removals_until_look_ && --*removals_until_look_ > 0) return;
-  const Content now = content();
-  const std::size_t live = now.live.size();
+  if (removals_until_check_ && --*removals_until_check_ > 0) return;
+  const Content now = read_content();
+  const std::size_t live = now.entries.size();
   const std::size_t dead_permitted = 2 * live + kDeadLinesMin;
-  const bool crowded = now.lines - live > dead_permitted;
-  if (crowded) rewrite(now.live);
+  const bool crowded = now.line_count - live > dead_permitted;
+  if (crowded) rewrite(now.entries);
   // A removal makes two dead lines of one living.
-  const std::size_t dead = crowded ? 0 : now.lines - live;
-  removals_until_look_ = (dead_permitted - dead) / 4 + 1;
+  const std::size_t dead = crowded ? 0 : now.line_count - live;
+  removals_until_check_ = (dead_permitted - dead) / 4 + 1;
 }
 
-void TagCatalog::complete(const std::vector<TagEntry>& entries) {
+void TagCatalog::add_missing(const std::vector<TagEntry>& entries) {
   std::set<std::string> known;
-  for (const TagEntry& entry : content().live) known.insert(entry.directory);
+  for (const TagEntry& entry : read_content().entries) known.insert(entry.directory);
   std::string lines;
   for (const TagEntry& entry : entries) {
     if (!known.contains(entry.directory)) lines += added_line(entry);
@@ -156,12 +156,12 @@ void TagCatalog::complete(const std::vector<TagEntry>& entries) {
   if (!lines.empty()) append(lines);
 }
 
-std::vector<TagEntry> TagCatalog::read() { return content().live; }
+std::vector<TagEntry> TagCatalog::read() { return read_content().entries; }
 
-TagCatalog::Content TagCatalog::content() {
+TagCatalog::Content TagCatalog::read_content() {
   if (!file_system_.status(path_)) return {};
   const std::string text = read_text(*file_system_.open(path_, fs::Access::read));
-  Ledger ledger;
+  CatalogEntries ledger;
   std::size_t lines = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -176,7 +176,7 @@ void TagCatalog::append(std::string_view line) {
   auto file = file_system_.create(path_, 0644);
   if (!file) file = file_system_.open(path_, fs::Access::read_write);
   if (file->status().links > 1) {  // a backup by hard links must not change with it
-    rewrite(content().live);
+    rewrite(read_content().entries);
     file = file_system_.open(path_, fs::Access::read_write);
   }
   const std::uint64_t end = file->status().size_bytes;

@@ -1,5 +1,5 @@
-// The run's own list of its persistent commits, so that nobody has to open thousands of manifests. It is a cache: what
-// it lacks is read from the manifests, and a directory without a manifest is no commit whatever it says.
+// The catalog: a run's list of its persistent commits, which saves opening thousands of manifests. It is a cache:
+// commits that it lacks are read from the manifests, and a directory without a manifest is not a commit.
 #pragma once
 
 #include <cstddef>
@@ -13,34 +13,32 @@
 
 namespace kedge::persist {
 
-/// Below the run's records: `<prefix>/.kedge/<run>/tags.jsonl`. One JSON object per line, {"added": TagEntry without
+/// In the run's records: `<prefix>/.kedge/<run>/tags.jsonl`. One JSON object per line, {"added": TagEntry without
 /// `pinned`} or {"removed": directory}, each with the CRC32C of the bytes before `,"crc":` as its last member.
 inline constexpr std::string_view kTagCatalogFile = "tags.jsonl";
 
-/// Local; one writer per run at a time (the newest incarnation). All calls may throw Error{io | no_space}.
+/// The catalog of one run, with one writer at a time (the newest incarnation). All calls are local and may throw
+/// Error{io | no_space}.
 class TagCatalog {
  public:
-  /// `directory` is that of the run's records, and exists. Nothing is read or written yet. `file_system` must outlive
-  /// it.
+  /// `directory`, of the run's records, must exist. Reads and writes nothing yet. `file_system` must outlive this.
   TagCatalog(fs::FileSystem& file_system, const std::string& directory);
 
-  /// On stable storage when it returns. A failure costs readers time, nothing else: the caller may go on.
+  /// Adds an entry; on stable storage when it returns. A failure only costs readers time, so the caller may continue.
   void add(const TagEntry& entry);
-  /// Removes an entry; on stable storage when it returns. Writes the file anew when it holds far more lines than living
-  /// entries.
+  /// Removes an entry; on stable storage when it returns. Rewrites the file when it has far more lines than entries.
   void remove(const std::string& directory);
-  /// Adds those that are not in it, at once: after the file was lost or damaged.
-  void complete(const std::vector<TagEntry>& entries);
-  /// The living entries, in the order in which they were added. Lines that are torn or damaged count for nothing; so
-  /// does a file that is missing.
+  /// Adds all that the catalog lacks at once, after the file was lost or damaged.
+  void add_missing(const std::vector<TagEntry>& entries);
+  /// Returns the entries, in the order in which they were added. Ignores torn or damaged lines, and a missing file.
   [[nodiscard]] std::vector<TagEntry> read();
 
  private:
   struct Content {
-    std::vector<TagEntry> live;
-    std::size_t lines = 0;
+    std::vector<TagEntry> entries;
+    std::size_t line_count = 0;
   };
-  [[nodiscard]] Content content();
+  [[nodiscard]] Content read_content();
   void append(std::string_view line);
   void rewrite(const std::vector<TagEntry>& entries);
 
@@ -48,7 +46,7 @@ class TagCatalog {
   std::string directory_;
   std::string path_;
   bool name_is_durable_ = false;
-  std::optional<std::size_t> removals_until_look_;  ///< nothing: the file was not looked at yet
+  std::optional<std::size_t> removals_until_check_;  ///< nothing: the file was not read yet
 };
 
 }  // namespace kedge::persist

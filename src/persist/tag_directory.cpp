@@ -23,12 +23,12 @@ std::optional<std::uint64_t> parse_plain_number(std::string_view text) {
 
 }  // namespace
 
-std::string directory_name(const CommitHead& commit) {
+std::string tag_directory_name(const CommitHead& commit) {
   return compose("{}.{}-{}", commit.tag, commit.generation, to_string(commit.id).substr(0, kIdDigits));
 }
 
 // From the back: the tag may have dots, dashes and digits of its own.
-std::optional<TagDirectory> parse_directory_name(std::string_view name) {
+std::optional<TagDirectory> parse_tag_directory_name(std::string_view name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string_view::npos) return std::nullopt;
   const std::string_view digits = name.substr(dash + 1);
@@ -48,7 +48,7 @@ std::string plain_directory(LogicalRank logical_rank) {
   return compose("{}/{}/rank-{}", kPlainDirectory, logical_rank.value / kContainersPerDirectory, logical_rank.value);
 }
 
-std::optional<LogicalRank> rank_of_plain(std::string_view directory_name) {
+std::optional<LogicalRank> rank_of_plain_directory(std::string_view directory_name) {
   constexpr std::string_view kBegin = "rank-";
   if (!directory_name.starts_with(kBegin)) return std::nullopt;
   const auto number = parse_plain_number(directory_name.substr(kBegin.size()));
@@ -59,7 +59,7 @@ std::optional<LogicalRank> rank_of_plain(std::string_view directory_name) {
 std::optional<LogicalRank> rank_of_container(std::string_view file_name) {
   constexpr std::string_view kEnd = ".h5";
   if (!file_name.ends_with(kEnd)) return std::nullopt;
-  return rank_of_plain(file_name.substr(0, file_name.size() - kEnd.size()));
+  return rank_of_plain_directory(file_name.substr(0, file_name.size() - kEnd.size()));
 }
 
 std::string container_file(LogicalRank logical_rank) {

@@ -19,12 +19,13 @@ struct CatalogEntry {
   TagEntry entry;
   std::uint32_t owner = 0;
 };
-using Claims = std::unordered_map<std::string, CatalogEntry>;
+using CatalogIndex = std::unordered_map<std::string, CatalogEntry>;
 
 bool is_kind(const std::optional<fs::FileStatus>& status, Kind kind) { return status && status->kind == kind; }
 
 // Only a cache: what cannot be read, is a link or can be written by others counts for nothing.
-void add_claims(fs::FileSystem& file_system, const std::string& records, const std::string& run, Claims& claims) {
+void add_catalog_entries(fs::FileSystem& file_system, const std::string& records, const std::string& run,
+                         CatalogIndex& claims) {
   const std::string directory = fs::join(records, run);
   const auto directory_status = file_system.status(directory);
   const auto status = file_system.status(fs::join(directory, kTagCatalogFile));
@@ -39,13 +40,13 @@ void add_claims(fs::FileSystem& file_system, const std::string& records, const s
   }
 }
 
-Claims read_claims(fs::FileSystem& file_system, const std::string& prefix) {
-  Claims claims;
+CatalogIndex read_catalogs(fs::FileSystem& file_system, const std::string& prefix) {
+  CatalogIndex claims;
   const std::string records = records_directory(prefix);
   static_cast<void>(attempt([&] {
     if (!is_kind(file_system.status(records), Kind::directory)) return;
     for (const std::string& run : file_system.list(records)) {
-      static_cast<void>(attempt([&] { add_claims(file_system, records, run, claims); }));
+      static_cast<void>(attempt([&] { add_catalog_entries(file_system, records, run, claims); }));
     }
   }));
   return claims;
@@ -89,10 +90,10 @@ TagEntry read_manifest(fs::FileSystem& file_system, const std::string& prefix, c
   entry.run = head.run;
   entry.total_bytes = head.total_bytes;
   // A copy may be called anything that does not look like another tag's directory.
-  if (parse_directory_name(directory) && directory != directory_name(entry.commit)) {
+  if (parse_tag_directory_name(directory) && directory != tag_directory_name(entry.commit)) {
     refuse(ErrorCode::corrupt,
            compose("this is the manifest of {}, which was copied here by mistake, or the directory was renamed",
-                   directory_name(entry.commit)),
+                   tag_directory_name(entry.commit)),
            path);
   }
   return entry;
@@ -100,22 +101,22 @@ TagEntry read_manifest(fs::FileSystem& file_system, const std::string& prefix, c
 
 // Finds one of the list's directories; by the catalog if it knows it, else by the manifest.
 TagEntry look_up(fs::FileSystem& file_system, const std::string& prefix, const std::string& directory,
-                 const Claims& claims) {
+                 const CatalogIndex& claims) {
   const std::string path = fs::join(prefix, directory);
   require_directory(file_system, path);
   const fs::FileStatus manifest = require_manifest(file_system, path);
   const auto claim = claims.find(directory);
   const bool known = claim != claims.end() && claim->second.owner == manifest.owner &&
-                     directory == directory_name(claim->second.entry.commit);
+                     directory == tag_directory_name(claim->second.entry.commit);
   TagEntry entry = known ? claim->second.entry : read_manifest(file_system, prefix, directory);
   entry.pinned = is_pinned(file_system, path);
   return entry;
 }
 
-UnusableTag unusable(const std::string& directory, const Failure& failure) {
+UnusableTag make_unusable_tag(const std::string& directory, const Failure& failure) {
   UnusableTag result;
   result.directory = directory;
-  result.committed = failure.code != ErrorCode::not_found;
+  result.has_manifest = failure.code != ErrorCode::not_found;
   result.reason = failure.message;
   result.code = failure.code;
   return result;
@@ -123,7 +124,7 @@ UnusableTag unusable(const std::string& directory, const Failure& failure) {
 
 }  // namespace
 
-format::ManifestHead head_of(const TagEntry& entry) {
+format::ManifestHead manifest_head_of(const TagEntry& entry) {
   format::ManifestHead head;
   head.commit = entry.commit;
   head.total_bytes = entry.total_bytes;
@@ -134,11 +135,11 @@ format::ManifestHead head_of(const TagEntry& entry) {
 TagList list_tags(fs::FileSystem& file_system, const std::string& prefix) {
   TagList list;
   const std::vector<std::string> names = file_system.list(prefix);
-  const Claims claims = read_claims(file_system, prefix);
+  const CatalogIndex claims = read_catalogs(file_system, prefix);
   for (const std::string& directory : names) {
-    if (!parse_directory_name(directory)) continue;
+    if (!parse_tag_directory_name(directory)) continue;
     const auto failure = attempt([&] { list.entries.push_back(look_up(file_system, prefix, directory, claims)); });
-    if (failure) list.unusable.push_back(unusable(directory, *failure));
+    if (failure) list.unusable_tags.push_back(make_unusable_tag(directory, *failure));
   }
   std::ranges::sort(list.entries, is_newer, &TagEntry::commit);
   return list;

@@ -1,4 +1,4 @@
-// Lists the commits on a prefix: from the catalogs of its runs, and from the manifests where these do not say.
+// Lists the commits on a prefix: from the catalogs of its runs, and otherwise from the manifests.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +15,46 @@ namespace kedge::persist {
 
 /// One persistent commit, as its manifest's head says.
 struct TagEntry {
-  std::string directory;  ///< its name below the prefix
+  std::string directory;  ///< name below the prefix
   CommitHead commit;
-  std::string run;  ///< its name
+  std::string run;  ///< name of the run
   std::uint64_t total_bytes = 0;
   bool pinned = false;
   bool operator==(const TagEntry&) const = default;
 };
 
-/// Head of that commit's manifest; the rest of the head is for encode_manifest.
-[[nodiscard]] format::ManifestHead head_of(const TagEntry& entry);
+/// Returns the head of the commit's manifest; encode_manifest sets its other fields.
+[[nodiscard]] format::ManifestHead manifest_head_of(const TagEntry& entry);
 
-/// A tag directory that is no usable commit.
+/// A tag directory that is not a usable commit.
 struct UnusableTag {
   std::string directory;
-  bool committed = false;  ///< a manifest is there and cannot be used; false: none is, a flush or removal is in
-                           ///< progress or was cut short
+  /// A manifest is there and cannot be used; false: a flush or removal is in progress or was cut short.
+  bool has_manifest = false;
   std::string reason;
-  ErrorCode code = ErrorCode::not_found;  ///< as read_tag throws it: io says nothing about the commit
+  ErrorCode code = ErrorCode::not_found;  ///< code that read_tag() throws: io says nothing about the commit
 };
 
 struct TagList {
   std::vector<TagEntry> entries;  ///< newest first
-  std::vector<UnusableTag> unusable;
+  std::vector<UnusableTag> unusable_tags;
 };
 
-/// Local. Lists the tag directories below `prefix` once. What the catalogs of the runs there tell of them is taken from
-/// these, the rest from the manifests. A catalog's word for a directory without a manifest counts for nothing. Throws
-/// Error{io | not_found} if the directory cannot be listed; what is wrong with single directories is in the list.
+/// Lists the tag directories below `prefix` once: those in the catalogs of its runs from there, the others from their
+/// manifests. Ignores catalog entries of directories without a manifest. Throws Error{io | not_found} if the directory
+/// cannot be listed; problems with single directories are in the result. Local.
 [[nodiscard]] TagList list_tags(fs::FileSystem& file_system, const std::string& prefix);
 
 /// Local. Reads and checks the manifest's head of one tag directory, trusting no catalog. Throws Error{not_found}
 /// (no manifest), corrupt, mismatch (newer format), io.
 [[nodiscard]] TagEntry read_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& directory);
 
-/// Local. Refuses what is not trusted: `path` (a file or directory) must belong to whom `trust` permits and not be
-/// writable by anybody beyond. Throws Error{io} that says what to do.
+/// Throws Error{io} with the remedy unless `path` (a file or directory) belongs to a user that `trust` permits, and no
+/// other user can write it. Local.
 void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust trust);
 
-/// Local. Requires that the directory of tag directories is trusted: it may belong to anybody, if those who are not
-/// trusted cannot put something else in a tag directory's place. Throws as require_trusted.
+/// Throws as require_trusted() does unless the directory of tag directories is trusted: it may belong to anyone, if
+/// users who are not trusted cannot replace a tag directory. Local.
 void require_trusted_parent(fs::FileSystem& file_system, const std::string& path, Trust trust);
 
 }  // namespace kedge::persist

@@ -35,7 +35,7 @@ void UnfinishedTags::mark(std::string_view directory) const {
 }
 
 void UnfinishedTags::unmark(std::string_view directory) const {
-  for (const std::string& name : start_.directory().list()) {
+  for (const std::string& name : start_.directory().list_files()) {
     const auto found = parse_unfinished(name);
     if (found && found->incarnation <= start_.incarnation() && found->directory == directory)
       start_.directory().remove(name);
@@ -45,7 +45,7 @@ void UnfinishedTags::unmark(std::string_view directory) const {
 std::vector<std::string> UnfinishedTags::list() const {
   start_.require_newest();
   std::vector<std::string> directories;
-  for (const std::string& name : start_.directory().list()) {
+  for (const std::string& name : start_.directory().list_files()) {
     const auto found = parse_unfinished(name);
     if (found && found->incarnation <= start_.incarnation()) directories.push_back(found->directory);
   }

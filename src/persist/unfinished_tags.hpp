@@ -1,5 +1,4 @@
-// Which tag directories a start makes or removes at the moment: whatever of them is no commit when the start has ended
-// is nobody's.
+// Markers of tag directories that a start is making or removing: a later start removes those that are not commits.
 #pragma once
 
 #include <string>
@@ -10,17 +9,18 @@
 
 namespace kedge::persist {
 
-/// Used by one rank. All calls are local and throw Error{io | no_space} when the prefix cannot be used.
+/// The markers of one run. Used by one rank. All calls are local and throw Error{io | no_space} when the prefix cannot
+/// be used.
 class UnfinishedTags {
  public:
   /// `start` must outlive this.
   explicit UnfinishedTags(const RunStart& start) : start_(start) {}
 
-  /// On stable storage when it returns. Throws Error{busy} if a later start has begun.
+  /// Marks a directory; on stable storage when it returns. Throws Error{busy} if a later start has begun.
   void mark(std::string_view directory) const;
   void unmark(std::string_view directory) const;
-  /// The tag directories that this start or an earlier one left unfinished. Throws Error{busy} if a later start has
-  /// begun.
+  /// Returns the tag directories that this start or an earlier one left unfinished. Throws Error{busy} if a later start
+  /// has begun.
   [[nodiscard]] std::vector<std::string> list() const;
 
  private:

@@ -17,11 +17,11 @@ CommitLog::CommitLog(bool is_root, const commits::Ledger& ledger, const StageLis
       run_(std::move(run)),
       log_(std::move(log)) {}
 
-std::string CommitLog::named(const CommitHead& commit) const {
+std::string CommitLog::commit_name(const CommitHead& commit) const {
   return run_.empty() ? commit.tag : compose("{} of run '{}'", commit.tag, run_);
 }
 
-void CommitLog::handed_over(const CommitProgress& progress) {
+void CommitLog::log_submitted(const CommitProgress& progress) {
   if (is_root_) log_.debug(compose("{} is local; its other stages run in the background", progress.commit.tag));
 }
 
@@ -41,25 +41,25 @@ void CommitLog::on_level_reached(const CommitProgress& progress, const StageProg
 /// If the application waits for the level, its call throws the failure instead.
 void CommitLog::on_stage_failed(const CommitProgress& progress, const StageProgress& stage) {
   if (!is_root_ || progress.reason == Reason::required) return;
-  const auto scheduled =
-      std::ranges::find_if(stages_.all(), [&](const StageWithPolicy& one) { return one.stage->name() == stage.name; });
-  const std::string line = scheduled->stage->warning(progress.commit, *stage.failure, stage.tries);
+  const auto scheduled = std::ranges::find_if(
+      stages_.all_stages(), [&](const StageWithPolicy& one) { return one.stage->name() == stage.name; });
+  const std::string line = scheduled->stage->failure_warning(progress.commit, *stage.failure, stage.tries);
   if (stage.level != Level::persistent || flush_failures_.should_log(*stage.failure)) log_.warning(line);
   else log_.debug(line);
 }
 
 void CommitLog::on_finished(const CommitProgress& progress) {
   if (!is_root_) return;
-  if (progress.reason == Reason::made) log_.info(committed_line(progress));
-  else if (progress.has_reached(Level::persistent) && !progress.failure_to(Level::persistent))
-    log_.info(compose("{} is persistent", named(progress.commit)));
+  if (progress.reason == Reason::committed) log_.info(committed_line(progress));
+  else if (progress.has_reached(Level::persistent) && !progress.stage_failure(Level::persistent))
+    log_.info(compose("{} is persistent", commit_name(progress.commit)));
 }
 
 std::string CommitLog::committed_line(const CommitProgress& progress) const {
   const CommitHead& commit = progress.commit;
   std::string level = progress.has_reached(Level::protected_) ? compose("protected ({})", to_string(scheme_)) : "local";
   if (progress.has_reached(Level::persistent)) level += " and persistent";
-  std::string line = compose("committed {} (generation {}): {} on {} rank{}, {}, blocked {}", named(commit),
+  std::string line = compose("committed {} (generation {}): {} on {} rank{}, {}, blocked {}", commit_name(commit),
                              commit.generation, human_bytes(progress.bytes.total), commit.world_size,
                              commit.world_size == 1 ? "" : "s", level, human_seconds(progress.blocked_s));
   for (const StageProgress& stage : progress.stages) {
@@ -79,12 +79,12 @@ bool FlushFailures::should_log(const Failure& failure) {
   const std::lock_guard guard(mutex_);
   // A full filesystem may be found before or during writing, with different errno: treat both alike.
   const State now{failure.code, failure.code == ErrorCode::no_space ? 0 : failure.system_errno};
-  return std::exchange(out_of_order_, now) != now;
+  return std::exchange(last_failure_, now) != now;
 }
 
 std::optional<std::string> FlushFailures::on_success(const CommitHead& commit) {
   const std::lock_guard guard(mutex_);
-  if (!std::exchange(out_of_order_, std::nullopt)) return std::nullopt;
+  if (!std::exchange(last_failure_, std::nullopt)) return std::nullopt;
   return compose("flushes to the prefix succeed again, starting with {}", commit.tag);
 }
 

@@ -34,7 +34,7 @@ class FlushFailures {
   };
 
   std::mutex mutex_;
-  std::optional<State> out_of_order_;
+  std::optional<State> last_failure_;
 };
 
 /// Logs on rank 0 only. Thread-safe.
@@ -50,10 +50,10 @@ class CommitLog final : public CommitObserver {
   void on_stage_failed(const CommitProgress& progress, const StageProgress& stage) override;
   void on_finished(const CommitProgress& progress) override;
   /// A commit was submitted to the worker.
-  void handed_over(const CommitProgress& progress);
+  void log_submitted(const CommitProgress& progress);
 
  private:
-  [[nodiscard]] std::string named(const CommitHead& commit) const;
+  [[nodiscard]] std::string commit_name(const CommitHead& commit) const;
   [[nodiscard]] std::string committed_line(const CommitProgress& progress) const;
 
   bool is_root_;

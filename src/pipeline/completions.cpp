@@ -7,10 +7,10 @@
 
 namespace kedge::pipeline {
 
-void Completions::expect(const CommitHead& commit, Level level, Callback callback) {
-  if (closed_)
+void Completions::add_callback(const CommitHead& commit, Level level, Callback callback) {
+  if (is_closed_)
     throw Error(ErrorCode::bad_state, "this engine was finalized, so its commits will not reach any higher level");
-  expected_.push_back({commit, level, std::move(callback)});
+  pending_callbacks_.push_back({commit, level, std::move(callback)});
 }
 
 void Completions::on_level_reached(const CommitProgress& progress, const StageProgress& stage) {
@@ -50,7 +50,7 @@ void Completions::record_failure(const Id128& commit_id, Level level, const Fail
   failures_.insert_or_assign({commit_id, level}, failure);
 }
 
-std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
+std::optional<std::optional<Failure>> Completions::outcome(const PendingCallback& expected) const {
   const bool was_in_progress = is_in_progress_(expected.commit.id);  // first: when it is not, all that follows is known
   const auto entry = ledger_.known().find(expected.commit.id);
   if (ledger_.known().has_reached(expected.commit.id, expected.level)) return std::optional<Failure>();
@@ -68,32 +68,32 @@ std::optional<std::optional<Failure>> Completions::outcome(const Expected& expec
                                                expected.commit.tag, to_string(expected.level))};
 }
 
-void Completions::deliver() {
-  std::vector<std::pair<Expected, std::optional<Failure>>> ready;
-  std::vector<Expected> open;
-  for (Expected& one : expected_) {
+void Completions::deliver_outcomes() {
+  std::vector<std::pair<PendingCallback, std::optional<Failure>>> ready;
+  std::vector<PendingCallback> open;
+  for (PendingCallback& one : pending_callbacks_) {
     if (auto known = outcome(one)) ready.emplace_back(std::move(one), std::move(*known));
     else open.push_back(std::move(one));
   }
-  expected_ = std::move(open);  // before the calls, since a callback may add expectations
-  for (const auto& [one, failure] : ready) call(one, failure);
+  pending_callbacks_ = std::move(open);  // before the calls, since a callback may add expectations
+  for (const auto& [one, failure] : ready) run_callback(one, failure);
   drop_stale_outcomes();
 }
 
 void Completions::deliver_all() {
-  deliver();
-  closed_ = true;
-  for (const Expected& one : std::exchange(expected_, {})) {
-    call(one, Failure{ErrorCode::not_found,
-                      compose("the engine was finalized before {} was {}", one.commit.tag, to_string(one.level))});
+  deliver_outcomes();
+  is_closed_ = true;
+  for (const PendingCallback& one : std::exchange(pending_callbacks_, {})) {
+    run_callback(one, Failure{ErrorCode::not_found, compose("the engine was finalized before {} was {}", one.commit.tag,
+                                                            to_string(one.level))});
   }
 }
 
-void Completions::call(const Expected& expected, const std::optional<Failure>& failure) {
+void Completions::run_callback(const PendingCallback& expected, const std::optional<Failure>& failure) {
   const struct Calls {
     bool& calls;
     ~Calls() { calls = false; }  // also for exceptions that are no std::exception
-  } calls{calls_ = true};
+  } calls{is_in_callback_ = true};
   const auto thrown = attempt([&] { expected.callback(failure); });
   if (thrown) {
     log_.warning(compose("the callback for {} threw: {}", expected.commit.tag, to_string(*thrown)));
@@ -104,8 +104,8 @@ void Completions::call(const Expected& expected, const std::optional<Failure>& f
 void Completions::drop_stale_outcomes() {
   const std::lock_guard guard(mutex_);
   const auto is_over = [&](const Id128& commit_id) {
-    const auto is_of_it = [&](const Expected& one) { return one.commit.id == commit_id; };
-    return !ledger_.known().find(commit_id) && std::ranges::none_of(expected_, is_of_it);
+    const auto is_of_it = [&](const PendingCallback& one) { return one.commit.id == commit_id; };
+    return !ledger_.known().find(commit_id) && std::ranges::none_of(pending_callbacks_, is_of_it);
   };
   std::erase_if(reached_, [&](const auto& one) { return is_over(one.first); });
   std::erase_if(failures_, [&](const auto& one) { return is_over(one.first.first); });

@@ -28,15 +28,15 @@ class Completions final : public CommitObserver {
       : ledger_(ledger), is_in_progress_(std::move(is_in_progress)), log_(std::move(log)) {}
 
   /// Throws bad_state after deliver_all().
-  void expect(const CommitHead& commit, Level level, Callback callback);
+  void add_callback(const CommitHead& commit, Level level, Callback callback);
   /// The stage that should have taken the commit to the level failed.
   void record_failure(const Id128& commit_id, Level level, const Failure& failure);
   /// Calls back for commits that have reached their level or cannot. Logs exceptions of callbacks.
-  void deliver();
+  void deliver_outcomes();
   /// Calls all remaining callbacks: no commit will get any further.
   void deliver_all();
   /// Whether a callback is running.
-  [[nodiscard]] bool is_in_callback() const noexcept { return calls_; }
+  [[nodiscard]] bool is_in_callback() const noexcept { return is_in_callback_; }
 
   void on_level_reached(const CommitProgress& progress, const StageProgress& stage) override;
   void on_stage_failed(const CommitProgress& progress, const StageProgress& stage) override;
@@ -45,22 +45,22 @@ class Completions final : public CommitObserver {
   void on_snapshot_lost(const CommitProgress& progress, const Failure& failure) override;
 
  private:
-  struct Expected {
+  struct PendingCallback {
     CommitHead commit;
     Level level = Level::none;
     Callback callback;
   };
   /// The outcome; nothing while it is open.
-  [[nodiscard]] std::optional<std::optional<Failure>> outcome(const Expected& expected) const;
-  void call(const Expected& expected, const std::optional<Failure>& failure);
+  [[nodiscard]] std::optional<std::optional<Failure>> outcome(const PendingCallback& expected) const;
+  void run_callback(const PendingCallback& expected, const std::optional<Failure>& failure);
   void drop_stale_outcomes();
 
   const commits::Ledger& ledger_;
   IsInProgress is_in_progress_;
   Log log_;
-  std::vector<Expected> expected_;
-  bool calls_ = false;
-  bool closed_ = false;
+  std::vector<PendingCallback> pending_callbacks_;
+  bool is_in_callback_ = false;
+  bool is_closed_ = false;
   mutable std::mutex mutex_;
   // Of commits that are in the ledger or expected.
   std::map<Id128, Level> reached_;

@@ -17,19 +17,20 @@ DeferredFlushes::DeferredFlushes(comm::Group group, commits::Ledger& ledger, Unf
       runner_(runner),
       executor_(executor),
       waits_(waits),
-      at_end_(at_end),
-      flush_(stages.index_of(Level::persistent)) {}
+      flushes_at_end_(at_end),
+      flush_stage_(stages.index_of(Level::persistent)) {}
 
 /// Unflushed outputs that the worker does not have.
 std::vector<CommitHead> DeferredFlushes::unflushed_outputs() const {
-  return outputs_.list(group_, [&](const Id128& commit_id) { return executor_.backlog().may_have(commit_id); });
+  return outputs_.list_unflushed(
+      group_, [&](const Id128& commit_id) { return executor_.backlog().may_have_commit(commit_id); });
 }
 
 void DeferredFlushes::flush_outputs() {
   if (!group_.any(!ledger_.known().outputs_to_flush().empty())) return;
   InlineExecution execution(group_);
   for (const CommitHead& output : unflushed_outputs()) {
-    const auto failure = runner_.run_now(execution, flush_, output, Reason::owed);
+    const auto failure = runner_.run_stage(execution, flush_stage_, output, Reason::deferred);
     if (!failure) continue;
     if (failure->code != ErrorCode::not_found) return;
     outputs_.mark_unflushable(output.id);
@@ -48,11 +49,11 @@ void DeferredFlushes::submit_next_output() {
 /// The worker flushes it, as it would have in its turn. Why the flush could not be prepared.
 std::optional<Failure> DeferredFlushes::submit_flush(const CommitHead& commit) {
   Job job{stages_.progress_of(commit), {commit, {}}};
-  job.progress.reason = Reason::owed;
-  StageProgress& flush = job.progress.stages[flush_];
+  job.progress.reason = Reason::deferred;
+  StageProgress& flush = job.progress.stages[flush_stage_];
   flush.state = StageState::due;
   InlineExecution execution(group_);
-  runner_.prepare(execution, job);
+  runner_.prepare_stages(execution, job);
   if (flush.failure) return flush.failure;
   job.progress.bytes.own = job.files.container->size_bytes();
   executor_.submit(job);
@@ -60,24 +61,24 @@ std::optional<Failure> DeferredFlushes::submit_flush(const CommitHead& commit) {
 }
 
 bool DeferredFlushes::flush_all(std::optional<Deadline> deadline) {
-  const std::vector<CommitHead> owed_now = owed();
+  const std::vector<CommitHead> owed_now = unflushed_commits();
   if (owed_now.empty() || !deadline || !executor_.is_in_background()) {
-    flush(owed_now);
+    flush_commits(owed_now);
     return true;
   }
   if (!group_.all(!deadline->passed())) return false;
   for (const CommitHead& commit : owed_now) (void)submit_flush(commit);
-  const Waited waited = waits_.wait_until_idle(Rest::dropped, *deadline);
+  const WaitResult waited = waits_.wait_until_idle(DeferredWorkPolicy::drop, *deadline);
   group_.run_on_all_ranks([&] { comm::throw_if(waited.failure); });
-  return group_.all(waited.in_time);
+  return group_.all(waited.is_in_time);
 }
 
 /// Commits that should be on the prefix and are not: first the newest checkpoint, since time may be short, then
 /// outputs.
-std::vector<CommitHead> DeferredFlushes::owed() const {
+std::vector<CommitHead> DeferredFlushes::unflushed_commits() const {
   std::vector<CommitHead> owed;
-  const std::optional<commits::Entry> newest = ledger_.known().newest();
-  const bool is_flushed_at_end = at_end_ && stages_.is_scheduled(Level::persistent);
+  const std::optional<commits::CommitEntry> newest = ledger_.known().newest_checkpoint();
+  const bool is_flushed_at_end = flushes_at_end_ && stages_.is_scheduled(Level::persistent);
   const bool can_be_flushed = newest && newest->commit.world_size == group_.world_size();
   if (is_flushed_at_end && can_be_flushed && !newest->persistent && !ledger_.known().lost) {
     owed.push_back(newest->commit);
@@ -87,20 +88,20 @@ std::vector<CommitHead> DeferredFlushes::owed() const {
 }
 
 /// Flushes; outputs then leave the stores, which frees their memory.
-void DeferredFlushes::flush(const std::vector<CommitHead>& owed) {
+void DeferredFlushes::flush_commits(const std::vector<CommitHead>& owed) {
   InlineExecution execution(group_);
-  for (const CommitHead& commit : owed) (void)runner_.run_now(execution, flush_, commit, Reason::owed);
-  if (!owed.empty() && !ledger_.known().must_survey()) runner_.retire(execution);
+  for (const CommitHead& commit : owed) (void)runner_.run_stage(execution, flush_stage_, commit, Reason::deferred);
+  if (!owed.empty() && !ledger_.known().must_survey()) runner_.retire_superseded(execution);
 }
 
-void UnflushedOutputs::found() {
+void UnflushedOutputs::mark_surveyed() {
   unflushable_.clear();
-  exist_ = !ledger_.known().outputs_to_flush().empty();
-  is_flush_requested_ = exist_;
+  has_any_ = !ledger_.known().outputs_to_flush().empty();
+  is_flush_requested_ = has_any_;
 }
 
-std::vector<CommitHead> UnflushedOutputs::list(const comm::Group& group,
-                                               const std::function<bool(const Id128& commit_id)>& is_in_hand) const {
+std::vector<CommitHead> UnflushedOutputs::list_unflushed(
+    const comm::Group& group, const std::function<bool(const Id128& commit_id)>& is_in_hand) const {
   std::vector<commits::CommitRecord> records;
   if (group.is_root()) {
     for (const CommitHead& output : ledger_.known().outputs_to_flush()) {

@@ -27,24 +27,24 @@ class UnflushedOutputs {
   explicit UnflushedOutputs(const commits::Ledger& ledger) : ledger_(ledger) {}
 
   /// Whether this start made or found outputs; equal on every rank.
-  [[nodiscard]] bool exist() const noexcept { return exist_; }
+  [[nodiscard]] bool has_any() const noexcept { return has_any_; }
   /// An output was committed.
-  void made() noexcept { exist_ = true; }
+  void mark_made() noexcept { has_any_ = true; }
   /// The stores were surveyed, and lost files rebuilt.
-  void found();
+  void mark_surveyed();
   /// Thread-safe. A flush of an output failed, or another output must be flushed.
   void request_flush() noexcept { is_flush_requested_ = true; }
   /// Whether request_flush() was called since the last call.
   [[nodiscard]] bool take_flush_request() noexcept { return is_flush_requested_.exchange(false); }
   /// COLLECTIVE. Unflushed outputs that are not submitted, oldest first, as rank 0 knows them.
-  [[nodiscard]] std::vector<CommitHead> list(const comm::Group& group,
-                                             const std::function<bool(const Id128& commit_id)>& is_in_hand) const;
-  /// A rank lacks its container of this output: not tried again before found().
+  [[nodiscard]] std::vector<CommitHead> list_unflushed(
+      const comm::Group& group, const std::function<bool(const Id128& commit_id)>& is_in_hand) const;
+  /// A rank lacks its container of this output: not tried again before mark_surveyed().
   void mark_unflushable(const Id128& commit_id) { unflushable_.insert(commit_id); }
 
  private:
   const commits::Ledger& ledger_;
-  bool exist_ = false;
+  bool has_any_ = false;
   std::atomic<bool> is_flush_requested_ = false;
   std::set<Id128> unflushable_;
 };
@@ -65,7 +65,7 @@ class DeferredFlushes {
   void submit_next_output();
 
   /// Outcome of the job's end, equal on all ranks.
-  enum class Finished : std::uint8_t {
+  enum class FinishResult : std::uint8_t {
     done,         ///< the newest commit is where it should be
     not_flushed,  ///< the flush failed, which was logged
     timed_out     ///< work is still pending
@@ -74,12 +74,12 @@ class DeferredFlushes {
   /// time ran out.
   [[nodiscard]] bool flush_all(std::optional<Deadline> deadline);
   /// Whether nothing is left to flush.
-  [[nodiscard]] bool is_none() const { return owed().empty(); }
+  [[nodiscard]] bool is_empty() const { return unflushed_commits().empty(); }
 
  private:
   [[nodiscard]] std::vector<CommitHead> unflushed_outputs() const;
-  [[nodiscard]] std::vector<CommitHead> owed() const;
-  void flush(const std::vector<CommitHead>& owed);
+  [[nodiscard]] std::vector<CommitHead> unflushed_commits() const;
+  void flush_commits(const std::vector<CommitHead>& owed);
   [[nodiscard]] std::optional<Failure> submit_flush(const CommitHead& commit);
 
   comm::Group group_;
@@ -89,8 +89,8 @@ class DeferredFlushes {
   StageRunner& runner_;
   Executor& executor_;
   Waits& waits_;
-  bool at_end_;
-  std::size_t flush_;  ///< number of the flush stage
+  bool flushes_at_end_;
+  std::size_t flush_stage_;  ///< number of the flush stage
 };
 
 }  // namespace kedge::pipeline

@@ -20,7 +20,7 @@ constexpr std::string_view kNoJob = "nojob";
 constexpr std::uint32_t kFileMode = 0644;       // modified by the umask
 constexpr std::uint32_t kDirectoryMode = 0755;  // modified by the umask
 
-std::string replaced(std::string text, std::string_view what, const std::string& by) {
+std::string replace_all(std::string text, std::string_view what, const std::string& by) {
   for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
     text.replace(at, what.size(), by);
   }
@@ -29,34 +29,34 @@ std::string replaced(std::string text, std::string_view what, const std::string&
 
 /// Fills in {run}, {user} and {job}.
 std::string expand_owner(const std::string& path, const EventOrigin& origin) {
-  std::string text = replaced(path, kRun, origin.run.name);
-  text = replaced(std::move(text), kUser, std::to_string(origin.user));
-  return replaced(std::move(text), kJob, origin.job.empty() ? std::string(kNoJob) : origin.job);
+  std::string text = replace_all(path, kRun, origin.run.name);
+  text = replace_all(std::move(text), kUser, std::to_string(origin.user));
+  return replace_all(std::move(text), kJob, origin.job.empty() ? std::string(kNoJob) : origin.job);
 }
 
 bool is_directory(const std::string& path) { return path.find(kNode) == std::string::npos; }
 
 }  // namespace
 
-std::string rfc3339(std::int64_t time_ns) {
+std::string to_rfc3339(std::int64_t time_ns) {
   constexpr std::int64_t kSecond_ns = 1'000'000'000;
   return compose("{}.{:03}Z", format_utc(time_ns / kSecond_ns), time_ns % kSecond_ns / 1'000'000);
 }
 
-std::string event_file(const std::string& path, const EventOrigin& origin) {
+std::string expand_events_path(const std::string& path, const EventOrigin& origin) {
   const std::string file = is_directory(path) ? fs::join(path, "{user}-{job}-{run}-{node}.jsonl") : path;
-  return replaced(expand_owner(file, origin), kNode, origin.node);
+  return replace_all(expand_owner(file, origin), kNode, origin.node);
 }
 
 std::string to_line(const EventOrigin& origin, std::int64_t time_ns, const Event& event) {
-  OrderedJson json = {{"time", rfc3339(time_ns)},
+  OrderedJson json = {{"time", to_rfc3339(time_ns)},
                       {"event", event.name},
                       {"run", origin.run.name},
                       {"run_id", to_string(origin.run.id)},
                       {"incarnation", origin.run.incarnation},
                       {"node", origin.node},
                       {"rank", origin.rank}};
-  if (event.says_whose) {
+  if (event.has_origin) {
     json["user"] = origin.user;
     if (!origin.job.empty()) json["job"] = origin.job;
     json["prefix"] = origin.prefix;
@@ -84,7 +84,7 @@ EventLog::EventLog(std::shared_ptr<fs::FileSystem> file_system, const Options::E
     : file_system_(std::move(file_system)),
       origin_(std::move(origin)),
       directory_(is_directory(options.path) ? expand_owner(options.path, origin_) : ""),
-      path_(event_file(options.path, origin_)),
+      path_(expand_events_path(options.path, origin_)),
       max_bytes_(options.max_bytes),
       clock_(std::move(clock)),
       log_(std::move(log)) {}

@@ -24,11 +24,11 @@ struct Event {
   const CommitHead* commit = nullptr;  ///< tag, generation and id
   std::string_view tag = {};           ///< if there is no commit
   std::optional<int> ranks = {};
-  std::optional<std::uint64_t> bytes = {};  ///< of all ranks' containers
+  std::optional<std::uint64_t> bytes = {};  ///< size of all ranks' containers
   std::optional<double> seconds = {};
   std::optional<double> blocked_s = {};
-  bool says_whose = false;       ///< write user, job and prefix
-  std::string_view source = {};  ///< of an opened checkpoint
+  bool has_origin = false;       ///< write user, job and prefix
+  std::string_view source = {};  ///< source of an opened checkpoint
   const Failure* failure = nullptr;
 };
 
@@ -38,18 +38,18 @@ struct EventOrigin {
   std::string node;
   int rank = 0;
   std::uint32_t user = 0;   ///< uid
-  std::string job = {};     ///< from job_name(); may be empty
+  std::string job = {};     ///< the batch system's job, from job_name(); may be empty
   std::string prefix = {};  ///< canonical
 };
 
-/// Pure. One line of JSON with its newline, valid whatever bytes the names contain.
+/// Returns one line of JSON with its newline, valid for any bytes in the names. Pure.
 [[nodiscard]] std::string to_line(const EventOrigin& origin, std::int64_t time_ns, const Event& event);
 
-/// Pure. A time such as "2026-09-21T14:13:20.042Z" (RFC 3339).
-[[nodiscard]] std::string rfc3339(std::int64_t time_ns);
+/// Returns a time such as "2026-09-21T14:13:20.042Z" (RFC 3339). Pure.
+[[nodiscard]] std::string to_rfc3339(std::int64_t time_ns);
 
-/// Pure. Expands events.path.
-[[nodiscard]] std::string event_file(const std::string& path, const EventOrigin& origin);
+/// Returns events.path with its placeholders replaced. Pure.
+[[nodiscard]] std::string expand_events_path(const std::string& path, const EventOrigin& origin);
 
 /// Writes one process's events. Thread-safe. The first line that cannot be written is logged as a warning and ends the
 /// writing.
@@ -65,7 +65,7 @@ class EventLog {
 
   std::shared_ptr<fs::FileSystem> file_system_;
   EventOrigin origin_;
-  std::string directory_;  ///< to create; empty if it must exist
+  std::string directory_;  ///< directory to create; empty if it must exist
   std::string path_;
   std::uint64_t max_bytes_;
   std::shared_ptr<Clock> clock_;

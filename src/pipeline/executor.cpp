@@ -4,18 +4,18 @@
 
 namespace kedge::pipeline {
 
-bool Backlog::has(const Id128& commit_id) const noexcept {
+bool Backlog::has_commit(const Id128& commit_id) const noexcept {
   return to_protect == commit_id ||
-         std::ranges::any_of(jobs, [&](const Waiting& job) { return job.commit_id == commit_id; });
+         std::ranges::any_of(jobs, [&](const WaitingJob& job) { return job.commit_id == commit_id; });
 }
 
-Ahead Backlog::ahead() const noexcept {
-  Ahead ahead;
-  for (const Waiting& job : jobs) {
-    if (job.is_unsealed) ++ahead.seals;
+PendingStages Backlog::pending_stages() const noexcept {
+  PendingStages ahead;
+  for (const WaitingJob& job : jobs) {
+    if (job.is_unsealed) ++ahead.seal_count;
     for (const Level level : job.due) {
-      if (level == Level::protected_) ++ahead.protects;
-      if (level == Level::persistent) ++ahead.flushes;
+      if (level == Level::protected_) ++ahead.protect_count;
+      if (level == Level::persistent) ++ahead.flush_count;
     }
   }
   return ahead;

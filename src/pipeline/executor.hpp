@@ -33,14 +33,14 @@ class PendingSeal {
 struct Job {
   CommitProgress progress;
   CommitFiles files;
-  std::unique_ptr<PendingSeal> unsealed = {};  ///< to be sealed before the stages
+  std::unique_ptr<PendingSeal> unsealed = {};  ///< containers to be sealed before the stages, if any
 };
 
 /// The pipeline's work for an executor. All calls are COLLECTIVE on the execution's group; an exception ends the
 /// executor.
 struct ExecutorTasks {
-  std::function<void(Execution& execution, Job& job)> work;
-  /// Called after each of a worker's jobs, before the next one, when nobody waits any more.
+  std::function<void(Execution& execution, Job& job)> run_job;
+  /// Called after each of a worker's jobs and before the next one, when no caller waits.
   std::function<void(Execution& execution)> clean_up;
   /// Does one step of deferred work; false if nothing is left.
   std::function<bool(Execution& execution)> run_deferred_step;
@@ -48,35 +48,36 @@ struct ExecutorTasks {
 
 /// Unfinished work of an executor.
 struct Backlog {
-  struct Waiting {
+  struct WaitingJob {
     Id128 commit_id;
     bool is_unsealed = false;
     std::vector<Level> due;  ///< levels of the stages that are due
   };
-  std::vector<Waiting> jobs;   ///< the first is running or next
-  Id128 to_protect;            ///< to be protected by deferred work, or none
-  bool tidies = false;         ///< a tidy is running
-  bool is_after_open = false;  ///< deferred work is left
+  std::vector<WaitingJob> jobs;    ///< the first is running or next
+  Id128 to_protect;                ///< to be protected by deferred work, or none
+  bool is_cleaning_up = false;     ///< stages are cleaning up after a job
+  bool has_deferred_work = false;  ///< deferred work is left
   bool is_stopping = false;
   std::optional<Failure> failure;  ///< why the worker has ended
 
   /// Whether no commit is pending, nor an opened one to be protected.
   [[nodiscard]] bool is_idle() const noexcept { return jobs.empty() && to_protect.is_none(); }
   /// Whether this commit is pending, or opened and to be protected.
-  [[nodiscard]] bool has(const Id128& commit_id) const noexcept;
-  /// Like has(), but true for every commit once the worker has failed.
-  [[nodiscard]] bool may_have(const Id128& commit_id) const noexcept { return failure || has(commit_id); }
-  [[nodiscard]] Ahead ahead() const noexcept;
+  [[nodiscard]] bool has_commit(const Id128& commit_id) const noexcept;
+  /// Like has_commit(), but true for every commit once the worker has failed.
+  [[nodiscard]] bool may_have_commit(const Id128& commit_id) const noexcept { return failure || has_commit(commit_id); }
+  /// Returns the stages of pending jobs, by level.
+  [[nodiscard]] PendingStages pending_stages() const noexcept;
 };
 
 /// Result of a wait.
-struct Waited {
+struct WaitResult {
   std::optional<Failure> failure;  ///< why the worker has ended, if it has
-  bool in_time = true;             ///< false after the deadline
+  bool is_in_time = true;          ///< false after the deadline
 };
 
 /// Result of stopping a worker.
-enum class Stopped : std::uint8_t {
+enum class StopResult : std::uint8_t {
   idle,         ///< nothing was running, except perhaps reads
   interrupted,  ///< a job was running or has failed: messages may still use its memory
   not_ended     ///< still running, with everything that it refers to
@@ -101,14 +102,14 @@ class Executor {
   /// Waits until the condition, checked after each step, holds or the worker has ended. `urgent`: jobs do not wait
   /// before retries meanwhile.
   using Condition = std::function<bool(const Backlog&)>;
-  [[nodiscard]] virtual Waited wait_until(const Condition& /*condition*/, Deadline /*deadline*/, bool /*urgent*/) {
+  [[nodiscard]] virtual WaitResult wait_until(const Condition& /*condition*/, Deadline /*deadline*/, bool /*urgent*/) {
     return {};
   }
   /// Drops optional deferred work.
   virtual void drop_deferred_work() {}
-  /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it. How it was stopped
-  /// the first time.
-  [[nodiscard]] virtual Stopped stop(Deadline /*deadline*/) { return Stopped::idle; }
+  /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it. Returns how it
+  /// was stopped the first time.
+  [[nodiscard]] virtual StopResult stop(Deadline /*deadline*/) { return StopResult::idle; }
 };
 
 /// Completes all work within each call.
@@ -119,7 +120,7 @@ class InlineExecutor final : public Executor {
   [[nodiscard]] bool is_in_background() const noexcept override { return false; }
   void submit(Job& job) override {
     InlineExecution execution(group_);
-    tasks_.work(execution, job);
+    tasks_.run_job(execution, job);
   }
   void submit_deferred_work(const Id128& /*to_protect*/) override {
     InlineExecution execution(group_);

@@ -9,7 +9,7 @@
 #include "commits/ledger.hpp"
 #include "pipeline/progress.hpp"
 #include "store/failed_flush.hpp"
-#include "store/store_records.hpp"
+#include "store/store_record_files.hpp"
 
 namespace kedge::pipeline {
 
@@ -18,7 +18,7 @@ namespace kedge::pipeline {
 class FlushRecord final : public CommitObserver {
  public:
   /// `records` is null except on rank 0. The referenced objects must outlive it.
-  FlushRecord(store::StoreRecords* records, const commits::Ledger& ledger, Clock& clock, const Log& log)
+  FlushRecord(store::StoreRecordFiles* records, const commits::Ledger& ledger, Clock& clock, const Log& log)
       : records_(records), ledger_(ledger), clock_(clock), log_(log) {}
 
   void on_stage_failed(const CommitProgress& progress, const StageProgress& stage) override;
@@ -28,15 +28,15 @@ class FlushRecord final : public CommitObserver {
 
  private:
   void load_previous();
-  void remove();
+  void remove_record();
 
-  store::StoreRecords* records_;
+  store::StoreRecordFiles* records_;
   const commits::Ledger& ledger_;
   Clock& clock_;
   const Log& log_;
   std::mutex mutex_;
   bool is_loaded_ = false;  ///< the record of an earlier start was read
-  std::optional<store::FailedFlush> there_;
+  std::optional<store::FailedFlush> recorded_failure_;
 };
 
 }  // namespace kedge::pipeline

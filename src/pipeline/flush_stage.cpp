@@ -22,7 +22,7 @@ constexpr double kPieceBudget_s = 0.5;
 constexpr std::size_t kRetractedMax = 32;  // in one piece
 
 /// COLLECTIVE. Sends rank 0's manifest to rank `second`; returns it there, nothing elsewhere.
-std::vector<std::byte> manifest_on(int second, const comm::Group& group, const std::vector<std::byte>& manifest) {
+std::vector<std::byte> send_manifest_to(int second, const comm::Group& group, const std::vector<std::byte>& manifest) {
   std::uint64_t bytes = manifest.size();
   group.broadcast(bytes);
   const bool is_second = group.rank() == second;
@@ -42,14 +42,14 @@ std::vector<std::byte> manifest_on(int second, const comm::Group& group, const s
   return std::move(*received);
 }
 
-std::unique_ptr<format::ContainerReader> reader_of(const CommitFiles& files) {
+std::unique_ptr<format::ContainerReader> open_container_reader(const CommitFiles& files) {
   store::StoreFile& file = *files.container;
   return std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
 }
 
 /// Runs a step that throws the same Error on all ranks, unless communication ended.
 template <class Step>
-std::optional<Failure> failure_of(Step&& step) {
+std::optional<Failure> try_step(Step&& step) {
   try {
     std::forward<Step>(step)();
     return std::nullopt;
@@ -62,19 +62,19 @@ std::optional<Failure> failure_of(Step&& step) {
 }  // namespace
 
 std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles& files) {
-  return failure_of([&] {
+  return try_step([&] {
     std::unique_ptr<format::ContainerReader> container;
-    group.run_on_all_ranks([&] { container = reader_of(files); });
+    group.run_on_all_ranks([&] { container = open_container_reader(files); });
     using LayoutPolicy = persist::ManifestBuilder::LayoutPolicy;
     files.manifest = builder_.build(group, *container, files.in_background ? LayoutPolicy::known : LayoutPolicy::any);
   });
 }
 
-std::uint64_t FlushStage::retries(const Failure& failure) const {
+std::uint64_t FlushStage::retries_max(const Failure& failure) const {
   return is_transient(failure) ? settings_.persistent.retries : 0;
 }
 
-std::string FlushStage::warning(const CommitHead& commit, const Failure& failure, std::uint64_t tries) const {
+std::string FlushStage::failure_warning(const CommitHead& commit, const Failure& failure, std::uint64_t tries) const {
   const auto entry = ledger_.known().find(commit.id);
   // A flush may be over when a later start of the run is found to have taken over.
   if (entry && entry->persistent) return to_string(failure);
@@ -83,39 +83,40 @@ std::string FlushStage::warning(const CommitHead& commit, const Failure& failure
 }
 
 std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {
-  auto failure = failure_of([&] { flush(group, files); });
+  auto failure = try_step([&] { flush_commit(group, files); });
   // A flush creates all names that it uses, so a missing one went with the mount or was removed by another process.
   if (failure && failure->code == ErrorCode::not_found) failure->code = ErrorCode::io;
   return failure;
 }
 
-void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
+void FlushStage::flush_commit(const comm::Group& group, const CommitFiles& files) {
   std::unique_ptr<format::ContainerReader> container;
   std::uint32_t crc = 0;
   group.run_on_all_ranks([&] {
     invariant(files.manifest.has_value(), "a flush is prepared before it runs");
-    container = reader_of(files);
+    container = open_container_reader(files);
     crc = container->file_crc();
   });
-  if (must_sweep_) sweep(group);
+  if (may_have_leftovers_) remove_leftovers(group);
   const persist::Manifest& manifest = *files.manifest;
   if (!io_is_chosen_ && is_worth_measuring(manifest.entry.total_bytes)) choose_io(group);
-  keep_copies(group, manifest);
-  must_sweep_ = true;
-  const persist::PlainFiles own = plain_files(*container);
-  const Upload upload{files, manifest, *container, crc, {group.sum(own.files), group.sum(own.bytes)}};
-  const std::uint64_t own_bytes = files.container->size_bytes() + own.bytes;
-  publish_with_space(with_flush_timeout(group, manifest.entry.total_bytes + upload.plain.bytes, own_bytes), upload);
-  must_sweep_ = false;
+  copy_manifest(group, manifest);
+  may_have_leftovers_ = true;
+  const persist::PlainFileTotals own = plain_files(*container);
+  const Upload upload{files, manifest, *container, crc, {group.sum(own.file_count), group.sum(own.total_bytes)}};
+  const std::uint64_t own_bytes = files.container->size_bytes() + own.total_bytes;
+  publish_with_space(with_flush_timeout(group, manifest.entry.total_bytes + upload.plain.total_bytes, own_bytes),
+                     upload);
+  may_have_leftovers_ = false;
   ledger_.set_persistent(files.commit.id, true);
-  history_.published(manifest.entry);
+  history_.add_published(manifest.entry);
   to_clean_up_ = files.commit.id;
 }
 
 std::optional<Failure> FlushStage::clean_up(const comm::Group& group) {
   const auto flushed = std::exchange(to_clean_up_, std::nullopt);
   if (!flushed) return std::nullopt;
-  return failure_of([&] { remove_old_commits(group, *flushed); });
+  return try_step([&] { remove_old_commits(group, *flushed); });
 }
 
 /// COLLECTIVE. In the worst case one slow link carries all bytes of the job, and bandwidth_limit delays one rank most.
@@ -134,9 +135,9 @@ bool FlushStage::is_worth_measuring(std::uint64_t total_bytes) const {
 void FlushStage::choose_io(const comm::Group& group) {
   bool direct = false;
   if (group.is_root()) {
-    const fs::ChosenIo chosen = prefix_.writer->choose_io(settings_.io);
-    log_.info(compose("prefix {}: {}", prefix_.reader->where(), chosen.why));
-    direct = chosen.direct;
+    const fs::IoChoice chosen = prefix_.writer->choose_io(settings_.io);
+    log_.info(compose("prefix {}: {}", prefix_.reader->location(), chosen.reason));
+    direct = chosen.is_direct;
   }
   group.broadcast(direct);
   if (direct) prefix_.writer->enable_direct_writes();
@@ -144,43 +145,43 @@ void FlushStage::choose_io(const comm::Group& group) {
 }
 
 /// COLLECTIVE. Removes leftovers before the first flush and after a failed one.
-void FlushStage::sweep(const comm::Group& group) {
+void FlushStage::remove_leftovers(const comm::Group& group) {
   persist::Leftovers left;
   const auto failure = group.try_on_all_ranks([&] {
-    if (group.is_root()) left = prefix_.remover->leftovers(settings_.run.id);
+    if (group.is_root()) left = prefix_.remover->find_leftovers(settings_.run.id);
   });
   for (const std::string& one : left.problems) {
     log_.warning("leftovers of an unfinished flush could not be removed from the prefix: " + one);
   }
   comm::throw_if(failure);
-  removal_.add(group, left.remains);
-  removal_.step(group, kPieces * kPieceBudget_s);  // before the flush needs the space
+  removal_.add_leftovers(group, left.commits);
+  removal_.run_step(group, kPieces * kPieceBudget_s);  // before the flush needs the space
 }
 
 /// COLLECTIVE. Stores the manifest in two failure domains, so that a later start can complete an interrupted flush. The
 /// flush itself does not need the copies: a failure is logged at debug level.
-void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& manifest) const {
+void FlushStage::copy_manifest(const comm::Group& group, const persist::Manifest& manifest) const {
   std::vector<std::byte> received;
-  if (settings_.second_root) received = manifest_on(*settings_.second_root, group, manifest.bytes);
+  if (settings_.second_root) received = send_manifest_to(*settings_.second_root, group, manifest.bytes);
   store::SealTransaction copies(group, store_, settings_.durable);
   const auto failure = copies.seal(attempt([&] {
     const std::span<const std::byte> whole = group.is_root() ? manifest.bytes : received;
     if (whole.empty()) return;
     const CommitHead& commit = manifest.entry.commit;
     store::UnsealedFile& draft =
-        copies.begin(store::FileKind::manifest, {commit.id, {}}, commit.generation, whole.size());
+        copies.begin_file(store::FileKind::manifest, {commit.id, {}}, commit.generation, whole.size());
     (void)draft.write_with_crc(0, whole, 0);
   }));
   if (failure && group.is_root()) log_.debug("the stores keep no copy of the manifest: " + to_string(*failure));
 }
 
-persist::PlainFiles FlushStage::plain_files(const format::ContainerReader& container) const {
+persist::PlainFileTotals FlushStage::plain_files(const format::ContainerReader& container) const {
   if (!settings_.persistent.plain_routed) return {};
-  persist::PlainFiles mine;
+  persist::PlainFileTotals mine;
   for (const format::StoredRegion& region : container.regions()) {
-    if (!region.spec.routed) continue;
-    ++mine.files;
-    mine.bytes += region.size_bytes;
+    if (!region.spec.is_routed) continue;
+    ++mine.file_count;
+    mine.total_bytes += region.size_bytes;
   }
   return mine;
 }
@@ -190,15 +191,15 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
   const persist::Manifest& manifest = upload.manifest;
   const persist::TagEntry& entry = manifest.entry;
   std::string left_out;
-  removal_.forget(entry.directory);
+  removal_.forget_name(entry.directory);
   try {
     const bool is_complete = group.decide_on_root([&] {
       if (prefix_.writer->is_complete(entry)) return true;
-      prefix_.writer->begin(entry, manifest.bytes.size(), upload.plain);
+      prefix_.writer->begin_commit(entry, manifest.bytes.size(), upload.plain);
       return false;
     });
     if (is_complete) return;
-    group.run_on_all_ranks([&] { put(group.logical_rank(), upload); });
+    group.run_on_all_ranks([&] { put_container(group.logical_rank(), upload); });
     group.run_on_all_ranks([&] {
       if (group.is_root()) left_out = prefix_.writer->publish(entry, manifest.bytes);
     });
@@ -220,22 +221,22 @@ void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entr
   if (unknown || is_published) return;
   bool is_gone = true;
   const double give_up_at = clock_.seconds() + kPieces * kPieceBudget_s;
-  const auto enough = [&] { return clock_.seconds() >= give_up_at; };
+  const auto should_stop = [&] { return clock_.seconds() >= give_up_at; };
   (void)group.try_on_all_ranks(
-      [&] { is_gone = prefix_.remover->remove_container(entry.directory, group.logical_rank(), enough); });
+      [&] { is_gone = prefix_.remover->remove_container(entry.directory, group.logical_rank(), should_stop); });
   const bool some_left = group.any(!is_gone);
   (void)group.try_on_all_ranks([&] {
-    if (group.is_root() && !some_left) prefix_.remover->discard(entry);
+    if (group.is_root() && !some_left) prefix_.remover->discard_unpublished(entry);
   });
 }
 
-void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
+void FlushStage::put_container(LogicalRank logical_rank, const Upload& upload) {
   store::StoreFile& file = *upload.files.container;
   const persist::TagEntry& entry = upload.manifest.entry;
   fs::RateLimiter* const pace = pace_ ? &*pace_ : nullptr;
   std::uint32_t crc = 0;
   auto failure = attempt([&] {
-    crc = prefix_.writer->put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
+    crc = prefix_.writer->put_container(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace});
   });
   file.require_present();  // the container was read in place: if it is gone, the prefix is not to blame
   comm::throw_if(failure);
@@ -246,7 +247,7 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   }
   if (!settings_.persistent.plain_routed) return;
   for (const format::StoredRegion& region : upload.container.regions()) {
-    if (!region.spec.routed) continue;
+    if (!region.spec.is_routed) continue;
     const std::string name = region.spec.name + (format::is_empty_directory(region.spec) ? "/" : "");
     prefix_.writer->write_plain_file(entry, logical_rank, name, [&](fs::ByteAccess& to) {
       if (pace == nullptr) return upload.container.read(region, to);
@@ -259,65 +260,67 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
 /// COLLECTIVE. What cannot be removed now is retried after the next flush.
 void FlushStage::remove_old_commits(const comm::Group& group, const Id128& flushed) {
   const double begun_at = clock_.seconds();
-  Piece all;
+  RemovalResult all;
   std::size_t cleared = 0;
   for (int piece = 0; piece < kPieces; ++piece) {
-    Piece now;
+    RemovalResult now;
     if (settings_.persistent.keep > 0) {
-      now = retract_old_commits(group, {settings_.run.id,
-                                        settings_.persistent.keep,
-                                        {flushed, ledger_.known().parent_id},
-                                        ledger_.excluded().ids()});
+      now = retract_some_commits(group, {settings_.run.id,
+                                         settings_.persistent.keep,
+                                         {flushed, ledger_.known().parent_id},
+                                         ledger_.excluded().ids()});
     }
-    all = {all.retracted + now.retracted, now.left, std::move(now.failure)};
-    cleared += removal_.step(group, kPieceBudget_s);
-    if (all.left == 0 && removal_.is_done()) break;
+    all = {all.retracted_count + now.retracted_count, now.remaining_count, std::move(now.failure)};
+    cleared += removal_.run_step(group, kPieceBudget_s);
+    if (all.remaining_count == 0 && removal_.is_done()) break;
   }
   if (!group.is_root()) return;
   const double took_s = clock_.seconds() - begun_at;
   if (all.failure) log_.warning("old commits could not be removed from the prefix: " + to_string(*all.failure));
-  if (all.left > 0 && !std::exchange(has_logged_slow_, true)) {
+  if (all.remaining_count > 0 && !std::exchange(has_logged_slow_, true)) {
     log_.warning(
         compose("removed {} of {} old checkpoints from the prefix (persistent.keep) in {:.1f} s; later flushes remove "
                 "the rest",
-                all.retracted, all.left + all.retracted, took_s));
+                all.retracted_count, all.remaining_count + all.retracted_count, took_s));
   }
   removal_.log_if_slow(cleared, took_s);
 }
 
 /// The catalog as of the ledger's last change. Rank 0 only.
-const std::vector<persist::TagEntry>& FlushStage::history() {
+const std::vector<persist::TagEntry>& FlushStage::update_history() {
   const std::uint64_t changes = ledger_.known().prefix_changes;
-  if (std::exchange(history_as_of_, changes) != changes) history_.forget();
-  return history_.of_run(*prefix_.reader, settings_.run.id);
+  if (std::exchange(history_version_, changes) != changes) history_.clear();
+  return history_.list_run_commits(*prefix_.reader, settings_.run.id);
 }
 
 /// COLLECTIVE. Returns an error only if a later start has begun.
-FlushStage::Piece FlushStage::retract_old_commits(const comm::Group& group, const persist::PrefixRetention& retention) {
-  Piece piece;
+FlushStage::RemovalResult FlushStage::retract_some_commits(const comm::Group& group,
+                                                           const persist::PrefixRetention& retention) {
+  RemovalResult piece;
   std::vector<Id128> removed;
   std::vector<persist::Leftover> remains;
   piece.failure = group.try_on_all_ranks([&] {
     if (!group.is_root()) return;
-    (void)history();
+    (void)update_history();
     const double give_up_at = clock_.seconds() + kPieceBudget_s;
     std::size_t begun = 0;
     // At least one each time, but not a whole history in one flush.
-    const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
-    const persist::Retained retained = persist::retract_old_commits(prefix_, *markers_, history_, retention, enough);
-    for (const persist::TagEntry& entry : retained.removed) {
+    const auto should_stop = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
+    const persist::RetractionResult retained =
+        persist::retract_old_commits(prefix_, *markers_, history_, retention, should_stop);
+    for (const persist::TagEntry& entry : retained.retracted) {
       removed.push_back(entry.commit.id);
       remains.push_back({entry.directory, entry.commit.world_size});
       log_.debug(compose("removed {} from the prefix (persistent.keep)", entry.directory));
     }
-    piece.left = retained.left;
+    piece.remaining_count = retained.remaining_count;
     comm::throw_if(retained.failure);
   });
   group.broadcast(removed);
-  group.broadcast(piece.left);
+  group.broadcast(piece.remaining_count);
   for (const Id128& commit_id : removed) ledger_.set_persistent(commit_id, false);
-  removal_.add(group, remains);
-  piece.retracted = removed.size();
+  removal_.add_leftovers(group, remains);
+  piece.retracted_count = removed.size();
   if (piece.failure && piece.failure->code == ErrorCode::busy) throw Error(*piece.failure);
   return piece;
 }

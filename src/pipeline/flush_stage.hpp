@@ -23,7 +23,7 @@
 #include "persist/prefix_markers.hpp"
 #include "persist/prefix_retention.hpp"
 #include "persist/prefix_storage.hpp"
-#include "pipeline/removal.hpp"
+#include "pipeline/commit_removal.hpp"
 #include "pipeline/stage.hpp"
 #include "store/node_store.hpp"
 
@@ -34,8 +34,8 @@ struct FlushSettings {
   Options::Persistent persistent;
   /// A rank in another failure domain than rank 0, which keeps a copy of the manifest. Equal on every rank.
   std::optional<int> second_root;
-  bool durable = false;  ///< stores sync files to stable storage
-  bool pauses = false;   ///< call back between written pieces
+  bool durable = false;               ///< stores sync files to stable storage
+  bool calls_between_pieces = false;  ///< call back between written pieces
   std::function<void()> between_pieces = [] {};
   std::function<bool()> is_ended = [] { return false; };  ///< lifts the bandwidth limit
   Io io = Io::automatic;                                  ///< how containers are written
@@ -63,18 +63,19 @@ class FlushStage final : public Stage {
         log_(log),
         removal_(*prefix_.remover, clock, log) {
     const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
-    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks.on_node().size(), 1));
+    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks.ranks_on_node().size(), 1));
     const double rate = limit > 0 ? limit / sharers : std::numeric_limits<double>::infinity();
-    if (limit > 0 || settings_.pauses) pace_.emplace(clock, rate, settings_.between_pieces, settings_.is_ended);
+    if (limit > 0 || settings_.calls_between_pieces)
+      pace_.emplace(clock, rate, settings_.between_pieces, settings_.is_ended);
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return "flush"; }
-  [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
+  [[nodiscard]] Level level() const noexcept override { return Level::persistent; }
   [[nodiscard]] ForOutputs for_outputs() const noexcept override { return ForOutputs::always; }
   /// Failures that may pass are retried: a full filesystem, a server's error.
-  [[nodiscard]] std::uint64_t retries(const Failure& failure) const override;
-  [[nodiscard]] std::string warning(const CommitHead& commit, const Failure& failure,
-                                    std::uint64_t tries) const override;
+  [[nodiscard]] std::uint64_t retries_max(const Failure& failure) const override;
+  [[nodiscard]] std::string failure_warning(const CommitHead& commit, const Failure& failure,
+                                            std::uint64_t tries) const override;
   /// COLLECTIVE. Makes the manifest; uses HDF5 if the structure is new.
   [[nodiscard]] std::optional<Failure> prepare(const comm::Group& group, CommitFiles& files) override;
   [[nodiscard]] bool needs_application(const comm::Group& group, std::span<const format::StoredRegion> regions,
@@ -92,35 +93,35 @@ class FlushStage final : public Stage {
     const CommitFiles& files;
     const persist::Manifest& manifest;
     const format::ContainerReader& container;
-    std::uint32_t crc = 0;      ///< of the container
-    persist::PlainFiles plain;  ///< of all ranks
+    std::uint32_t crc = 0;           ///< CRC32C of the container
+    persist::PlainFileTotals plain;  ///< totals of all ranks
   };
 
-  void flush(const comm::Group& group, const CommitFiles& files);
+  void flush_commit(const comm::Group& group, const CommitFiles& files);
   [[nodiscard]] bool is_worth_measuring(std::uint64_t total_bytes) const;
   void choose_io(const comm::Group& group);
   [[nodiscard]] comm::Group with_flush_timeout(const comm::Group& group, std::uint64_t total_bytes,
                                                std::uint64_t own_bytes) const;
-  void sweep(const comm::Group& group);
-  void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
-  [[nodiscard]] persist::PlainFiles plain_files(const format::ContainerReader& container) const;
+  void remove_leftovers(const comm::Group& group);
+  void copy_manifest(const comm::Group& group, const persist::Manifest& manifest) const;
+  [[nodiscard]] persist::PlainFileTotals plain_files(const format::ContainerReader& container) const;
   void publish(const comm::Group& group, const Upload& upload);
-  // In flush_room.cpp:
+  // In flush_space.cpp:
   void publish_with_space(const comm::Group& group, const Upload& upload);
-  [[nodiscard]] bool make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep);
-  [[nodiscard]] bool is_enough(const comm::Group& group, const Upload& upload,
-                               const persist::PrefixRetention& retention);
+  [[nodiscard]] bool free_prefix_space(const comm::Group& group, const Upload& upload, std::uint64_t prefix_keep);
+  [[nodiscard]] bool would_free_enough(const comm::Group& group, const Upload& upload,
+                                       const persist::PrefixRetention& retention);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
-  void put(LogicalRank logical_rank, const Upload& upload);
+  void put_container(LogicalRank logical_rank, const Upload& upload);
   /// Result of a piece of removals.
-  struct Piece {
-    std::size_t retracted = 0;
-    std::size_t left = 0;  ///< further removable commits; 0 everywhere if all are gone
+  struct RemovalResult {
+    std::size_t retracted_count = 0;
+    std::size_t remaining_count = 0;  ///< further removable commits; 0 everywhere if all are gone
     std::optional<Failure> failure;
   };
   void remove_old_commits(const comm::Group& group, const Id128& flushed);
-  [[nodiscard]] Piece retract_old_commits(const comm::Group& group, const persist::PrefixRetention& retention);
-  [[nodiscard]] const std::vector<persist::TagEntry>& history();
+  [[nodiscard]] RemovalResult retract_some_commits(const comm::Group& group, const persist::PrefixRetention& retention);
+  [[nodiscard]] const std::vector<persist::TagEntry>& update_history();
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;
@@ -130,13 +131,13 @@ class FlushStage final : public Stage {
   FlushSettings settings_;
   Clock& clock_;
   Log log_;
-  persist::PrefixCommitList history_;  ///< on rank 0
-  std::uint64_t history_as_of_ = 0;    ///< the ledger's prefix_changes() that it includes
-  Removal removal_;
+  persist::PrefixCommitList history_;  ///< the run's commits on the prefix, on rank 0
+  std::uint64_t history_version_ = 0;  ///< the ledger's prefix_changes() that it includes
+  CommitRemoval removal_;
   std::optional<fs::RateLimiter> pace_;  ///< nothing if unlimited
   bool io_is_chosen_ = false;
   bool has_logged_slow_ = false;
-  bool must_sweep_ = true;            ///< partly published or removed commits may exist; equal on all ranks
+  bool may_have_leftovers_ = true;    ///< partly published or removed commits may exist; equal on all ranks
   std::optional<Id128> to_clean_up_;  ///< the last flushed commit, until clean_up()
 };
 

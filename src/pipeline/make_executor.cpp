@@ -17,7 +17,7 @@ namespace kedge::pipeline {
 namespace {
 
 std::shared_ptr<fs::RateLimiter> make_rate_limiter(const ExecutorSettings& settings, std::size_t ranks_on_node,
-                                                   Pause& pause, Clock& clock) {
+                                                   BackgroundPause& pause, Clock& clock) {
   if (settings.bandwidth_limit == 0) return nullptr;
   const auto sharers = static_cast<double>(std::max<std::size_t>(ranks_on_node, 1));
   const double rate = static_cast<double>(settings.bandwidth_limit) / sharers;
@@ -25,7 +25,7 @@ std::shared_ptr<fs::RateLimiter> make_rate_limiter(const ExecutorSettings& setti
       clock, rate, [] {}, [&pause] { return pause.is_ended(); });
 }
 
-std::function<void()> choose_cores(const std::string& cores, const Log& log) {
+std::function<void()> bind_to_option_cores(const std::string& cores, const Log& log) {
   return [cores, log] {
     if (cores.empty() || bind_to_cores(parse_cores(cores).value_or(std::vector<unsigned>()))) return;
     log.warning(
@@ -63,7 +63,7 @@ std::unique_ptr<Communicator> connect_over_tcp(const comm::Group& group, const C
 }  // namespace
 
 std::unique_ptr<Executor> make_executor(const comm::Group& group, const ExecutorSettings& settings,
-                                        std::size_t ranks_on_node, const ExecutorTasks& tasks, Pause& pause,
+                                        std::size_t ranks_on_node, const ExecutorTasks& tasks, BackgroundPause& pause,
                                         Clock& clock, const Log& log) {
   OpenChannel channel;
   if (settings.channel.mode != PipelineMode::inline_) channel = open_channel(group, settings.channel, log);
@@ -71,14 +71,14 @@ std::unique_ptr<Executor> make_executor(const comm::Group& group, const Executor
   const std::shared_ptr<fs::RateLimiter> pace = make_rate_limiter(settings, ranks_on_node, pause, clock);
   pause.set_signal(channel.messages->signal());
   const auto before_sending = [&pause, pace](std::uint64_t sent_bytes) {
-    pause.pass();
-    if (pace && sent_bytes != 0) pace->pass(sent_bytes);
+    pause.wait_while_paused();
+    if (pace && sent_bytes != 0) pace->acquire(sent_bytes);
   };
   const comm::Group gentle(std::make_shared<comm::ThrottledCommunicator>(std::move(channel.messages), before_sending),
                            group.timeout());
   try {
-    return std::make_unique<Worker>(group, Channel{gentle, channel.is_own, pace}, choose_cores(settings.cores, log),
-                                    tasks);
+    return std::make_unique<Worker>(group, Channel{gentle, channel.is_own, pace},
+                                    bind_to_option_cores(settings.cores, log), tasks);
   } catch (const Error& error) {
     if (settings.channel.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
     pause.set_signal(nullptr);

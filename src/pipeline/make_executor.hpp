@@ -10,8 +10,8 @@
 #include "comm/group.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/options.hpp"
+#include "pipeline/background_pause.hpp"
 #include "pipeline/executor.hpp"
-#include "pipeline/pause.hpp"
 
 namespace kedge::pipeline {
 
@@ -32,7 +32,7 @@ struct OpenChannel {
 
 struct ExecutorSettings {
   ChannelSettings channel;
-  std::string cores = {};             ///< on which a worker runs; empty: on any
+  std::string cores = {};             ///< cores for the worker; empty: any
   std::uint64_t bandwidth_limit = 0;  ///< bytes per second that the workers of a node send; 0: without limit
 };
 
@@ -40,6 +40,6 @@ struct ExecutorSettings {
 /// `ranks_on_node` share the limit. Messages are paced by `pause`.
 [[nodiscard]] std::unique_ptr<Executor> make_executor(const comm::Group& group, const ExecutorSettings& settings,
                                                       std::size_t ranks_on_node, const ExecutorTasks& tasks,
-                                                      Pause& pause, Clock& clock, const Log& log);
+                                                      BackgroundPause& pause, Clock& clock, const Log& log);
 
 }  // namespace kedge::pipeline

@@ -9,33 +9,34 @@ Counters Metrics::counters() const {
   return counters_;
 }
 
-void Metrics::started(int ranks, double seconds) const {
-  write({.name = "start", .ranks = ranks, .seconds = seconds, .says_whose = true});
+void Metrics::record_start(int ranks, double seconds) const {
+  write_event({.name = "start", .ranks = ranks, .seconds = seconds, .has_origin = true});
 }
 
 void Metrics::on_committed(const CommitProgress& progress) {
-  count([&](Counters& counters) {
+  change_counters([&](Counters& counters) {
     ++counters.commits;
     counters.saved_bytes += progress.bytes.own;
     counters.blocked_s += progress.blocked_s;
     counters.blocked_last_s = progress.blocked_s;
   });
-  write({.name = "commit", .commit = &progress.commit, .bytes = progress.bytes.total, .blocked_s = progress.blocked_s});
+  write_event(
+      {.name = "commit", .commit = &progress.commit, .bytes = progress.bytes.total, .blocked_s = progress.blocked_s});
 }
 
 void Metrics::on_snapshot(const CommitProgress& progress) {
-  write(
+  write_event(
       {.name = "snapshot", .commit = &progress.commit, .bytes = progress.bytes.total, .blocked_s = progress.blocked_s});
 }
 
 void Metrics::on_snapshot_lost(const CommitProgress& progress, const Failure& failure) {
-  checkpoint_failed(progress.commit.tag, failure);
+  record_failed_checkpoint(progress.commit.tag, failure);
 }
 
 void Metrics::on_level_reached(const CommitProgress& progress, const StageProgress& stage) {
   if (stage.level == Level::none) return;
   const bool persistent = stage.level == Level::persistent;
-  count([&](Counters& counters) {
+  change_counters([&](Counters& counters) {
     ++(persistent ? counters.flushes : counters.protections);
     (persistent ? counters.flushed_bytes : counters.protected_bytes) += progress.bytes.own;
     if (!stage.after_s) return;
@@ -46,51 +47,51 @@ void Metrics::on_level_reached(const CommitProgress& progress, const StageProgre
   });
   Event event{.name = to_string(stage.level), .commit = &progress.commit, .seconds = stage.after_s};
   if (progress.bytes.total != 0) event.bytes = progress.bytes.total;
-  write(event);
+  write_event(event);
 }
 
 void Metrics::on_stage_failed(const CommitProgress& progress, const StageProgress& stage) {
   if (stage.level == Level::none || stage.state == StageState::reached) return;
   const bool persistent = stage.level == Level::persistent;
-  count([&](Counters& counters) { ++(persistent ? counters.flushes_failed : counters.protections_failed); });
-  write(
+  change_counters([&](Counters& counters) { ++(persistent ? counters.flushes_failed : counters.protections_failed); });
+  write_event(
       {.name = persistent ? "flush_failed" : "protect_failed", .commit = &progress.commit, .failure = &*stage.failure});
 }
 
 void Metrics::on_stage_retry(const CommitProgress& progress, const StageProgress& stage, double wait_s) {
   if (stage.level != Level::persistent) return;
-  count([](Counters& counters) { ++counters.flush_retries; });
-  write({.name = "flush_retry", .commit = &progress.commit, .seconds = wait_s, .failure = &*stage.failure});
+  change_counters([](Counters& counters) { ++counters.flush_retries; });
+  write_event({.name = "flush_retry", .commit = &progress.commit, .seconds = wait_s, .failure = &*stage.failure});
 }
 
 void Metrics::on_damaged(const CommitHead& commit, const Failure& failure) {
-  write({.name = "damaged", .commit = &commit, .failure = &failure});
+  write_event({.name = "damaged", .commit = &commit, .failure = &failure});
 }
 
 void Metrics::on_retired(std::span<const CommitHead> commits) {
   for (const CommitHead& commit : commits) {
-    count([](Counters& counters) { ++counters.retired; });
-    write({.name = "retired", .commit = &commit});
+    change_counters([](Counters& counters) { ++counters.retired; });
+    write_event({.name = "retired", .commit = &commit});
   }
 }
 
-void Metrics::opened(const CommitHead& commit, const OpenedFrom& from, double seconds) {
-  count([&](Counters& counters) {
+void Metrics::record_open(const CommitHead& commit, const OpenResult& from, double seconds) {
+  change_counters([&](Counters& counters) {
     ++counters.opens;
     counters.fetched_bytes += from.fetched_bytes;
   });
-  write({.name = "open",
-         .commit = &commit,
-         .bytes = from.total_bytes,
-         .seconds = seconds,
-         .source = to_string(from.source)});
+  write_event({.name = "open",
+               .commit = &commit,
+               .bytes = from.total_bytes,
+               .seconds = seconds,
+               .source = to_string(from.source)});
 }
 
-void Metrics::checkpoint_failed(std::string_view tag, const Failure& failure) {
-  count([](Counters& counters) { ++counters.commits_failed; });
-  write({.name = "commit_failed", .tag = tag, .failure = &failure});
+void Metrics::record_failed_checkpoint(std::string_view tag, const Failure& failure) {
+  change_counters([](Counters& counters) { ++counters.commits_failed; });
+  write_event({.name = "commit_failed", .tag = tag, .failure = &failure});
 }
 
-void Metrics::finalized() const { write({.name = "finalize"}); }
+void Metrics::record_finalize() const { write_event({.name = "finalize"}); }
 
 }  // namespace kedge::pipeline

@@ -17,7 +17,7 @@
 namespace kedge::pipeline {
 
 /// The result of an open.
-struct OpenedFrom {
+struct OpenResult {
   std::uint64_t total_bytes = 0;
   std::uint64_t fetched_bytes = 0;
   RecoverySource source = RecoverySource::in_place;
@@ -32,7 +32,7 @@ class Metrics final : public CommitObserver {
   /// All counters except `pending`.
   [[nodiscard]] Counters counters() const;
 
-  void started(int ranks, double seconds) const;
+  void record_start(int ranks, double seconds) const;
   void on_committed(const CommitProgress& progress) override;
   void on_snapshot(const CommitProgress& progress) override;
   void on_snapshot_lost(const CommitProgress& progress, const Failure& failure) override;
@@ -41,16 +41,16 @@ class Metrics final : public CommitObserver {
   void on_stage_retry(const CommitProgress& progress, const StageProgress& stage, double wait_s) override;
   void on_damaged(const CommitHead& commit, const Failure& failure) override;
   void on_retired(std::span<const CommitHead> commits) override;
-  void opened(const CommitHead& commit, const OpenedFrom& from, double seconds);
-  void checkpoint_failed(std::string_view tag, const Failure& failure);
-  void finalized() const;
+  void record_open(const CommitHead& commit, const OpenResult& from, double seconds);
+  void record_failed_checkpoint(std::string_view tag, const Failure& failure);
+  void record_finalize() const;
 
  private:
-  void write(const Event& event) const {
+  void write_event(const Event& event) const {
     if (events_) events_->write(event);
   }
   template <class Change>
-  void count(Change&& change) {
+  void change_counters(Change&& change) {
     const std::lock_guard guard(mutex_);
     change(counters_);
   }

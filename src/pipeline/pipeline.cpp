@@ -23,7 +23,7 @@ Failure no_protection() {
           "redundancy.scheme auto, partner, xor or rs"};
 }
 
-std::vector<CommitObserver*> with(std::vector<CommitObserver*> observers, std::vector<CommitObserver*> own) {
+std::vector<CommitObserver*> concatenate(std::vector<CommitObserver*> observers, std::vector<CommitObserver*> own) {
   observers.insert(observers.end(), own.begin(), own.end());
   return observers;
 }
@@ -32,14 +32,14 @@ std::vector<CommitObserver*> with(std::vector<CommitObserver*> observers, std::v
 
 Observers::Observers(const comm::Group& group, const commits::Ledger& ledger, const StageList& stages, Scheme scheme,
                      const std::string& run, Completions::IsInProgress is_in_progress,
-                     store::StoreRecords* flush_records, std::vector<CommitObserver*> others, Clock& clock,
+                     store::StoreRecordFiles* flush_records, std::vector<CommitObserver*> others, Clock& clock,
                      const Log& own_log)
     : flush_record(flush_records, ledger, clock, own_log),
       log(group.is_root(), ledger, stages, scheme, run, own_log),
       completions(ledger, std::move(is_in_progress), own_log),
-      all(with(std::move(others), {&completions, &flush_record, &log})) {}
+      all(concatenate(std::move(others), {&completions, &flush_record, &log})) {}
 
-Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& settings, const PipelineUses& uses)
+Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& settings, const PipelineDependencies& uses)
     : group_(std::move(group)),
       ledger_(uses.ledger),
       stages_(std::move(stages.list)),
@@ -47,36 +47,37 @@ Pipeline::Pipeline(comm::Group group, Stages stages, const PipelineSettings& set
       timer_(uses.clock),
       observers_(
           group_, uses.ledger, stages_, stages.protect.scheme(), settings.run,
-          [this](const Id128& commit_id) { return executor_->backlog().may_have(commit_id); }, uses.flush_records,
-          uses.observers, uses.clock, uses.log),
+          [this](const Id128& commit_id) { return executor_->backlog().may_have_commit(commit_id); },
+          uses.flush_records, uses.observers, uses.clock, uses.log),
       runner_(uses.store, uses.ledger, stages_, observers_.all, uses.pause, timer_,
-              {settings.keep, settings.waits.max_pending}, uses.log),
+              {settings.store_keep, settings.waits.max_pending}, uses.log),
       snapshots_(group_, uses.ledger, stages_, runner_, observers_.all, uses.pause, timer_, settings.has_snapshots),
-      after_open_(uses.store, uses.ledger, stages.protect, stages_, runner_, observers_.all, uses.pause, timer_,
-                  uses.log),
-      executor_(make_executor(group_, settings.executor, uses.store.ranks.on_node().size(), tasks(), uses.pause,
+      deferred_work_(uses.store, uses.ledger, stages.protect, stages_, runner_, observers_.all, uses.pause, timer_,
+                     uses.log),
+      executor_(make_executor(group_, settings.executor, uses.store.ranks.ranks_on_node().size(), tasks(), uses.pause,
                               uses.clock, uses.log)),
       waits_(group_, uses.ledger, *executor_, snapshots_, uses.pause, settings.waits),
       deferred_flushes_(group_, uses.ledger, outputs_, stages_, runner_, *executor_, waits_, settings.flush_at_end) {
   if (executor_->is_in_background())
-    uses.store.retirement.set_idle_files(store::FileKind::container, settings.waits.max_pending);
+    uses.store.retirement.set_idle_file_count(store::FileKind::container, settings.waits.max_pending);
 }
 
 ExecutorTasks Pipeline::tasks() {
-  return {[this](Execution& execution, Job& job) { work(execution, job); },
+  return {[this](Execution& execution, Job& job) { run_job(execution, job); },
           [this](Execution& execution) {
-            runner_.begin();
-            for (const StageWithPolicy& one : stages_.all()) comm::throw_if(one.stage->clean_up(execution.group()));
+            runner_.begin_work();
+            for (const StageWithPolicy& one : stages_.all_stages())
+              comm::throw_if(one.stage->clean_up(execution.group()));
           },
-          [this](Execution& execution) { return after_open_.step(execution); }};
+          [this](Execution& execution) { return deferred_work_.run_step(execution); }};
 }
 
 /// COLLECTIVE, on the execution's group. Only failures that end the engine end a worker.
-void Pipeline::work(Execution& execution, Job& job) {
-  runner_.begin();
-  if (job.unsealed && !snapshots_.seal(execution, job)) return;
-  runner_.run(execution, job);
-  const auto failure = job.progress.failure_to(Level::persistent);
+void Pipeline::run_job(Execution& execution, Job& job) {
+  runner_.begin_work();
+  if (job.unsealed && !snapshots_.seal_snapshot(execution, job)) return;
+  runner_.run_due_stages(execution, job);
+  const auto failure = job.progress.stage_failure(Level::persistent);
   if (failure && job.progress.commit.is_output) outputs_.request_flush();
   if (!executor_->is_in_background()) return;
   observers_.all.notify(&CommitObserver::on_finished, job.progress);
@@ -85,47 +86,47 @@ void Pipeline::work(Execution& execution, Job& job) {
 
 /// COLLECTIVE if ranks may know different failures of their workers. Returns the bits of stages to make up for, and
 /// kOwedOutput.
-std::uint64_t Pipeline::take_failed() {
-  if (!executor_->is_in_background()) return stages_.take_failed();
-  const bool needs_agreement = stages_.needs_agreement() || outputs_.exist();
+std::uint64_t Pipeline::take_failed_stages() {
+  if (!executor_->is_in_background()) return stages_.take_failed_stages();
+  const bool needs_agreement = stages_.needs_agreement() || outputs_.has_any();
   const std::uint64_t mine =
-      stages_.take_failed() | (needs_agreement && outputs_.take_flush_request() ? kOwedOutput : 0);
+      stages_.take_failed_stages() | (needs_agreement && outputs_.take_flush_request() ? kOwedOutput : 0);
   return needs_agreement ? group_.bit_or(std::array{mine})[0] : mine;
 }
 
-/// COLLECTIVE, as take_failed(). Returns whether an output is unflushed.
-bool Pipeline::begin(CommitProgress& progress, const CommitCost& cost, std::optional<Level> level) {
+/// COLLECTIVE, as take_failed_stages(). Returns whether an output is unflushed.
+bool Pipeline::begin_progress(CommitProgress& progress, const CommitCost& cost, std::optional<Level> level) {
   progress.bytes = cost.bytes;
   progress.blocked_s = cost.blocked_s;
   progress.submitted_s = timer_.now_s();
-  const std::uint64_t failed = take_failed();
+  const std::uint64_t failed = take_failed_stages();
   stages_.mark_due(progress, level, failed);
   return (failed & kOwedOutput) != 0;
 }
 
 CommitProgress Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
-  if (commit.is_output) outputs_.made();
-  else stages_.count();
-  snapshots_.forget(commit.tag);
+  if (commit.is_output) outputs_.mark_made();
+  else stages_.count_checkpoint();
+  snapshots_.forget_tag(commit.tag);
   Job job{stages_.progress_of(commit), {commit, {}}};
-  const bool owes_output = begin(job.progress, cost, level);
+  const bool owes_output = begin_progress(job.progress, cost, level);
   InlineExecution execution(group_);
-  runner_.prepare(execution, job);
+  runner_.prepare_stages(execution, job);
   stages_.restart_due(job.progress);
   const auto since_submitted_s = [&] { return timer_.now_s() - job.progress.submitted_s; };
   if (executor_->is_in_background()) {
     for (const StageProgress& stage : job.progress.stages) job.progress.in_stages_s += stage.prepare_s;
     job.progress.blocked_s += since_submitted_s();
     observers_.all.notify(&CommitObserver::on_committed, job.progress);
-    observers_.log.handed_over(job.progress);
+    observers_.log.log_submitted(job.progress);
     CommitProgress progress = job.progress;
     executor_->submit(job);
     if (owes_output) deferred_flushes_.submit_next_output();
-    waits_.submitted();
+    waits_.wait_after_submit();
     return progress;
   }
   executor_->submit(job);
-  const bool is_flushed = job.progress.has_reached(Level::persistent) && !job.progress.failure_to(Level::persistent);
+  const bool is_flushed = job.progress.has_reached(Level::persistent) && !job.progress.stage_failure(Level::persistent);
   if (is_flushed) deferred_flushes_.flush_outputs();
   job.progress.in_stages_s = since_submitted_s();
   job.progress.blocked_s += since_submitted_s();
@@ -136,23 +137,23 @@ CommitProgress Pipeline::submit(const CommitHead& commit, const CommitCost& cost
 
 void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
                                std::unique_ptr<PendingSeal> unsealed) {
-  stages_.count();
+  stages_.count_checkpoint();
   Job job{stages_.progress_of(commit), {commit, {}}, std::move(unsealed)};
-  if (begin(job.progress, cost, {})) outputs_.request_flush();  // the next commit submits it
+  if (begin_progress(job.progress, cost, {})) outputs_.request_flush();  // the next commit submits it
   job.files.in_background = true;
   stages_.restart_due(job.progress);
   job.progress.blocked_s += timer_.now_s() - job.progress.submitted_s;
   observers_.all.notify(&CommitObserver::on_snapshot, job.progress);
-  snapshots_.begin(commit);
+  snapshots_.begin_snapshot(commit);
   executor_->submit(job);
-  waits_.submitted();
+  waits_.wait_after_submit();
 }
 
 /// Jobs that never live for N commits must flush something, too.
 void Pipeline::schedule_flush_after(const CommitHead& opened, bool persistent) {
   StagePolicy& policy = *stages_[stages_.index_of(Level::persistent)].policy;
   if (!opened.is_output && persistent) {
-    policy.restart();
+    policy.restart_count();
     policy.mark_result(false);
   }
   if (!opened.is_output && !persistent) policy.make_due();
@@ -161,30 +162,30 @@ void Pipeline::schedule_flush_after(const CommitHead& opened, bool persistent) {
 void Pipeline::continue_from_other_ranks(const CommitHead& commit, bool persistent) {
   schedule_flush_after(commit, persistent);
   if (!commit.is_output) stages_[stages_.index_of(Level::protected_)].policy->make_due();
-  outputs_.found();
+  outputs_.mark_surveyed();
 }
 
-void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread unread) {
+void Pipeline::continue_from(const CommitHead& commit, bool persistent, UnreadWork unread) {
   schedule_flush_after(commit, persistent);
-  outputs_.found();
-  executor_->submit_deferred_work(after_open_.plan(InlineExecution(group_), commit, unread));
-  waits_.submitted();
+  outputs_.mark_surveyed();
+  executor_->submit_deferred_work(deferred_work_.plan_work(InlineExecution(group_), commit, unread));
+  waits_.wait_after_submit();
 }
 
 void Pipeline::start_without_commit(bool makes_room) {
-  outputs_.found();
-  if (makes_room) runner_.retire(InlineExecution(group_));
+  outputs_.mark_surveyed();
+  if (makes_room) runner_.retire_superseded(InlineExecution(group_));
 }
 
-DeferredFlushes::Finished Pipeline::finish(std::optional<Deadline> deadline) {
-  using Finished = DeferredFlushes::Finished;
+DeferredFlushes::FinishResult Pipeline::finish_job(std::optional<Deadline> deadline) {
+  using Finished = DeferredFlushes::FinishResult;
   if (!deferred_flushes_.flush_all(deadline)) return Finished::timed_out;
   observers_.completions.deliver_all();
-  return !deadline || deferred_flushes_.is_none() ? Finished::done : Finished::not_flushed;
+  return !deadline || deferred_flushes_.is_empty() ? Finished::done : Finished::not_flushed;
 }
 
 void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
-  std::optional<CommitHead> commit = ledger_.known().newest_of(tag);
+  std::optional<CommitHead> commit = ledger_.known().find_newest(tag);
   if (const auto lost = snapshots_.find_lost(tag)) {
     commit = lost->commit;
     observers_.completions.record_failure(commit->id, level, lost->failure);
@@ -198,18 +199,18 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
   }
   // Persistent commits count as protected.
   const bool can_come = stages_.is_scheduled(Level::persistent) || level != Level::protected_ ||
-                        stages_.of(Level::protected_).is_possible();
+                        stages_.stage_of(Level::protected_).is_possible();
   if (!can_come) observers_.completions.record_failure(commit->id, level, no_protection());
-  observers_.completions.expect(*commit, level, std::move(callback));
+  observers_.completions.add_callback(*commit, level, std::move(callback));
 }
 
-void Pipeline::require(std::string_view tag, Level level) {
+void Pipeline::require_level(std::string_view tag, Level level) {
   // The worker may have retired the commit on one rank but not yet on another.
   enum Found : std::uint64_t { reached, lower, nothing };
   snapshots_.throw_if_lost(tag);
   // A snapshot may become an entry meanwhile, and an entry may leave.
   const auto snapshot = ledger_.known().snapshot;
-  std::optional<commits::Entry> entry = ledger_.known().find(tag);
+  std::optional<commits::CommitEntry> entry = ledger_.known().find(tag);
   const Level has = snapshot && snapshot->tag == tag ? Level::snapshot : entry ? entry->level() : Level::none;
   const std::uint64_t found = group_.max(has == Level::none ? nothing : has < level ? lower : reached);
   if (found == nothing) {
@@ -225,7 +226,7 @@ void Pipeline::require(std::string_view tag, Level level) {
                 "a checkpoint and wait for that, or run kedge drain when the job has ended",
                 tag, entry->commit.world_size, group_.world_size()));
   });
-  if (level > Level::local && !stages_.of(level).is_possible()) throw Error(no_protection());
+  if (level > Level::local && !stages_.stage_of(level).is_possible()) throw Error(no_protection());
   group_.run_on_all_ranks([&] { comm::throw_if(waits_.wait_until_idle().failure); });
   if (executor_->is_in_background()) {  // the worker may have done it meanwhile
     snapshots_.throw_if_lost(tag);
@@ -236,13 +237,13 @@ void Pipeline::require(std::string_view tag, Level level) {
     if (group_.all(ledger_.known().has_reached(entry->commit.id, level))) return;
   }
   InlineExecution execution(group_);
-  auto failure = runner_.run_now(execution, stages_.index_of(level), entry->commit, Reason::required);
+  auto failure = runner_.run_stage(execution, stages_.index_of(level), entry->commit, Reason::required);
   if (failure && failure->code == ErrorCode::not_found && level == Level::persistent) {
     failure->message += "; open this commit first, so that every rank has its container";
   }
   comm::throw_if(failure);
   if (ledger_.known().must_survey()) return;  // nothing was opened yet: an older one may be
-  runner_.retire(execution);
+  runner_.retire_superseded(execution);
 }
 
 }  // namespace kedge::pipeline

@@ -29,40 +29,40 @@ struct StageProgress {
   std::uint64_t tries = 0;
   /// Why the stage failed. If the stage is `reached` nevertheless, the engine must end.
   std::optional<Failure> failure = {};
-  std::optional<double> after_s = {};  ///< from commit to reaching the stage, for new commits
+  std::optional<double> after_s = {};  ///< time from the commit to reaching the stage, for new commits
   double prepare_s = 0;                ///< time in Stage::prepare
 };
 
 /// Why a commit goes through stages.
 enum class Reason : std::uint8_t {
-  made,     ///< it is new
-  owed,     ///< the stage was left for later
-  required  ///< the application waits for a level, or an open needs it
+  committed,  ///< it is new
+  deferred,   ///< the stage was left for later
+  required    ///< the application waits for a level, or an open needs it
 };
 
 struct CommitProgress {
   CommitHead commit;
   CommitBytes bytes = {};
-  double submitted_s = 0;  ///< by the engine's clock
+  double submitted_s = 0;  ///< time by the engine's clock
   double blocked_s = 0;    ///< the application's waiting time for this commit
   double in_stages_s = 0;  ///< part of blocked_s
-  Reason reason = Reason::made;
-  std::vector<StageProgress> stages = {};  ///< in the pipeline's order
+  Reason reason = Reason::committed;
+  std::vector<StageProgress> stages = {};  ///< all stages, in the pipeline's order
 
-  [[nodiscard]] bool is_due() const {
+  [[nodiscard]] bool has_due_stage() const {
     return std::ranges::any_of(stages, [](const StageProgress& stage) { return stage.state == StageState::due; });
   }
   /// The stage that reaches this level; null if there is none.
-  [[nodiscard]] const StageProgress* to(Level level) const {
+  [[nodiscard]] const StageProgress* find_stage(Level level) const {
     const auto found = std::ranges::find(stages, level, &StageProgress::level);
     return found == stages.end() ? nullptr : &*found;
   }
   [[nodiscard]] bool has_reached(Level level) const {
-    const StageProgress* const stage = to(level);
+    const StageProgress* const stage = find_stage(level);
     return stage != nullptr && stage->state == StageState::reached;
   }
-  [[nodiscard]] std::optional<Failure> failure_to(Level level) const {
-    const StageProgress* const stage = to(level);
+  [[nodiscard]] std::optional<Failure> stage_failure(Level level) const {
+    const StageProgress* const stage = find_stage(level);
     return stage == nullptr ? std::nullopt : stage->failure;
   }
 };
@@ -86,7 +86,7 @@ class CommitObserver {
   virtual void on_stage_failed(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// A stage failed (StageProgress::failure) and is retried after `wait_s`.
   virtual void on_stage_retry(const CommitProgress& /*progress*/, const StageProgress& /*stage*/, double /*wait_s*/) {}
-  /// Nobody tries any more to take a commit that was opened through this stage, see StageProgress::failure.
+  /// An opened commit is not taken through this stage any more, see StageProgress::failure.
   virtual void on_stage_dropped(const CommitProgress& /*progress*/, const StageProgress& /*stage*/) {}
   /// No stage is due any more.
   virtual void on_finished(const CommitProgress& /*progress*/) {}

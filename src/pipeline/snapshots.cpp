@@ -11,7 +11,7 @@ namespace {
 
 /// Names of a lost snapshot and the newest remaining checkpoint, which may have the same tag.
 struct Names {
-  Names(const CommitHead& lost_one, const std::optional<commits::Entry>& newest)
+  Names(const CommitHead& lost_one, const std::optional<commits::CommitEntry>& newest)
       : lost(lost_one.tag), left(newest ? newest->commit.tag : Tag("none")) {
     if (lost != left) return;
     lost += compose(" (generation {})", lost_one.generation);
@@ -24,7 +24,7 @@ struct Names {
 }  // namespace
 
 Snapshots::Snapshots(comm::Group group, commits::Ledger& ledger, StageList& stages, StageRunner& runner,
-                     const CommitObservers& observers, Pause& pause, StageTimer& timer, bool may_exist)
+                     const CommitObservers& observers, BackgroundPause& pause, StageTimer& timer, bool may_exist)
     : group_(std::move(group)),
       ledger_(ledger),
       stages_(stages),
@@ -36,79 +36,79 @@ Snapshots::Snapshots(comm::Group group, commits::Ledger& ledger, StageList& stag
       lost_(ledger) {}
 
 bool Snapshots::can_prepare(std::span<const format::StoredRegion> regions, const Attributes& attributes) {
-  return std::ranges::none_of(stages_.all(), [&](const StageWithPolicy& one) {
+  return std::ranges::none_of(stages_.all_stages(), [&](const StageWithPolicy& one) {
     return one.policy->may_be_due_next() && one.stage->needs_application(group_, regions, attributes);
   });
 }
 
-void Snapshots::begin(const CommitHead& commit) {
-  lost_.begin(commit.tag);
+void Snapshots::begin_snapshot(const CommitHead& commit) {
+  lost_.begin_snapshot(commit.tag);
   is_sealing_ = true;
 }
 
-bool Snapshots::seal(Execution& execution, Job& job) {
+bool Snapshots::seal_snapshot(Execution& execution, Job& job) {
   const struct Ends {  // also if other ranks are gone
     std::atomic<bool>& is_sealing;
     ~Ends() { is_sealing = false; }
   } ends{is_sealing_};
   const double begin_s = timer_.now_s();
-  const Pause::Seconds paused_before = pause_.paused_time();
+  const BackgroundPause::Seconds paused_before = pause_.paused_time();
   const auto failure = job.unsealed->seal(execution.with_timeout_for(stages_.sent_bytes(job.progress.bytes.own)));
   std::unique_ptr<PendingSeal> done;  // destroying it may take long, so it must not block readers of the job
-  execution.change([&] { done = std::move(job.unsealed); });
+  execution.change_job([&] { done = std::move(job.unsealed); });
   done.reset();
   if (failure) {
-    not_sealed(execution, job, *failure);
+    drop_snapshot(execution, job, *failure);
     return false;
   }
   const double took_s = timer_.now_s() - begin_s - (pause_.paused_time() - paused_before).count();
-  timer_.add(Level::local, job.progress.blocked_s + std::max(took_s, 0.0));
+  timer_.add_duration(Level::local, job.progress.blocked_s + std::max(took_s, 0.0));
   observers_.notify(&CommitObserver::on_committed, job.progress);
-  lost_.forget(job.progress.commit.tag);
-  execution.made_progress();
-  runner_.prepare(execution, job);
+  lost_.forget_tag(job.progress.commit.tag);
+  execution.notify_progress();
+  runner_.prepare_stages(execution, job);
   for (std::size_t number = 0; number < stages_.size(); ++number) {
     if (job.progress.stages[number].state == StageState::failed) stages_[number].policy->mark_result(true);
   }
   is_sealing_ = false;
-  execution.made_progress();
+  execution.notify_progress();
   return true;
 }
 
 /// COLLECTIVE, on the execution's group. The snapshot never was a commit; the previous one stays the newest.
-void Snapshots::not_sealed(Execution& execution, const Job& job, const Failure& failure) {
+void Snapshots::drop_snapshot(Execution& execution, const Job& job, const Failure& failure) {
   const CommitHead& commit = job.progress.commit;
-  lost_.add(commit, failure);
+  lost_.add_loss(commit, failure);
   for (std::size_t number = 0; number < stages_.size(); ++number) {
     if (job.progress.stages[number].state == StageState::due) stages_[number].policy->mark_lost();
   }
   ledger_.drop_snapshot();
   observers_.notify(&CommitObserver::on_snapshot_lost, job.progress, failure);
   is_sealing_ = false;
-  execution.made_progress();
+  execution.notify_progress();
   if (failure.code == ErrorCode::device_failed) throw Error(failure);
 }
 
 void Snapshots::throw_if_lost(std::string_view tag) {
   if (!may_exist_) return;
-  const auto lost = lost_.find(tag);
+  const auto lost = lost_.find_loss(tag);
   const auto failure = group_.vote(lost ? std::optional(lost->failure) : std::nullopt);
   if (failure) lost_.mark_reported(tag);
   comm::throw_if(failure);
 }
 
-std::optional<Failure> Snapshots::unreported() const {
+std::optional<Failure> Snapshots::unreported_failure() const {
   if (!may_exist_) return std::nullopt;
-  return group_.vote(lost_.unreported());
+  return group_.vote(lost_.unreported_failure());
 }
 
-void LostSnapshots::add(const CommitHead& commit, const Failure& failure) {
+void LostSnapshots::add_loss(const CommitHead& commit, const Failure& failure) {
   const std::lock_guard guard(mutex_);
   lost_.push_front({commit, failure});
-  if (lost_.size() > kMost) lost_.pop_back();
+  if (lost_.size() > kLossesMax) lost_.pop_back();
 }
 
-void LostSnapshots::forget(std::string_view tag) {
+void LostSnapshots::forget_tag(std::string_view tag) {
   const std::lock_guard guard(mutex_);
   std::erase_if(lost_, [&](const Lost& lost) { return lost.commit.tag == tag; });
 }
@@ -124,22 +124,22 @@ std::optional<LostSnapshots::Lost> LostSnapshots::newest_of(std::string_view tag
   return found == lost_.end() ? std::nullopt : std::optional(*found);
 }
 
-std::optional<LostSnapshots::Lost> LostSnapshots::find(std::string_view tag) const {
-  const auto newest = ledger_.known().newest_of(tag);  // first: the worker notes a loss before it drops the snapshot
+std::optional<LostSnapshots::Lost> LostSnapshots::find_loss(std::string_view tag) const {
+  const auto newest = ledger_.known().find_newest(tag);  // first: the worker notes a loss before it drops the snapshot
   auto lost = newest_of(tag);
   if (lost && newest && is_newer(*newest, lost->commit)) return std::nullopt;
   return lost;
 }
 
-void LostSnapshots::begin(const Tag& tag) {
+void LostSnapshots::begin_snapshot(const Tag& tag) {
   last_tag_ = tag;
   is_reported_ = false;
 }
 
 void LostSnapshots::mark_reported(std::string_view tag) noexcept { is_reported_ = is_reported_ || tag == last_tag_; }
 
-std::optional<Failure> LostSnapshots::unreported() const {
-  const auto left = ledger_.known().newest();
+std::optional<Failure> LostSnapshots::unreported_failure() const {
+  const auto left = ledger_.known().newest_checkpoint();
   const auto lost = newest();
   if (!lost || is_reported_ || (left && is_newer(left->commit, lost->commit))) return std::nullopt;
   const Names names(lost->commit, left);
@@ -155,7 +155,7 @@ std::optional<Failure> LostSnapshots::unreported() const {
 }
 
 std::string lost_snapshot_warning(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure) {
-  const Names names(commit, ledger.known().newest());
+  const Names names(commit, ledger.known().newest_checkpoint());
   return compose(
       "the snapshot of {} could not be written to the node-local stores and is lost: {}; {} is still the "
       "newest checkpoint, and the next one may succeed",

@@ -36,10 +36,10 @@ class Stage {
 
   // Properties. Local, and equal on every rank.
 
-  /// For messages, e.g. "flush".
+  /// Returns the name for messages, e.g. "flush".
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// The level that a successful run() gives a commit; none leaves the level unchanged.
-  [[nodiscard]] virtual Level reaches() const noexcept = 0;
+  /// Returns the level that a successful run() gives a commit; none leaves the level unchanged.
+  [[nodiscard]] virtual Level level() const noexcept = 0;
   /// Whether commits of this run can reach the level.
   [[nodiscard]] virtual bool is_possible() const noexcept { return true; }
   /// Whether it is due for outputs: never, if it is scheduled for checkpoints, or always.
@@ -47,13 +47,13 @@ class Stage {
   [[nodiscard]] virtual ForOutputs for_outputs() const noexcept { return ForOutputs::never; }
   /// Whether it needs space in the stores: then it runs before space is taken for the next container.
   [[nodiscard]] virtual bool needs_store_space() const noexcept { return false; }
-  /// How many bytes a rank sends per byte of its container.
-  [[nodiscard]] virtual double sent_share() const noexcept { return 0; }
-  /// Maximum number of retries in the background after this failure.
-  [[nodiscard]] virtual std::uint64_t retries(const Failure& /*failure*/) const { return 0; }
-  /// The log's message about a failure after `tries`.
-  [[nodiscard]] virtual std::string warning(const CommitHead& commit, const Failure& failure,
-                                            std::uint64_t tries) const = 0;
+  /// Returns the number of bytes that a rank sends per byte of its container.
+  [[nodiscard]] virtual double sent_bytes_per_byte() const noexcept { return 0; }
+  /// Returns the maximum number of retries in the background after this failure.
+  [[nodiscard]] virtual std::uint64_t retries_max(const Failure& /*failure*/) const { return 0; }
+  /// Returns the log's message about a failure after `tries`.
+  [[nodiscard]] virtual std::string failure_warning(const CommitHead& commit, const Failure& failure,
+                                                    std::uint64_t tries) const = 0;
 
   // Actions.
 

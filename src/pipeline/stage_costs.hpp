@@ -11,19 +11,19 @@
 
 namespace kedge::pipeline {
 
-/// Stages of pending commits.
-struct Ahead {
-  std::size_t protects = 0;
-  std::size_t flushes = 0;
-  std::size_t seals = 0;
+/// Numbers of stages of pending commits.
+struct PendingStages {
+  std::size_t protect_count = 0;
+  std::size_t flush_count = 0;
+  std::size_t seal_count = 0;
 };
 
 /// Seconds by this rank's clock, the maximum of the last few; nothing until a stage has succeeded.
 struct StageCosts {
   std::optional<double> protect_s;
   std::optional<double> flush_s;
-  Ahead ahead;
-  std::optional<double> local_s = {};  ///< from create to the seal in the background
+  PendingStages pending_stages;
+  std::optional<double> local_s = {};  ///< time from create to the seal in the background
 };
 
 /// Collects the measurements. Thread-safe.
@@ -32,13 +32,14 @@ class StageTimer {
   explicit StageTimer(Clock& clock) : clock_(clock) {}
 
   [[nodiscard]] double now_s() const { return clock_.seconds(); }
-  /// A stage reached this level.
-  void add(Level reached, double seconds) {
+  /// Records how long it took until a commit had this level.
+  void add_duration(Level reached, double seconds) {
     const std::lock_guard guard(mutex_);
-    if (reached == Level::none) return;
-    (reached == Level::persistent ? flush_s_ : reached == Level::local ? local_s_ : protect_s_).add(seconds);
+    if (reached == Level::local) local_s_.add(seconds);
+    if (reached == Level::protected_) protect_s_.add(seconds);
+    if (reached == Level::persistent) flush_s_.add(seconds);
   }
-  [[nodiscard]] StageCosts costs(const Ahead& ahead) const {
+  [[nodiscard]] StageCosts costs(const PendingStages& ahead) const {
     const std::lock_guard guard(mutex_);
     return {protect_s_.largest(), flush_s_.largest(), ahead, local_s_.largest()};
   }

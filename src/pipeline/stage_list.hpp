@@ -19,53 +19,55 @@ namespace kedge::pipeline {
 class StagePolicy {
  public:
   enum class Rule : std::uint8_t {
-    every_nth,      ///< of all checkpoints
+    every_nth,      ///< every nth checkpoint
     nth_since_last  ///< after the last checkpoint that the stage took; the next one after a failure
   };
 
   /// `every` 0 schedules none.
   StagePolicy(Rule rule, std::uint64_t every) noexcept : rule_(rule), every_(every) {}
 
-  [[nodiscard]] bool has_any() const noexcept { return every_ != 0; }
-  /// Whether ranks must compare take_failed() before a checkpoint.
-  [[nodiscard]] bool needs_agreement() const noexcept { return has_any() && rule_ == Rule::nth_since_last; }
+  [[nodiscard]] bool is_enabled() const noexcept { return every_ != 0; }
+  /// Whether ranks must compare take_failure() before a checkpoint.
+  [[nodiscard]] bool needs_agreement() const noexcept { return is_enabled() && rule_ == Rule::nth_since_last; }
 
   // For the application's thread.
 
-  void count() noexcept { ++made_, ++since_last_; }
-  /// Whether the stage is due for the newest checkpoint. `failed`: take_failed() was true on some rank.
+  void count_checkpoint() noexcept { ++checkpoint_count_, ++count_since_last_; }
+  /// Whether the stage is due for the newest checkpoint. `failed`: take_failure() was true on some rank.
   [[nodiscard]] bool is_due(bool failed) const noexcept {
-    return has_any() && (failed || (rule_ == Rule::every_nth ? made_ % every_ == 0 : since_last_ >= every_));
+    return is_enabled() &&
+           (failed || (rule_ == Rule::every_nth ? checkpoint_count_ % every_ == 0 : count_since_last_ >= every_));
   }
   /// Whether it may be due for the next checkpoint, as far as this rank knows.
   [[nodiscard]] bool may_be_due_next() const noexcept {
-    return has_any() && (failed_ || (rule_ == Rule::every_nth ? (made_ + 1) % every_ == 0 : since_last_ + 1 >= every_));
+    return is_enabled() && (has_failure_ || (rule_ == Rule::every_nth ? (checkpoint_count_ + 1) % every_ == 0
+                                                                      : count_since_last_ + 1 >= every_));
   }
   /// Restarts the count: the stage took a checkpoint, or a worker has it.
-  void restart() noexcept { since_last_ = 0; }
+  void restart_count() noexcept { count_since_last_ = 0; }
   /// Makes the stage due for the next checkpoint, if it is scheduled; the next turn is `every` checkpoints after that.
   void make_due() noexcept {
-    if (has_any()) made_ = every_ - 1;
-    since_last_ = every_;
+    if (is_enabled()) checkpoint_count_ = every_ - 1;
+    count_since_last_ = every_;
   }
 
   // Thread-safe.
 
-  /// Notes the result of the last checkpoint that the stage took.
+  /// Records the result of the last checkpoint that the stage took.
   void mark_result(bool failed) noexcept {
-    if (rule_ == Rule::nth_since_last) failed_ = failed;
+    if (rule_ == Rule::nth_since_last) has_failure_ = failed;
   }
-  /// The checkpoint that the stage should have taken became no commit.
-  void mark_lost() noexcept { failed_ = true; }
-  /// Whether the next checkpoint must make up for a failed or lost one; resets it.
-  [[nodiscard]] bool take_failed() noexcept { return failed_.exchange(false); }
+  /// Records that the checkpoint that the stage should have taken became no commit.
+  void mark_lost() noexcept { has_failure_ = true; }
+  /// Returns whether the next checkpoint must make up for a failed or lost one; resets it.
+  [[nodiscard]] bool take_failure() noexcept { return has_failure_.exchange(false); }
 
  private:
   Rule rule_;
   std::uint64_t every_;
-  std::uint64_t made_ = 0;
-  std::uint64_t since_last_ = 0;
-  std::atomic<bool> failed_ = false;
+  std::uint64_t checkpoint_count_ = 0;
+  std::uint64_t count_since_last_ = 0;
+  std::atomic<bool> has_failure_ = false;
 };
 
 struct StageWithPolicy {
@@ -74,7 +76,7 @@ struct StageWithPolicy {
   std::unique_ptr<StagePolicy> policy;
 
   /// Whether the schedule takes checkpoints there.
-  [[nodiscard]] bool is_scheduled() const { return policy->has_any() && stage->is_possible(); }
+  [[nodiscard]] bool is_scheduled() const { return policy->is_enabled() && stage->is_possible(); }
 };
 
 /// In the order of execution; equal on every rank.
@@ -84,30 +86,30 @@ class StageList {
 
   [[nodiscard]] std::size_t size() const noexcept { return stages_.size(); }
   [[nodiscard]] StageWithPolicy& operator[](std::size_t number) { return stages_[number]; }
-  [[nodiscard]] const std::vector<StageWithPolicy>& all() const noexcept { return stages_; }
-  /// The one that reaches this level.
+  [[nodiscard]] const std::vector<StageWithPolicy>& all_stages() const noexcept { return stages_; }
+  /// Returns the index of the stage that reaches this level.
   [[nodiscard]] std::size_t index_of(Level level) const;
-  [[nodiscard]] const Stage& of(Level level) const { return *stages_[index_of(level)].stage; }
+  [[nodiscard]] const Stage& stage_of(Level level) const { return *stages_[index_of(level)].stage; }
   /// Whether the schedule takes checkpoints to this level.
   [[nodiscard]] bool is_scheduled(Level level) const { return stages_[index_of(level)].is_scheduled(); }
-  /// The highest level to which the schedule takes checkpoints.
+  /// Returns the highest level to which the schedule takes checkpoints.
   [[nodiscard]] Level highest_level() const;
 
-  /// Bytes that a rank sends for a container of this size.
+  /// Returns the number of bytes that a rank sends for a container of this size.
   [[nodiscard]] std::uint64_t sent_bytes(std::uint64_t container_bytes) const;
 
-  /// Progress with no stage due.
+  /// Returns progress with no stage due.
   [[nodiscard]] CommitProgress progress_of(const CommitHead& commit) const;
   /// Marks the stages that are due for a new commit: by schedule, but none above `highest`, and always the stage of
   /// `highest`; for an output, by Stage::for_outputs. `failed` has a bit for each stage that must make up for
   /// a failed checkpoint.
   void mark_due(CommitProgress& progress, std::optional<Level> highest, std::uint64_t failed);
   /// Bits of the stages that must make up for a checkpoint, as far as this rank knows; resets them.
-  [[nodiscard]] std::uint64_t take_failed();
+  [[nodiscard]] std::uint64_t take_failed_stages();
   /// Whether ranks may know different failures.
   [[nodiscard]] bool needs_agreement() const;
   /// Counts a new checkpoint.
-  void count();
+  void count_checkpoint();
   /// Restarts the count of the stages that are due for this checkpoint: a worker has them, or they will now run.
   void restart_due(const CommitProgress& progress);
 

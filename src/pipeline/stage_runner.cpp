@@ -22,25 +22,25 @@ double backoff_s(std::uint64_t tries) {
 }  // namespace
 
 StageRunner::StageRunner(store::NodeStore& store, commits::Ledger& ledger, StageList& stages,
-                         const CommitObservers& observers, Pause& pause, StageTimer& timer, StoreRoom room,
-                         const Log& log)
+                         const CommitObservers& observers, BackgroundPause& pause, StageTimer& timer,
+                         StoreCapacity capacity, const Log& log)
     : store_(store),
       ledger_(ledger),
       stages_(stages),
       observers_(observers),
       pause_(pause),
       timer_(timer),
-      room_(room),
+      capacity_(capacity),
       log_(log) {}
 
-void StageRunner::prepare(Execution& execution, Job& job) {
+void StageRunner::prepare_stages(Execution& execution, Job& job) {
   const comm::Group& group = execution.group();
   CommitFiles files{job.progress.commit, {}, {}, job.files.in_background};
   const auto local = attempt([&] {
     files.container = store::Pin(store_.files, store::FileKind::container, group.logical_rank(), {files.commit.id, {}});
   });
-  if (!job.progress.is_due()) {
-    execution.change([&] { job.files = std::move(files); });
+  if (!job.progress.has_due_stage()) {
+    execution.change_job([&] { job.files = std::move(files); });
     return;
   }
   const auto not_pinned = group.vote(local);
@@ -51,18 +51,18 @@ void StageRunner::prepare(Execution& execution, Job& job) {
     auto failure = not_pinned;
     if (!failure) failure = stages_[number].stage->prepare(group, files);
     progress.prepare_s = timer_.now_s() - begin_s;
-    if (failure) fail(execution, job, number, *failure);
+    if (failure) handle_failure(execution, job, number, *failure);
   }
-  execution.change([&] { job.files = std::move(files); });
+  execution.change_job([&] { job.files = std::move(files); });
 }
 
-void StageRunner::run(Execution& execution, Job& job) {
+void StageRunner::run_due_stages(Execution& execution, Job& job) {
   bool is_next_prepared = false;
   const auto prepare_next = [&] {
     if (std::exchange(is_next_prepared, true)) return;
-    execution.made_progress();
-    retire(execution);
-    if (job.progress.reason == Reason::made && job.files.container)
+    execution.notify_progress();
+    retire_superseded(execution);
+    if (job.progress.reason == Reason::committed && job.files.container)
       prepare_next_container(execution, job.files.container->size_bytes());
   };
   for (std::size_t number = 0; number < stages_.size(); ++number) {
@@ -72,8 +72,9 @@ void StageRunner::run(Execution& execution, Job& job) {
     if (!job.progress.commit.is_output) {
       stages_[number].policy->mark_result(job.progress.stages[number].failure.has_value());
     }
-    if (is_next_prepared) retire(execution);
-    if (job.progress.is_due()) execution.made_progress();  // otherwise the end of the job wakes the waiting threads
+    if (is_next_prepared) retire_superseded(execution);
+    if (job.progress.has_due_stage())
+      execution.notify_progress();  // otherwise the end of the job wakes the waiting threads
     const auto& failure = job.progress.stages[number].failure;
     if (failure && failure->code == ErrorCode::busy) break;  // a later start of the run has begun
   }
@@ -86,7 +87,7 @@ void StageRunner::run_with_retries(Execution& execution, Job& job, std::size_t n
   const Stage& stage = *stages_[number].stage;
   run_once(execution, job, number);
   while (progress.state == StageState::due && !execution.blocks_application() &&
-         progress.tries <= stage.retries(*progress.failure)) {
+         progress.tries <= stage.retries_max(*progress.failure)) {
     const double wait_s = backoff_s(progress.tries);
     if (execution.group().is_root()) {
       log_.debug(compose("{} of {} failed, retrying in {:.0f} s: {}", stage.name(), job.progress.commit.tag, wait_s,
@@ -96,7 +97,7 @@ void StageRunner::run_with_retries(Execution& execution, Job& job, std::size_t n
     observers_.notify(&CommitObserver::on_stage_retry, job.progress, progress, wait_s);
     run_once(execution, job, number);
   }
-  if (progress.state == StageState::due) fail(execution, job, number, *progress.failure);
+  if (progress.state == StageState::due) handle_failure(execution, job, number, *progress.failure);
 }
 
 /// A failed stage stays due. Pauses for the application are not counted as cost: nothing pauses the worker when the
@@ -105,39 +106,41 @@ void StageRunner::run_once(Execution& execution, Job& job, std::size_t number) {
   StageProgress& progress = job.progress.stages[number];
   Stage& stage = *stages_[number].stage;
   const CommitHead& commit = job.progress.commit;
-  const auto sent_bytes = static_cast<std::uint64_t>(static_cast<double>(job.progress.bytes.own) * stage.sent_share());
-  const comm::Group group = stage.sent_share() > 0 ? execution.with_timeout_for(sent_bytes) : execution.group();
+  const auto sent_bytes =
+      static_cast<std::uint64_t>(static_cast<double>(job.progress.bytes.own) * stage.sent_bytes_per_byte());
+  const comm::Group group =
+      stage.sent_bytes_per_byte() > 0 ? execution.with_timeout_for(sent_bytes) : execution.group();
   const double begin_s = timer_.now_s();
-  const Pause::Seconds paused_before = pause_.paused_time();
+  const BackgroundPause::Seconds paused_before = pause_.paused_time();
   ++progress.tries;
   progress.failure = stage.run(group, job.files);
   // The commit may be flushed by the time a later start of the run is detected.
   const bool is_reached =
-      !progress.failure || (progress.failure->code == ErrorCode::busy && stage.reaches() != Level::none &&
-                            ledger_.known().has_reached(commit.id, stage.reaches()));
+      !progress.failure || (progress.failure->code == ErrorCode::busy && stage.level() != Level::none &&
+                            ledger_.known().has_reached(commit.id, stage.level()));
   if (!is_reached) return;
-  if (job.progress.reason == Reason::made) progress.after_s = timer_.now_s() - job.progress.submitted_s;
-  execution.change([&] { progress.state = StageState::reached; });
+  if (job.progress.reason == Reason::committed) progress.after_s = timer_.now_s() - job.progress.submitted_s;
+  execution.change_job([&] { progress.state = StageState::reached; });
   observers_.notify(&CommitObserver::on_level_reached, job.progress, progress);
   if (!progress.failure) progress.failure = execution.clean_up(stage);
   if (progress.failure) return observers_.notify(&CommitObserver::on_stage_failed, job.progress, progress);
   const double took_s = timer_.now_s() - begin_s - (pause_.paused_time() - paused_before).count();
-  timer_.add(stage.reaches(), progress.prepare_s + std::max(took_s, 0.0));
+  timer_.add_duration(stage.level(), progress.prepare_s + std::max(took_s, 0.0));
 }
 
-void StageRunner::fail(Execution& execution, Job& job, std::size_t number, const Failure& failure) {
+void StageRunner::handle_failure(Execution& execution, Job& job, std::size_t number, const Failure& failure) {
   StageProgress& progress = job.progress.stages[number];
-  execution.change([&] { progress.state = StageState::failed; });
+  execution.change_job([&] { progress.state = StageState::failed; });
   progress.failure = failure;
   progress.tries = std::max<std::uint64_t>(progress.tries, 1);
   observers_.notify(&CommitObserver::on_stage_failed, job.progress, progress);
 }
 
-std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t number, const CommitHead& commit,
-                                            Reason reason) {
+std::optional<Failure> StageRunner::run_stage(Execution& execution, std::size_t number, const CommitHead& commit,
+                                              Reason reason) {
   const comm::Group& group = execution.group();
   StageWithPolicy& scheduled = stages_[number];
-  std::optional<Pause::Awaited> awaited;
+  std::optional<BackgroundPause::NoPauseGuard> awaited;
   if (execution.blocks_application()) awaited.emplace(pause_);
   Job job{stages_.progress_of(commit), {commit, {}}};
   job.progress.reason = reason;
@@ -153,12 +156,12 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
     run_once(execution, job, number);
     failure = progress.failure;
   }
-  if (progress.state != StageState::reached) fail(execution, job, number, *failure);
-  if (reason == Reason::owed) observers_.notify(&CommitObserver::on_finished, job.progress);
+  if (progress.state != StageState::reached) handle_failure(execution, job, number, *failure);
+  if (reason == Reason::deferred) observers_.notify(&CommitObserver::on_finished, job.progress);
   // Turns belong to the application's thread. The flush of an older commit does not make up for a newer one's failure.
   if (!failure && !commit.is_output && execution.blocks_application()) {
-    scheduled.policy->restart();
-    const auto newest = ledger_.known().newest();
+    scheduled.policy->restart_count();
+    const auto newest = ledger_.known().newest_checkpoint();
     if (newest && newest->commit.id == commit.id) scheduled.policy->mark_result(false);
   }
   return failure;
@@ -170,18 +173,18 @@ std::optional<Failure> StageRunner::run_now(Execution& execution, std::size_t nu
 void StageRunner::prepare_next_container(const Execution& execution, std::uint64_t size_bytes) {
   if (size_bytes == 0 || !store_.directory.memory_backed()) return;
   // Does not prepare files that are only needed while an older commit waits for a newer one's protection.
-  const std::size_t under_way = execution.blocks_application() ? 1 : room_.max_pending;
+  const std::size_t under_way = execution.blocks_application() ? 1 : capacity_.max_pending;
   (void)attempt([&] {
     store_.new_files.preallocate(store::FileKind::container, size_bytes,
-                                 {.idle = under_way, .all = room_.keep + under_way});
+                                 {.idle_count = under_way, .total_count = capacity_.store_keep + under_way});
   });
 }
 
-void StageRunner::retire(const Execution& execution) {
-  const std::vector<commits::Entry> before = ledger_.known().entries;
-  store::retire_superseded(store_.retirement, ledger_, room_.keep, execution.may_retire(), log_);
+void StageRunner::retire_superseded(const Execution& execution) {
+  const std::vector<commits::CommitEntry> before = ledger_.known().entries;
+  store::retire_superseded(store_.retirement, ledger_, capacity_.store_keep, execution.retire_scope(), log_);
   std::vector<CommitHead> gone;
-  for (const commits::Entry& entry : before) {
+  for (const commits::CommitEntry& entry : before) {
     if (!ledger_.known().find(entry.commit.id)) gone.push_back(entry.commit);
   }
   observers_.notify(&CommitObserver::on_retired, std::span<const CommitHead>(gone));

@@ -13,8 +13,8 @@
 
 namespace kedge::pipeline {
 
-/// What an open has left unread.
-struct Unread {
+/// Files that an open has left unread.
+struct UnreadWork {
   bool others = false;     ///< parity of the opened commit, and other commits in the stores
   bool container = false;  ///< the opened commit's container
 };
@@ -27,39 +27,39 @@ struct UnreadCommit {
 };
 
 /// Result of reading a commit's files.
-struct ReadFiles {
-  std::vector<Failure> damaged;  ///< damaged or unreadable files
-  bool containers = false;       ///< containers are among them
-  bool some_left = false;
+struct ReadResult {
+  std::vector<Failure> failures;       ///< damaged or unreadable files
+  bool has_damaged_container = false;  ///< containers are among them
+  bool has_more = false;               ///< files are left, because it had to yield
 
   [[nodiscard]] std::optional<Failure> first_failure() const {
-    return damaged.empty() ? std::nullopt : std::optional(damaged.front());
+    return failures.empty() ? std::nullopt : std::optional(failures.front());
   }
 };
 
 /// Reads this process's files of one commit after the other, while other threads use the store. Local.
-class UnreadFiles {
+class UnreadFilesReader {
  public:
   /// Checked between pieces of a file: whether to stop for now.
   using ShouldYield = std::function<bool()>;
 
-  explicit UnreadFiles(store::StoredFiles& files) : stored_(files) {}
+  explicit UnreadFilesReader(store::StoredFiles& files) : stored_files_(files) {}
 
-  /// Unread bytes of the commit.
-  [[nodiscard]] std::uint64_t bytes_left(const UnreadCommit& what);
+  /// Returns the number of unread bytes of the commit.
+  [[nodiscard]] std::uint64_t unread_bytes(const UnreadCommit& unread);
   /// Reads this commit's unread files until it should yield; a file that was interrupted is read again from its start.
-  /// Damaged files are rejected (StoredFiles::reject); files that were retired meanwhile are no damage.
-  [[nodiscard]] ReadFiles read(const UnreadCommit& what, const ShouldYield& should_yield);
-  /// Resets the state for another commit.
-  void forget() { read_.clear(); }
+  /// Damaged files are rejected (StoredFiles::reject_file); files that were retired meanwhile are no damage.
+  [[nodiscard]] ReadResult read_commit(const UnreadCommit& unread, const ShouldYield& should_yield);
+  /// Forgets the files that were read, for another commit.
+  void reset() { read_files_.clear(); }
 
  private:
-  [[nodiscard]] std::vector<store::PinnableFile> files_left(const UnreadCommit& what);
+  [[nodiscard]] std::vector<store::PinnableFile> list_unread(const UnreadCommit& unread);
   [[nodiscard]] std::optional<Failure> read_whole(const store::PinnableFile& file, const CommitHead& commit,
                                                   const ShouldYield& should_yield);
 
-  store::StoredFiles& stored_;
-  std::set<store::PinnableFile> read_;
+  store::StoredFiles& stored_files_;
+  std::set<store::PinnableFile> read_files_;
 };
 
 }  // namespace kedge::pipeline

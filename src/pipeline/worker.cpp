@@ -15,7 +15,7 @@ namespace kedge::pipeline {
 class Worker::WorkerExecution final : public Execution {
  public:
   WorkerExecution(const Channel& channel, State& state)
-      : Execution(channel.group), state_(state), pace_(channel.pace.get()) {}
+      : Execution(channel.group), worker_state_(state), pace_(channel.pace.get()) {}
 
   /// Adds the longest delay that the rate limit causes on any rank.
   [[nodiscard]] comm::Group with_timeout_for(std::uint64_t sent_bytes) const override {
@@ -23,39 +23,39 @@ class Worker::WorkerExecution final : public Execution {
     const auto paced_ms = static_cast<std::uint64_t>(pace_->seconds_for(sent_bytes) * 1000);
     return group().with_timeout(group().timeout() + std::chrono::milliseconds(group().max(paced_ms)));
   }
-  [[nodiscard]] store::RetireScope may_retire() const noexcept override { return store::RetireScope::known; }
+  [[nodiscard]] store::RetireScope retire_scope() const noexcept override { return store::RetireScope::known; }
   [[nodiscard]] std::optional<Failure> clean_up(Stage& /*stage*/) const override { return std::nullopt; }
   [[nodiscard]] bool blocks_application() const noexcept override { return false; }
   [[nodiscard]] bool wait_before_retry(std::chrono::duration<double> wait) override;
-  void made_progress() override { state_.done->raise(); }
-  void change(const std::function<void()>& change) override {
-    const std::lock_guard guard(state_.mutex);
+  void notify_progress() override { worker_state_.done->raise(); }
+  void change_job(const std::function<void()>& change) override {
+    const std::lock_guard guard(worker_state_.mutex);
     change();
   }
   [[nodiscard]] bool should_yield() const override {
-    const std::lock_guard guard(state_.mutex);
-    return state_.is_stopping || state_.is_given_up || !state_.jobs.empty();
+    const std::lock_guard guard(worker_state_.mutex);
+    return worker_state_.is_stopping || worker_state_.is_deferred_work_dropped || !worker_state_.jobs.empty();
   }
-  [[nodiscard]] bool is_given_up() const override {
-    const std::lock_guard guard(state_.mutex);
-    return state_.is_given_up;
+  [[nodiscard]] bool is_deferred_work_dropped() const override {
+    const std::lock_guard guard(worker_state_.mutex);
+    return worker_state_.is_deferred_work_dropped;
   }
   void set_sending(bool begins) override {
-    const std::lock_guard guard(state_.mutex);
-    state_.is_sending = begins;
+    const std::lock_guard guard(worker_state_.mutex);
+    worker_state_.is_sending = begins;
   }
-  void opened_is_protected() override {
-    change([&] { state_.to_protect = {}; });
-    state_.done->raise();
+  void mark_opened_protected() override {
+    change_job([&] { worker_state_.to_protect = {}; });
+    worker_state_.done->raise();
   }
 
  private:
   [[nodiscard]] bool must_go_on() const {
-    const std::lock_guard guard(state_.mutex);
-    return state_.is_stopping || state_.is_urgent || state_.jobs.size() > 1;
+    const std::lock_guard guard(worker_state_.mutex);
+    return worker_state_.is_stopping || worker_state_.is_urgent || worker_state_.jobs.size() > 1;
   }
 
-  State& state_;
+  State& worker_state_;
   const fs::RateLimiter* pace_;
 };
 
@@ -64,7 +64,7 @@ bool Worker::WorkerExecution::wait_before_retry(std::chrono::duration<double> wa
   bool in_full = true;
   if (group().is_root()) {
     const Deadline deadline = Deadline::after(wait);
-    while (!must_go_on() && state_.submitted->wait(deadline)) {
+    while (!must_go_on() && worker_state_.submitted->wait(deadline)) {
     }
     in_full = !must_go_on();
   }
@@ -109,7 +109,8 @@ void Worker::run(State& state, const Channel& channel, const ExecutorTasks& task
     const auto failure = attempt([&] { turn = next_turn(state, channel.group); });
     if (failure) (void)end_turn(state, failure, [] {});
     if (failure || turn == Turn::ended) return;
-    const bool goes_on = turn == Turn::job ? do_job(state, execution, tasks) : do_step(state, execution, tasks);
+    const bool goes_on =
+        turn == Turn::job ? run_job(state, execution, tasks) : run_deferred_step(state, execution, tasks);
     if (!goes_on) return;
   }
 }
@@ -133,7 +134,7 @@ Worker::Turn Worker::wait_for_turn(State& state, bool of_job) {
     {
       const std::lock_guard guard(state.mutex);
       if (state.is_stopping) return Turn::ended;
-      if (state.is_after_open && !of_job) return Turn::step;
+      if (state.has_deferred_work && !of_job) return Turn::step;
       if (!state.jobs.empty()) return Turn::job;
     }
     if (attempt([&] { (void)state.submitted->wait(Deadline::never()); })) return Turn::ended;
@@ -150,34 +151,34 @@ bool Worker::end_turn(State& state, const std::optional<Failure>& failure, const
     state.failure = failure;
     if (failure) {
       state.jobs.clear();
-      state.tidies = state.is_after_open = false;
+      state.is_cleaning_up = state.has_deferred_work = false;
     }
   }
   state.done->raise();
   return !failure;
 }
 
-bool Worker::do_job(State& state, Execution& execution, const ExecutorTasks& tasks) {
+bool Worker::run_job(State& state, Execution& execution, const ExecutorTasks& tasks) {
   Job* job = nullptr;
   {
     const std::lock_guard guard(state.mutex);
     job = &state.jobs.front();
   }
-  const auto failure = attempt([&] { execution.group().run_or_leave([&] { tasks.work(execution, *job); }); });
+  const auto failure = attempt([&] { execution.group().run_or_leave([&] { tasks.run_job(execution, *job); }); });
   const bool goes_on = end_turn(state, failure, [&] {
     state.jobs.pop_front();
-    state.tidies = true;
+    state.is_cleaning_up = true;
   });
   if (!goes_on) return false;
   const auto after = attempt([&] { execution.group().run_or_leave([&] { tasks.clean_up(execution); }); });
-  return end_turn(state, after, [&] { state.tidies = false; });
+  return end_turn(state, after, [&] { state.is_cleaning_up = false; });
 }
 
-bool Worker::do_step(State& state, Execution& execution, const ExecutorTasks& tasks) {
+bool Worker::run_deferred_step(State& state, Execution& execution, const ExecutorTasks& tasks) {
   bool more = false;
   const auto failure =
       attempt([&] { execution.group().run_or_leave([&] { more = tasks.run_deferred_step(execution); }); });
-  return end_turn(state, failure, [&] { state.is_after_open = more; });
+  return end_turn(state, failure, [&] { state.has_deferred_work = more; });
 }
 
 void Worker::submit(Job& job) {
@@ -193,17 +194,17 @@ void Worker::submit_deferred_work(const Id128& to_protect) {
   {
     const std::lock_guard guard(state_->mutex);
     if (state_->failure) return;
-    state_->is_after_open = true;
-    state_->is_given_up = false;
+    state_->has_deferred_work = true;
+    state_->is_deferred_work_dropped = false;
     state_->to_protect = to_protect;
   }
   state_->submitted->raise();
 }
 
 Backlog Worker::State::backlog() const {
-  Backlog backlog{{}, to_protect, tidies, is_after_open, is_stopping, failure};
+  Backlog backlog{{}, to_protect, is_cleaning_up, has_deferred_work, is_stopping, failure};
   for (const Job& job : jobs) {
-    Backlog::Waiting& waiting = backlog.jobs.emplace_back(job.progress.commit.id, job.unsealed != nullptr);
+    Backlog::WaitingJob& waiting = backlog.jobs.emplace_back(job.progress.commit.id, job.unsealed != nullptr);
     for (const StageProgress& stage : job.progress.stages) {
       if (stage.state == StageState::due) waiting.due.push_back(stage.level);
     }
@@ -217,9 +218,9 @@ Backlog Worker::backlog() const {
 }
 
 /// Steps of a job have deadlines of their own, so this wait ends.
-Waited Worker::wait_until(const Condition& condition, Deadline deadline, bool urgent) {
+WaitResult Worker::wait_until(const Condition& condition, Deadline deadline, bool urgent) {
   if (urgent) set_urgent(true);
-  Waited waited{std::nullopt, false};
+  WaitResult waited{std::nullopt, false};
   while (true) {
     {
       const std::lock_guard guard(state_->mutex);
@@ -244,28 +245,28 @@ void Worker::set_urgent(bool urgent) {
 
 void Worker::drop_deferred_work() {
   const std::lock_guard guard(state_->mutex);
-  state_->is_given_up = true;
+  state_->is_deferred_work_dropped = true;
 }
 
-Stopped Worker::stop(Deadline deadline) {
+StopResult Worker::stop(Deadline deadline) {
   if (!stopped_) stopped_ = stop_thread(deadline);
   return *stopped_;
 }
 
-Stopped Worker::stop_thread(Deadline deadline) {
+StopResult Worker::stop_thread(Deadline deadline) {
   bool cuts = false;
   {
     const std::lock_guard guard(state_->mutex);
     state_->is_stopping = true;
-    cuts = !state_->jobs.empty() || state_->tidies || state_->is_after_open;
+    cuts = !state_->jobs.empty() || state_->is_cleaning_up || state_->has_deferred_work;
   }
   state_->submitted->raise();
   if (cuts) channel_.group.communicator().interrupt();
-  if (!thread_->join(deadline)) return Stopped::not_ended;
+  if (!thread_->join(deadline)) return StopResult::not_ended;
   const std::lock_guard guard(state_->mutex);
   const bool has_failed = state_->failure && comm::ends_communication(state_->failure->code);
-  const bool was_idle = state_->jobs.empty() && !state_->tidies && !state_->is_sending && !has_failed;
-  return was_idle || channel_.ends_with_thread ? Stopped::idle : Stopped::interrupted;
+  const bool was_idle = state_->jobs.empty() && !state_->is_cleaning_up && !state_->is_sending && !has_failed;
+  return was_idle || channel_.ends_with_thread ? StopResult::idle : StopResult::interrupted;
 }
 
 }  // namespace kedge::pipeline

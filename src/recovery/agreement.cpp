@@ -223,7 +223,7 @@ class CommitSurvey {
     LostSet lost;
     lost.exists = 1;
     lost.scheme = static_cast<std::uint32_t>(homed.set.scheme);
-    lost.may_be_lost = homed.set.parities;
+    lost.may_be_lost = homed.set.parity_count;
     lost.members = static_cast<std::uint32_t>(homed.set.members.size());
     for (std::size_t i = 0; i < homed.set.members.size(); ++i) {
       lost.logical_rank[i] = homed.set.members[i].logical_rank.value;

@@ -16,7 +16,7 @@ std::set<FileKind> written_kinds(int rank, store::NodeStore& store, const Orders
   }
   for (const SetOrder& order : orders.sets) {
     const std::uint32_t me = order.set.position;
-    if (!store.files.has(FileKind::descriptor, order.set.members[me].logical_rank, order.key())) {
+    if (!store.files.has_file(FileKind::descriptor, order.set.members[me].logical_rank, order.key())) {
       written.insert(FileKind::descriptor);
     }
     if (order.rebuild && !order.present.container[me]) written.insert(FileKind::container);

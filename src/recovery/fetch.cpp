@@ -29,7 +29,7 @@ void fetch_one(const Copy& copy, std::uint64_t piece_bytes, Recovered& recovered
   expected.logical_rank = copy.order.logical_rank;
   expected.key = copy.order.key;
   expected.generation = copy.order.generation;
-  (void)store::require_file(*copy.draft, bytes, copy.draft->file().path(), expected, Verify::headers);
+  (void)store::require_intact_file(*copy.draft, bytes, copy.draft->file().path(), expected, Verify::headers);
   recovered.source = RecoverySource::fetched;
   recovered.container_bytes = bytes;
 }
@@ -44,14 +44,16 @@ void fetch(const comm::Group& group, store::NodeStore& store, std::span<const Fe
   std::vector<store::PlannedFile> planned;
   comm::throw_if(seal_transaction.vote(attempt([&] {
     for (const FetchOrder& order : fetches) {
-      copies.push_back({order, settings.prefix_storage->open(settings.directory, settings.commit, order.logical_rank)});
+      copies.push_back(
+          {order, settings.prefix_storage->open_container(settings.directory, settings.commit, order.logical_rank)});
       planned.push_back({store::FileKind::container, copies.back().source.row.size_bytes});
     }
   })));
   comm::throw_if(seal_transaction.begin_on_all_ranks(planned, [&] {
     for (Copy& copy : copies) {
-      copy.draft = &seal_transaction.begin(store::FileKind::container, copy.order.key, copy.order.generation,
-                                           copy.source.row.size_bytes, store::SealTransaction::Storage::as_written);
+      copy.draft =
+          &seal_transaction.begin_file(store::FileKind::container, copy.order.key, copy.order.generation,
+                                       copy.source.row.size_bytes, store::SealTransaction::Storage::as_written);
     }
   }));
   // Between two files in memory, pieces should stay in the cache between reading and writing.

@@ -44,12 +44,12 @@ FoundTag check_tag_manifest(persist::PrefixReader& prefix_storage, const persist
   FoundTag found;
   const auto failure = attempt([&] {
     prefix_storage.require_trusted(listed);
-    const persist::TagEntry read = prefix_storage.read(listed.directory);
+    const persist::TagEntry read = prefix_storage.read_commit(listed.directory);
     const bool is_of_run = read.commit.run_id == listed.commit.run_id && read.run == listed.run;
     if (read.commit.id != listed.commit.id || !is_of_run) {
       throw Error(Failure{ErrorCode::corrupt,
                           compose("the manifest belongs to another {}", is_of_run ? "commit" : "run"), -1,
-                          fs::join(prefix_storage.where(), listed.directory), 0});
+                          fs::join(prefix_storage.location(), listed.directory), 0});
     }
     found = found_tag(read, {});
   });

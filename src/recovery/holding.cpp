@@ -17,7 +17,7 @@ Holding Holding::in_store(store::StoredFiles& files, const Id128& commit_id, Log
 Holding Holding::on_prefix(persist::PrefixReader& storage, const std::string& directory, const CommitHead& commit,
                            LogicalRank logical_rank) {
   Holding holding(logical_rank);
-  holding.opened_ = storage.open(directory, commit, logical_rank);
+  holding.opened_ = storage.open_container(directory, commit, logical_rank);
   return holding;
 }
 

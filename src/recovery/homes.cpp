@@ -126,11 +126,11 @@ class LocalFileExchange {
   void send_set_files() {
     std::vector<Addressed<SetFileRecord>> records;
     for (const format::SetDescriptor& set : mine_.set_files) {
-      records.push_back({home_of(set, group_.size()), {format::encode(set)}});
+      records.push_back({home_of(set, group_.size()), {format::encode_set_descriptor(set)}});
     }
     std::map<SetKey, std::size_t> index;
     for (const auto& [peer, record] : group_.exchange(records)) {
-      const format::SetDescriptor set = format::decode_set(record.bytes, "a set file on the wire");
+      const format::SetDescriptor set = format::decode_set_descriptor(record.bytes, "a set file on the wire");
       invariant(home_of(set, group_.size()) == group_.rank(), "a set file comes to the home of its set");
       const auto [found, is_new] = index.emplace(key_of(set), homes_.sets.size());
       if (is_new) add_set(set);
@@ -206,7 +206,7 @@ class LocalFileExchange {
     const auto is_there = [](int holder) { return holder != kNoProcess; };
     for (const int holder : homed.container) present.container.push_back(is_there(holder));
     for (const int holder : homed.parity) present.parity.push_back(is_there(holder));
-    homed.decodable = redundancy::can_decode(homed.set.scheme, homed.set.parities, present);
+    homed.decodable = redundancy::can_decode(homed.set.scheme, homed.set.parity_count, present);
     homed.whole = std::ranges::all_of(homed.container, is_there) && std::ranges::all_of(homed.parity, is_there) &&
                   std::ranges::all_of(homed.descriptor, is_there);
     if (stays_as_it_lies(homed.set.world_size, group_)) homed.whole = homed.whole && is_spread(homed);

@@ -238,7 +238,7 @@ class OrderPlanner {
     set.parity_bytes = 0;
     set.parity_crc = 0;
     record.rebuild = rebuild ? 1 : 0;
-    redundancy::SetShape shape{set.scheme, {}, set.parities};
+    redundancy::SetShape shape{set.scheme, {}, set.parity_count};
     for (std::size_t i = 0; i < set.members.size(); ++i) {
       record.container[i] = homed.container[i] != kNoProcess ? 1 : 0;
       record.parity[i] = homed.parity[i] != kNoProcess ? 1 : 0;
@@ -260,7 +260,7 @@ class OrderPlanner {
         record.is_requested = requested_.at(index).contains(logical_rank.value) ? 1 : 0;
       }
       set.position = i;
-      record.descriptor = format::encode(set);
+      record.descriptor = format::encode_set_descriptor(set);
       set_orders_.push_back({process_in(record, i), record});
     }
   }
@@ -273,7 +273,7 @@ class OrderPlanner {
 
   static SetOrder read(const SetOrderRecord& record) {
     SetOrder order;
-    order.set = format::decode_set(record.descriptor, "a set's order on the wire");
+    order.set = format::decode_set_descriptor(record.descriptor, "a set's order on the wire");
     for (std::size_t i = 0; i < order.set.members.size(); ++i) {
       order.present.container.push_back(record.container[i] != 0);
       order.present.parity.push_back(record.parity[i] != 0);

@@ -19,7 +19,7 @@ class PrefixSearch {
 
   PrefixSurvey run() {
     markers_.require_reachable();  // nor would it be known which commits were discarded
-    const persist::TagList list = prefix_storage_.list();
+    const persist::TagList list = prefix_storage_.list_commits();
     for (const persist::TagEntry& entry : list.entries) {
       if (entry.commit.run_id == question_.run_id && is_possible(entry)) mine_.push_back(entry);
     }
@@ -32,7 +32,7 @@ class PrefixSearch {
     found.commits_exist =
         std::ranges::any_of(mine_, [](const persist::TagEntry& entry) { return !entry.commit.is_output; });
     if (!mine_.empty()) found.highest_generation = mine_.front().commit.generation;
-    warn_of(list.unusable);
+    warn_of(list.unusable_tags);
     found.warnings = std::move(warnings_);
     found.failure = attempt([&] { found.tags = walk(); });
     return found;
@@ -50,7 +50,8 @@ class PrefixSearch {
   /// A directory without a readable manifest may be any run's commit.
   void warn_of(const std::vector<persist::UnusableTag>& unusable) {
     for (const persist::UnusableTag& one : unusable) {
-      if (one.committed) warnings_.push_back(compose("{} on the prefix cannot be used: {}", one.directory, one.reason));
+      if (one.has_manifest)
+        warnings_.push_back(compose("{} on the prefix cannot be used: {}", one.directory, one.reason));
     }
   }
 
@@ -98,7 +99,7 @@ class PrefixSearch {
 
   /// Empty if the commit may be opened, judging by its head.
   [[nodiscard]] std::string exclusion_reason(const CommitHead& commit) const {
-    if (std::string why = question_.ledger.excluded().why(commit.id); !why.empty()) return why;
+    if (std::string why = question_.ledger.excluded().reason(commit.id); !why.empty()) return why;
     if (markers_.is_discarded(commit.id)) return std::string(kDiscarded);
     return other_world_size(commit.world_size, question_.world_size, question_.other_ranks);
   }

@@ -19,7 +19,7 @@ namespace kedge::recovery {
 namespace {
 
 using redundancy::MemberFile;
-using redundancy::Part;
+using redundancy::MemberPart;
 using redundancy::Stripe;
 using store::FileKind;
 using store::SealTransaction;
@@ -38,7 +38,7 @@ class MemberRebuild {
 
   /// Local. Adds the files that begin() will begin; `containers` are those that are planned already.
   void plan(std::vector<store::PlannedFile>& planned, std::set<std::uint32_t>& containers) const {
-    if (!store_.files.has(FileKind::descriptor, member().logical_rank, order_.key())) {
+    if (!store_.files.has_file(FileKind::descriptor, member().logical_rank, order_.key())) {
       planned.push_back({FileKind::descriptor, format::kSuperblockBytes, member().logical_rank});
     }
     if (!order_.rebuild) return;
@@ -50,10 +50,10 @@ class MemberRebuild {
 
   /// Local.
   void begin(RebuiltContainers& rebuilt) {
-    if (!store_.files.has(FileKind::descriptor, member().logical_rank, order_.key())) {
+    if (!store_.files.has_file(FileKind::descriptor, member().logical_rank, order_.key())) {
       descriptor_ =
           &make(FileKind::descriptor, order_.key(), format::kSuperblockBytes, SealTransaction::Storage::before);
-      descriptor_->head() = format::encode(order_.set);
+      descriptor_->head() = format::encode_set_descriptor(order_.set);
     }
     if (!order_.rebuild) return;
     constexpr auto kAsWritten = SealTransaction::Storage::as_written;
@@ -77,20 +77,20 @@ class MemberRebuild {
   void check(std::span<const Stripe> stripes, const redundancy::StripeChecksums& checksums) {
     check_inputs(stripes, checksums);
     if (container_ != nullptr) {
-      if (redundancy::crc_written(position(), Part::container, stripes, checksums) != member().crc) {
+      if (redundancy::written_crc(position(), MemberPart::container, stripes, checksums) != member().crc) {
         throw Error(Failure{ErrorCode::corrupt, "the rebuilt container does not have its recorded checksum", -1,
                             container_->file().path(), 0});
       }
       // That checksum says nothing of the superblock, which ends with its own: of another commit it would fit, too.
-      (void)store::require_file(*container_, member().size_bytes, container_->file().path(),
-                                expected(FileKind::container), Verify::headers);
+      (void)store::require_intact_file(*container_, member().size_bytes, container_->file().path(),
+                                       expected(FileKind::container), Verify::headers);
     }
     if (parity_ == nullptr) return;
     format::SetDescriptor set = order_.set;
     set.kind = format::SetFileKind::parity;
     set.parity_bytes = redundancy::parity_bytes(shape_, position());
-    set.parity_crc = redundancy::crc_written(position(), Part::parity, stripes, checksums);
-    parity_->head() = format::encode(set);
+    set.parity_crc = redundancy::written_crc(position(), MemberPart::parity, stripes, checksums);
+    parity_->head() = format::encode_set_descriptor(set);
   }
 
   /// Bytes of the container that this process rebuilds; 0 if it rebuilds none here.
@@ -120,7 +120,7 @@ class MemberRebuild {
 
   [[nodiscard]] UnsealedFile& make(FileKind kind, const store::FileKey& key, std::uint64_t size_bytes,
                                    SealTransaction::Storage storage) {
-    return sealing_.begin(kind, key, order_.set.generation, size_bytes, storage, member().logical_rank);
+    return sealing_.begin_file(kind, key, order_.set.generation, size_bytes, storage, member().logical_rank);
   }
 
   void use(store::StoreFile*& file, FileKind kind, const store::FileKey& key) {
@@ -149,20 +149,20 @@ class MemberRebuild {
   void check_inputs(std::span<const Stripe> stripes, const redundancy::StripeChecksums& checksums) const {
     if (container_file_ != nullptr) container_file_->require_present();  // they were sent from where they lie
     if (parity_file_ != nullptr) parity_file_->require_present();
-    const auto as_recorded = [&](Part which, const redundancy::Recorded& recorded, const MemberFile& file) {
+    const auto as_recorded = [&](MemberPart which, const redundancy::RecordedPart& recorded, const MemberFile& file) {
       return redundancy::matches_recorded(position(), which, recorded, stripes, checksums, file);
     };
     if (container_file_ != nullptr &&
-        !as_recorded(Part::container, {member().size_bytes, member().crc}, files().container)) {
+        !as_recorded(MemberPart::container, {member().size_bytes, member().crc}, files().container)) {
       throw Error(Failure{ErrorCode::corrupt, "the container is damaged: its redundancy set cannot be rebuilt from it",
                           -1, container_file_->path(), 0});
     }
     if (parity_file_ == nullptr) return;
     const std::uint64_t size_bytes = redundancy::parity_bytes(shape_, position());
     const store::VerifiedFile parity =
-        store::require_file(parity_file_->bytes(), format::kSuperblockBytes + size_bytes, parity_file_->path(),
-                            expected(FileKind::parity), Verify::headers);
-    if (!as_recorded(Part::parity, {size_bytes, parity.set->parity_crc}, files().parity)) {
+        store::require_intact_file(parity_file_->bytes(), format::kSuperblockBytes + size_bytes, parity_file_->path(),
+                                   expected(FileKind::parity), Verify::headers);
+    if (!as_recorded(MemberPart::parity, {size_bytes, parity.set_descriptor->parity_crc}, files().parity)) {
       throw Error(Failure{ErrorCode::corrupt, "the parity is damaged: its redundancy set cannot be rebuilt from it", -1,
                           parity_file_->path(), 0});
     }
@@ -189,7 +189,7 @@ class SetRebuild {
     const format::SetDescriptor& set = orders.front().set;
     ranks_ = orders.front().processes;
     shape_.scheme = set.scheme;
-    shape_.parities = set.parities;
+    shape_.parity_count = set.parity_count;
     for (const format::SetMember& member : set.members) {
       shape_.sizes.push_back(member.size_bytes);
     }
@@ -205,10 +205,10 @@ class SetRebuild {
     std::vector<redundancy::LocalMember> local;
     for (const MemberRebuild& member : members_) local.push_back(member.files());
     const auto result =
-        redundancy::exchange(group_, ranks_, local, stripes, {redundancy::route_for(stripes, ranks_), pieces_});
+        redundancy::exchange_stripes(group_, ranks_, local, stripes, {redundancy::route_for(stripes, ranks_), pieces_});
     if (result.failure) return result.failure;
     return attempt([&] {
-      for (std::size_t i = 0; i < members_.size(); ++i) members_[i].check(stripes, result.members[i]);
+      for (std::size_t i = 0; i < members_.size(); ++i) members_[i].check(stripes, result.member_checksums[i]);
     });
   }
 

@@ -23,7 +23,8 @@ std::vector<Tag> Recovery::incomplete_outputs() const {
     group_.broadcast(id);
     const auto newest = storage_.ledger.known().find(tag);
     const bool is_newest = newest && newest->commit.id == id;
-    const bool has_container = storage_.store.files.has(store::FileKind::container, group_.logical_rank(), {id, {}});
+    const bool has_container =
+        storage_.store.files.has_file(store::FileKind::container, group_.logical_rank(), {id, {}});
     if (group_.all(is_newest) && !group_.all(has_container)) tags.push_back(tag);
   }
   return tags;

@@ -9,7 +9,7 @@
 #include "base/attempt.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "commits/selection.hpp"
+#include "commits/commit_selection.hpp"
 #include "fs/file_system.hpp"
 #include "recovery/deferred_reads.hpp"
 
@@ -77,7 +77,7 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
     DeferredReads read_later;
     if (const Candidate* chosen = plan.chosen()) {
       plan.orders = plan_orders(group_, plan.survey.homes, *chosen, [&](LogicalRank logical_rank) {
-        return storage_.store.ranks.process_in_charge_of(logical_rank);
+        return storage_.store.ranks.responsible_process(logical_rank);
       });
       if (depth != Depth::headers && depth != Depth::all_that_counts) {
         read_later = plan_deferred_reads(group_, storage_.store, *chosen, plan.orders, reading == Reading::in_load);
@@ -146,7 +146,7 @@ void Recovery::log_no_match(const Plan& plan, const Selection& selection) const 
   const std::vector<std::string> tags = recoverable_tags(plan.survey);
   if (tags.empty()) return;
   const auto* tag = std::get_if<Tag>(&selection);
-  const auto meant = tag == nullptr ? std::nullopt : nearest(*tag, tags);
+  const auto meant = tag == nullptr ? std::nullopt : nearest_name(*tag, tags);
   log_.warning(compose("no checkpoint matches '{}', so nothing was opened; the newest is {}{}",
                        commits::to_string(selection), tags.front(),
                        meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
@@ -157,7 +157,7 @@ void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection
   if (!plan.choice.is_bound_unknown) return;
   const Tag& tag = std::get<Before>(selection).tag;
   const std::vector<std::string> tags = recoverable_tags(plan.survey);
-  const auto meant = nearest(tag, tags);
+  const auto meant = nearest_name(tag, tags);
   throw Error(ErrorCode::not_found,
               compose("no commit '{}' is known, so older ones cannot be determined{}{}; kedge ls lists the "
                       "checkpoints, and open(latest) opens the newest",
@@ -213,7 +213,7 @@ void Recovery::require_prefix(const Candidate& chosen) const {
     throw Error(
         Failure{ErrorCode::io,
                 "this rank does not see the manifest that rank 0 sees; check the mount of the prefix on its node", -1,
-                fs::join(storage_.prefix_storage.where(), chosen.directory), 0});
+                fs::join(storage_.prefix_storage.location(), chosen.directory), 0});
   });
 }
 
@@ -241,11 +241,11 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
   group_.run_on_all_ranks([&] {
     if (storage_.markers == nullptr) return;
     for (const Candidate& candidate : survey.candidates) {
-      if (is_left_behind(candidate.commit)) storage_.markers->discard(candidate.commit.id);
+      if (is_left_behind(candidate.commit)) storage_.markers->mark_discarded(candidate.commit.id);
     }
-    for (const persist::TagEntry& entry : storage_.prefix_storage.list().entries) {
+    for (const persist::TagEntry& entry : storage_.prefix_storage.list_commits().entries) {
       if (entry.commit.run_id == storage_.run.id && is_left_behind(entry.commit))
-        storage_.markers->discard(entry.commit.id);
+        storage_.markers->mark_discarded(entry.commit.id);
     }
   });
   storage_.ledger.discard_newer(generation);

@@ -14,10 +14,10 @@
 #include "commits/run_identity.hpp"
 #include "kedge/options.hpp"
 #include "kedge/selection.hpp"
+#include "recovery/choose_commit.hpp"
 #include "recovery/execute_orders.hpp"
 #include "recovery/holding.hpp"
 #include "recovery/orders.hpp"
-#include "recovery/selection.hpp"
 #include "recovery/survey.hpp"
 #include "redundancy/plan_stripes.hpp"
 

@@ -38,7 +38,7 @@ std::optional<std::uint32_t> crc_by_head(store::UnsealedFile& draft, const store
     return format::ContainerReader(draft, found.superblock->file_size, draft.file().path()).file_crc();
   }
   if (found.kind != store::FileKind::parity) return std::nullopt;
-  return crc32c_combine(crc32c(draft.head()), found.set->parity_crc, found.set->parity_bytes);
+  return crc32c_combine(crc32c(draft.head()), found.set_descriptor->parity_crc, found.set_descriptor->parity_bytes);
 }
 
 class Relocation {
@@ -65,7 +65,7 @@ class Relocation {
       Lane lane;
       lane.move = move;
       if (sends(move)) lane.source = &sealing_.pin(move.kind, move.logical_rank, move.key);
-      else lane.draft = &sealing_.begin(move.kind, move.key, move.generation, move.size_bytes);
+      else lane.draft = &sealing_.begin_file(move.kind, move.key, move.generation, move.size_bytes);
       lane.buffers.resize(kDepth, std::vector<std::byte>(std::min(kPieceBytes, move.size_bytes)));
       lanes_->push_back(std::move(lane));
     }
@@ -133,9 +133,9 @@ class Relocation {
       expected.key = move.key;
       expected.generation = move.generation;
       const std::string& path = lane.draft->file().path();
-      const auto found = store::require_file(*lane.draft, move.size_bytes, path, expected, Verify::headers);
+      const auto found = store::require_intact_file(*lane.draft, move.size_bytes, path, expected, Verify::headers);
       if (crc_by_head(*lane.draft, found) == lane.crc) continue;
-      (void)store::require_file(*lane.draft, move.size_bytes, path, expected, Verify::all);
+      (void)store::require_intact_file(*lane.draft, move.size_bytes, path, expected, Verify::all);
     }
   }
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "commits/selection.hpp"
+#include "commits/commit_selection.hpp"
 #include "persist/tag_directory.hpp"
 #include "recovery/agreement.hpp"
 
@@ -41,41 +41,41 @@ class SourceSurvey {
   /// entries counts as outdated, unless it `may_be_empty`.
   [[nodiscard]] std::optional<std::vector<FoundTag>> run(bool may_list_again, bool may_be_empty) const {
     std::vector<FoundTag> tags;
-    const persist::TagList list = prefix_storage_.list();
+    const persist::TagList list = prefix_storage_.list_commits();
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
-      if (!commits::is_named(source_.tag, entry.commit.tag, entry.commit.is_output)) continue;
+      if (!commits::matches_tag(source_.tag, entry.commit.tag, entry.commit.is_output)) continue;
       const FoundTag one = to_found_tag(entry);
       if (!one.is_usable() && may_list_again && !prefix_storage_.is_published(entry.directory)) return std::nullopt;
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;
     }
-    if (tags.empty() && !may_be_empty && is_in_progress(list.unusable)) return std::nullopt;
-    const std::string unreadable = log_unusable(list.unusable);
+    if (tags.empty() && !may_be_empty && is_in_progress(list.unusable_tags)) return std::nullopt;
+    const std::string unreadable = log_unusable(list.unusable_tags);
     if (!tags.empty()) return tags;
     if (!unreadable.empty()) {
       throw Error(Failure{ErrorCode::unrecoverable,
                           compose("'{}' of {} cannot be recovered: {}", source_.tag, source_.prefix, unreadable), -1,
-                          prefix_storage_.where(), 0});
+                          prefix_storage_.location(), 0});
     }
     throw Error(
         Failure{ErrorCode::not_found,
                 compose("there is no checkpoint{}{} here; kedge ls {} lists the checkpoints",
                         commits::is_latest(source_.tag) ? "" : compose(" '{}'", source_.tag),
                         source_.run.empty() ? "" : compose(" of run '{}'", source_.run), shell_word(source_.prefix)),
-                -1, prefix_storage_.where(), 0});
+                -1, prefix_storage_.location(), 0});
   }
 
  private:
   /// By the name of its directory, which does not tell outputs from checkpoints.
   [[nodiscard]] bool is_named(const std::optional<persist::TagDirectory>& name) const {
-    return name && commits::is_named(source_.tag, name->tag, false);
+    return name && commits::matches_tag(source_.tag, name->tag, false);
   }
 
   /// A name without a manifest may have had one a moment ago, and the newer one was not listed yet.
   [[nodiscard]] bool is_in_progress(const std::vector<persist::UnusableTag>& unusable) const {
     return std::ranges::any_of(unusable, [&](const persist::UnusableTag& one) {
-      return !one.committed && is_named(persist::parse_directory_name(one.directory));
+      return !one.has_manifest && is_named(persist::parse_tag_directory_name(one.directory));
     });
   }
 
@@ -83,7 +83,7 @@ class SourceSurvey {
   [[nodiscard]] std::string log_unusable(const std::vector<persist::UnusableTag>& unusable) const {
     std::string damaged;
     for (const persist::UnusableTag& one : unusable) {
-      if (!one.committed || !is_named(persist::parse_directory_name(one.directory))) continue;
+      if (!one.has_manifest || !is_named(persist::parse_tag_directory_name(one.directory))) continue;
       const std::string line = compose("{}: {}", one.directory, one.reason);
       if (logged_.insert(line).second) log_.warning("skipped " + line);
       damaged += compose("{}{}", damaged.empty() ? "" : "; ", line);

@@ -50,7 +50,7 @@ std::vector<std::string> describe_waiting_outputs(const StrandedOutputs& outputs
     lines.push_back(compose(
         "the output{} {} {} not on the prefix: {} rank{} wrote {}, and this job has {}. {} files stay in the "
         "node-local stores until, after this job has ended, you run with the same options: kedge drain {} --run {}",
-        several ? "s" : "", commits::listed(of_size), several ? "are" : "is", world_size, world_size == 1 ? "" : "s",
+        several ? "s" : "", commits::list_tags(of_size), several ? "are" : "is", world_size, world_size == 1 ? "" : "s",
         several ? "them" : "it", where.processes, several ? "Their" : "Its", shell_word(where.prefix), where.run));
   }
   return lines;

@@ -45,8 +45,8 @@ StoreFinding classify(const std::vector<store::ScannedFile>& files, const Id128&
     if (held.kind == store::FileKind::manifest) continue;  // written again when needed
     if (held.kind != store::FileKind::container) {
       // Parity is optional, so damaged parity or another run's counts as missing.
-      if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
-      if (held.intact && held.copied) found.holdings.copied.push_back(*held.copied);
+      if (held.intact && held.set_descriptor) found.holdings.set_files.push_back(*held.set_descriptor);
+      if (held.intact && held.copied_commit) found.holdings.copied.push_back(*held.copied_commit);
       continue;
     }
     const bool of_this_run = held.superblock && held.superblock->commit.run_id == run_id;
@@ -118,7 +118,7 @@ class SurveyDraft {
       Candidate& candidate = survey_.candidates[i];
       candidate.discarded = discarded[i] != std::byte{0};
       std::string why =
-          candidate.discarded ? std::string(kDiscarded) : storage_.ledger.excluded().why(candidate.commit.id);
+          candidate.discarded ? std::string(kDiscarded) : storage_.ledger.excluded().reason(candidate.commit.id);
       if (why.empty()) continue;
       candidate.reason = std::move(why);
       candidate.recoverable = false;
@@ -230,7 +230,7 @@ void StorageSurvey::reject_contradicted() {
   }
   for (const auto& [index, majority] : find_contradictions(group_, heads)) {
     store::ScannedFile& held = *files[index];
-    storage_.store.files.ignore_until_scan(held.path);
+    storage_.store.files.hide_until_scan(held.path);
     held.intact = false;
     held.damage = compose("{}: its header contradicts the other containers of the commit{}", held.path,
                           majority ? difference(heads[index], *majority) : "");
@@ -245,7 +245,7 @@ Survey StorageSurvey::survey(const Selection* selection) {
   // The next commit must be newer than all generations seen, even if nothing can be opened.
   const auto throw_if_opening = [&](const std::optional<Failure>& failure) {
     if (selection == nullptr || !failure) return;
-    storage_.ledger.generations().raise(draft.highest_generation());
+    storage_.ledger.generations().raise_to(draft.highest_generation());
     if (draft.has_commits_on_prefix()) storage_.ledger.set_commits_exist();
     throw Error(*failure);
   };
@@ -260,7 +260,7 @@ Survey StorageSurvey::survey(const Selection* selection) {
     log_.warning("the prefix could not be read; the checkpoint continues: " + to_string(*failure));
   }
   const std::vector<CommitHead> owed_before = storage_.ledger.known().outputs_to_flush();
-  storage_.ledger.survey(draft.surveyed());
+  storage_.ledger.apply_survey(draft.surveyed());
   Survey survey = std::move(draft).finish();
   if (!unread && group_.is_root()) warn_of_stranded(survey, owed_before);
   return survey;
@@ -271,7 +271,7 @@ void StorageSurvey::warn_of_stranded(const Survey& survey, const std::vector<Com
   std::vector<std::string> lines = describe_lost_outputs(stranded);
   if (!storage_.is_drained) {
     const auto waiting =
-        describe_waiting_outputs(stranded, {storage_.prefix_storage.where(), storage_.run.name, survey.processes});
+        describe_waiting_outputs(stranded, {storage_.prefix_storage.location(), storage_.run.name, survey.processes});
     lines.insert(lines.end(), waiting.begin(), waiting.end());
   }
   for (const std::string& line : lines) {
@@ -282,7 +282,8 @@ void StorageSurvey::warn_of_stranded(const Survey& survey, const std::vector<Com
 std::vector<store::FileKey> StorageSurvey::protections(const Id128& commit_id) const {
   std::set<store::FileKey> keys;
   for (const store::ScannedFile& held : files_) {
-    if (held.set && held.set->commit_id == commit_id) keys.insert({commit_id, held.set->protection_id});
+    if (held.set_descriptor && held.set_descriptor->commit_id == commit_id)
+      keys.insert({commit_id, held.set_descriptor->protection_id});
   }
   return {keys.begin(), keys.end()};
 }

@@ -10,7 +10,7 @@ namespace {
 
 std::uint64_t count_domains(const DomainCounts& domains) {
   std::uint64_t count = 0;
-  for (const DomainCount& run : domains) count += run.domains;
+  for (const DomainCount& run : domains) count += run.domain_count;
   return count;
 }
 
@@ -23,27 +23,28 @@ Redundancy choose_scheme(const DomainCounts& domains, const Options::Redundancy&
 
 }  // namespace
 
-SetAssignment assign_set(const comm::Group& group, const comm::Topology& topology, const Options::Redundancy& options,
-                         bool or_single) {
-  Redundancy settled = choose_scheme(topology.domains, options);
-  if (or_single && check_feasible(topology.domains, settled)) settled = Scheme::single;
+RedundancySetAssignment assign_redundancy_set(const comm::Group& group, const comm::Topology& topology,
+                                              const Options::Redundancy& options, bool or_single) {
+  Redundancy settled = choose_scheme(topology.domain_counts, options);
+  if (or_single && check_feasibility(topology.domain_counts, settled)) settled = Scheme::single;
   std::optional<Plan> plan;
-  group.run_on_all_ranks([&] { plan.emplace(topology.domains, settled, options.set_size); });
-  const Set set = plan->set_of(topology.place);
-  SetAssignment assignment;
+  group.run_on_all_ranks([&] { plan.emplace(topology.domain_counts, settled, options.set_size); });
+  const RedundancySet set = plan->find_set(topology.sorted_rank);
+  RedundancySetAssignment assignment;
   assignment.scheme = settled.scheme;
-  assignment.parities = settled.parity;
+  assignment.parity_count = settled.parity;
   assignment.set_number = set.number;
-  assignment.membership.me = set.position;
-  assignment.membership.ranks = comm::ranks_of_sorted(group.communicator(), topology, set.places, group.deadline());
-  assignment.domain = topology.domain;
-  assignment.second_root = group.lowest_rank_with(!std::ranges::binary_search(topology.domain, 0));
+  assignment.membership.own_position = set.position;
+  assignment.membership.ranks =
+      comm::find_ranks_by_sorted_rank(group.communicator(), topology, set.sorted_ranks, group.deadline());
+  assignment.domain_ranks = topology.domain_ranks;
+  assignment.second_root = group.lowest_rank_with(!std::ranges::binary_search(topology.domain_ranks, 0));
   return assignment;
 }
 
-void log_choice(const comm::Topology& topology, const Options::Redundancy& options, const Log& log) {
+void log_automatic_scheme(const comm::Topology& topology, const Options::Redundancy& options, const Log& log) {
   if (options.scheme != Scheme::automatic) return;
-  const DomainCounts& domains = topology.domains;
+  const DomainCounts& domains = topology.domain_counts;
   const Scheme chosen = best_scheme(domains);
   if (chosen == Scheme::xor_) return;
   if (chosen == Scheme::partner) {
@@ -53,7 +54,7 @@ void log_choice(const comm::Topology& topology, const Options::Redundancy& optio
         "one failure domain: checkpoints survive the death of processes, not the loss of the node (scheme single)");
   } else {
     log.warning(compose("checkpoints are not protected against the loss of a node (scheme single): {}",
-                        check_feasible(domains, Scheme::xor_).value_or("")));
+                        check_feasibility(domains, Scheme::xor_).value_or("")));
   }
 }
 

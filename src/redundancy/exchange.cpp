@@ -19,7 +19,7 @@ namespace {
 
 /// A member's bytes in a piece of a stripe.
 struct Contribution {
-  const Input* input = nullptr;
+  const StripeInput* input = nullptr;
   Piece part;
 };
 
@@ -47,10 +47,10 @@ struct Slot {
 /// All message memory except mapped files.
 using Slots = std::vector<Slot>;
 
-class Run {
+class ExchangeRun {
  public:
-  Run(const comm::Group& group, std::span<const int> ranks, std::span<const LocalMember> local,
-      std::span<const Stripe> stripes, const ExchangeSettings& settings)
+  ExchangeRun(const comm::Group& group, std::span<const int> ranks, std::span<const LocalMember> local,
+              std::span<const Stripe> stripes, const ExchangeSettings& settings)
       : group_(group),
         communicator_(group.communicator()),
         ranks_(ranks),
@@ -70,10 +70,10 @@ class Run {
     piece_bytes_ = piece_bytes(is_chain ? 2 : ranks.size() - 1, settings.pieces);
     piece_bytes_ = std::min(piece_bytes_, std::max<std::uint64_t>(longest_, 1));
   }
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  ExchangeRun(const ExchangeRun&) = delete;
+  ExchangeRun& operator=(const ExchangeRun&) = delete;
 
-  ~Run() {
+  ~ExchangeRun() {
     bool under_way = false;
     for (Slot& slot : *slots_) {
       const auto open = [](const auto& request) { return request != nullptr; };
@@ -100,7 +100,7 @@ class Run {
     ExchangeResult result;
     for (ExchangeFiles& files : files_) {
       if (!result.failure) result.failure = files.failure();
-      result.members.push_back(std::move(files.checksums()));
+      result.member_checksums.push_back(std::move(files.checksums()));
     }
     result.sent_bytes = sent_bytes_;
     return result;
@@ -108,7 +108,7 @@ class Run {
 
  private:
   /// The part of an input in this piece; empty if the input ends before it.
-  static Contribution part_of(const Input& input, const Piece& piece) {
+  static Contribution part_of(const StripeInput& input, const Piece& piece) {
     if (input.length <= piece.begin) return {&input, {}};
     return {&input, {piece.begin, std::min(piece.length, input.length - piece.begin)}};
   }
@@ -116,7 +116,7 @@ class Run {
   /// The members other than the target with bytes in this piece, in the order of the inputs.
   const std::vector<Contribution>& senders(const Step& step) {
     senders_.clear();
-    for (const Input& input : step.stripe->inputs) {
+    for (const StripeInput& input : step.stripe->inputs) {
       const Contribution contribution = part_of(input, step.piece);
       const bool is_sent = ranks_[input.member] != ranks_[step.stripe->target] && contribution.part.length > 0;
       if (is_sent) senders_.push_back(contribution);
@@ -175,8 +175,8 @@ class Run {
     terms.push_back({fetch(step, me, own_.front()), coefficient});
     std::uint64_t length = 0;
     for (const codec::Term& term : terms) length = std::max(length, term.bytes.size());
-    const auto sum = slot.buffer(0).room(piece_bytes_).first(length);
-    codec::combine(sum, terms);
+    const auto sum = slot.buffer(0).ensure_size(piece_bytes_).first(length);
+    codec::combine_into(sum, terms);
     return sum;
   }
 
@@ -184,20 +184,20 @@ class Run {
   void write(const Step& step, Slot& slot) {
     auto terms = slot.arrived;
     std::size_t own = 0;
-    for (const Input& input : step.stripe->inputs) {
+    for (const StripeInput& input : step.stripe->inputs) {
       const Contribution contribution = part_of(input, step.piece);
       if (!is_local(contribution) || contribution.part.length == 0) continue;
       terms.push_back({fetch(step, contribution, own_[own++]), input.coefficient});
     }
-    files_by_position_[step.stripe->target]->store(*step.stripe, step.piece, step.number, terms);
+    files_by_position_[step.stripe->target]->write_sum(*step.stripe, step.piece, step.number, terms);
   }
 
   std::span<const std::byte> fetch(const Step& step, const Contribution& own, PageBuffer& buffer) {
-    return files_by_position_[own.input->member]->fetch(*own.input, own.part, step.number, buffer);
+    return files_by_position_[own.input->member]->read_input(*own.input, own.part, step.number, buffer);
   }
 
   void receive(Slot& slot, std::uint32_t member, std::uint64_t length, std::uint8_t coefficient) {
-    const auto room = slot.buffer(slot.arrived.size()).room(piece_bytes_).first(length);
+    const auto room = slot.buffer(slot.arrived.size()).ensure_size(piece_bytes_).first(length);
     slot.receives.push_back(communicator_.receive(ranks_[member], comm::channel::kRedundancySet, room));
     slot.arrived.push_back({room, coefficient});
   }
@@ -240,12 +240,13 @@ Route route_for(std::span<const Stripe> stripes, std::span<const int> ranks) {
   return inputs > targets.size() ? Route::chain : Route::direct;
 }
 
-ExchangeResult exchange(const comm::Group& group, std::span<const int> ranks, std::span<const LocalMember> local,
-                        std::span<const Stripe> stripes, const ExchangeSettings& settings) {
-  return Run(group, ranks, local, stripes, settings).all();
+ExchangeResult exchange_stripes(const comm::Group& group, std::span<const int> ranks,
+                                std::span<const LocalMember> local, std::span<const Stripe> stripes,
+                                const ExchangeSettings& settings) {
+  return ExchangeRun(group, ranks, local, stripes, settings).all();
 }
 
-std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes,
+std::uint32_t written_crc(std::uint32_t member, MemberPart part, std::span<const Stripe> stripes,
                           const StripeChecksums& checksums) {
   std::uint32_t crc = 0;
   for (std::size_t i = 0; i < stripes.size(); ++i) {
@@ -256,15 +257,15 @@ std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Strip
   return crc;
 }
 
-bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded, std::span<const Stripe> stripes,
-                      const StripeChecksums& checksums, const MemberFile& file) {
+bool matches_recorded(std::uint32_t member, MemberPart part, const RecordedPart& recorded,
+                      std::span<const Stripe> stripes, const StripeChecksums& checksums, const MemberFile& file) {
   struct Read {
     std::uint64_t length = 0;
     std::uint32_t crc = 0;
   };
   std::map<std::uint64_t, Read> reads;  // by offset; segments do not overlap
   for (std::size_t i = 0; i < stripes.size(); ++i) {
-    for (const Input& input : stripes[i].inputs) {
+    for (const StripeInput& input : stripes[i].inputs) {
       if (input.member != member || input.part != part) continue;
       Read& read = reads[input.offset];
       if (read.length == input.length && read.crc != checksums.read[i]) return false;
@@ -274,7 +275,7 @@ bool matches_recorded(std::uint32_t member, Part part, const Recorded& recorded,
   std::uint32_t crc = 0;
   std::uint64_t end = 0;
   const auto read_to = [&](std::uint64_t offset) {
-    if (offset > end) crc = file.bytes->checksum(file.begin + end, offset - end, crc);
+    if (offset > end) crc = file.bytes->checksum(file.offset + end, offset - end, crc);
     end = std::max(end, offset);
   };
   for (const auto& [offset, read] : reads) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = std::uint64_t{128} << 10U;  // summed and written while in the cache
 
-fs::ByteAccess& opened(const MemberFile& file, const char* verb) {
+fs::ByteAccess& require_file(const MemberFile& file, const char* verb) {
   if (file.bytes != nullptr) return *file.bytes;
   throw Error(
       ErrorCode::io,
@@ -22,17 +22,17 @@ fs::ByteAccess& opened(const MemberFile& file, const char* verb) {
 
 }  // namespace
 
-std::span<const std::byte> ExchangeFiles::fetch(const Input& input, const Piece& part, std::size_t number,
-                                                PageBuffer& buffer) {
+std::span<const std::byte> ExchangeFiles::read_input(const StripeInput& input, const Piece& part, std::size_t number,
+                                                     PageBuffer& buffer) {
   const MemberFile& file = file_of(input.part);
-  const std::uint64_t offset = file.begin + input.offset + part.begin;
+  const std::uint64_t offset = file.offset + input.offset + part.begin;
   std::uint32_t& crc = checksums_.read[number];
   std::span<const std::byte> bytes;
   if (!failure_) {
     failure_ = attempt([&] {
       if (file.mapped.empty()) {
-        const auto room = buffer.room(part.length);
-        crc = opened(file, "read").read_with_crc(offset, room, crc);
+        const auto room = buffer.ensure_size(part.length);
+        crc = require_file(file, "read").read_with_crc(offset, room, crc);
         bytes = room;
         return;
       }
@@ -45,19 +45,19 @@ std::span<const std::byte> ExchangeFiles::fetch(const Input& input, const Piece&
     });
   }
   if (!failure_) return bytes;
-  const auto zeros = buffer.room(part.length);
+  const auto zeros = buffer.ensure_size(part.length);
   std::ranges::fill(zeros, std::byte{0});
   return zeros;
 }
 
-void ExchangeFiles::store(const Stripe& stripe, const Piece& piece, std::size_t number,
-                          std::span<const codec::Term> terms) {
+void ExchangeFiles::write_sum(const Stripe& stripe, const Piece& piece, std::size_t number,
+                              std::span<const codec::Term> terms) {
   if (failure_) return;
   const MemberFile& file = file_of(stripe.part);
-  const std::uint64_t offset = file.begin + stripe.offset + piece.begin;
+  const std::uint64_t offset = file.offset + stripe.offset + piece.begin;
   std::uint32_t& crc = checksums_.written[number];
   failure_ = attempt([&] {
-    fs::ByteAccess& out = opened(file, "write");
+    fs::ByteAccess& out = require_file(file, "write");
     const bool as_it_is =
         terms.size() == 1 && terms.front().coefficient == 1 && terms.front().bytes.size() == piece.length;
     if (as_it_is) {
@@ -75,13 +75,13 @@ void ExchangeFiles::store(const Stripe& stripe, const Piece& piece, std::size_t 
     }
     std::vector<codec::Term> blocks;
     for (std::uint64_t done = 0; done < piece.length; done += kBlockBytes) {
-      const auto sum = sum_.room(std::min(kBlockBytes, piece.length - done));
+      const auto sum = sum_.ensure_size(std::min(kBlockBytes, piece.length - done));
       blocks.clear();
       for (const auto& [bytes, coefficient] : terms) {
         if (bytes.size() <= done) continue;
         blocks.push_back({bytes.subspan(done, std::min(sum.size(), bytes.size() - done)), coefficient});
       }
-      codec::combine(sum, blocks);
+      codec::combine_into(sum, blocks);
       crc = out.write_with_crc(offset + done, sum, crc);
     }
   });

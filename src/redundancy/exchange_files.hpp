@@ -20,17 +20,17 @@ class ExchangeFiles {
   }
 
   /// Bytes of an input of stripe `number`, in mapped memory or read into `buffer`; zeros after a failure.
-  [[nodiscard]] std::span<const std::byte> fetch(const Input& input, const Piece& part, std::size_t number,
-                                                 PageBuffer& buffer);
+  [[nodiscard]] std::span<const std::byte> read_input(const StripeInput& input, const Piece& part, std::size_t number,
+                                                      PageBuffer& buffer);
   /// Writes the sum of the terms block by block; does nothing after a failure.
-  void store(const Stripe& stripe, const Piece& piece, std::size_t number, std::span<const codec::Term> terms);
+  void write_sum(const Stripe& stripe, const Piece& piece, std::size_t number, std::span<const codec::Term> terms);
 
   [[nodiscard]] const std::optional<Failure>& failure() const noexcept { return failure_; }
   [[nodiscard]] StripeChecksums& checksums() noexcept { return checksums_; }
 
  private:
-  [[nodiscard]] const MemberFile& file_of(Part part) const {
-    return part == Part::container ? member_.container : member_.parity;
+  [[nodiscard]] const MemberFile& file_of(MemberPart part) const {
+    return part == MemberPart::container ? member_.container : member_.parity;
   }
 
   const LocalMember& member_;

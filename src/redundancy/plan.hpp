@@ -15,10 +15,10 @@
 namespace kedge::redundancy {
 
 /// The redundancy set of a sorted rank.
-struct Set {
+struct RedundancySet {
   std::uint64_t number = 0;
-  std::uint32_t position = 0;         ///< of the requested sorted rank
-  std::vector<std::uint64_t> places;  ///< sorted ranks of the members, ascending
+  std::uint32_t position = 0;               ///< position of the requested sorted rank
+  std::vector<std::uint64_t> sorted_ranks;  ///< sorted ranks of the members, ascending
 };
 
 /// A scheme, and for rs the number of tolerated losses per set.
@@ -31,12 +31,12 @@ struct Redundancy {
   std::uint32_t parity;
 };
 
-/// How many members of a set may be lost with all their files: 0 for single, 1 for partner and xor, m for rs.
+/// Returns how many members of a set may be lost with all their files: 0 for single, 1 for partner and xor, m for rs.
 [[nodiscard]] std::uint32_t tolerance(const Redundancy& redundancy) noexcept;
 
 /// Returns why the scheme cannot protect this layout, with the numbers and the remedy; nothing if it can. It can iff
 /// the largest domain has at most floor(ranks / (tolerance + 1)) ranks.
-[[nodiscard]] std::optional<std::string> check_feasible(const DomainCounts& domains, const Redundancy& redundancy);
+[[nodiscard]] std::optional<std::string> check_feasibility(const DomainCounts& domains, const Redundancy& redundancy);
 
 /// The automatic scheme: xor for three or more domains, partner for two, single if neither is possible.
 [[nodiscard]] Scheme best_scheme(const DomainCounts& domains);
@@ -49,18 +49,18 @@ class Plan {
   Plan(DomainCounts domains, const Redundancy& redundancy, std::uint32_t set_size);
 
   [[nodiscard]] Scheme scheme() const noexcept { return scheme_; }
-  [[nodiscard]] std::uint64_t ranks() const noexcept { return ranks_; }
-  [[nodiscard]] std::uint64_t sets() const noexcept { return sets_; }
+  [[nodiscard]] std::uint64_t rank_count() const noexcept { return rank_count_; }
+  [[nodiscard]] std::uint64_t set_count() const noexcept { return set_count_; }
   /// The set of a sorted rank; for single, a set of its own.
-  [[nodiscard]] Set set_of(std::uint64_t place) const;
+  [[nodiscard]] RedundancySet find_set(std::uint64_t sorted_rank) const;
   /// The failure domain of a sorted rank, numbered from the largest domain.
-  [[nodiscard]] std::uint64_t domain_of(std::uint64_t place) const;
+  [[nodiscard]] std::uint64_t domain_of(std::uint64_t sorted_rank) const;
 
  private:
   DomainCounts domains_;
   Scheme scheme_;
-  std::uint64_t ranks_ = 0;
-  std::uint64_t sets_ = 0;
+  std::uint64_t rank_count_ = 0;
+  std::uint64_t set_count_ = 0;
 };
 
 }  // namespace kedge::redundancy

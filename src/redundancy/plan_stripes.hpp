@@ -19,29 +19,29 @@ namespace kedge::redundancy {
 /// A set's sizes.
 struct SetShape {
   Scheme scheme = Scheme::xor_;
-  std::vector<std::uint64_t> sizes;  ///< of the containers, by position; more than `parities` of them
-  std::uint32_t parities = 1;        ///< per stripe: 2 to 4 for rs, otherwise 1
+  std::vector<std::uint64_t> sizes;  ///< sizes of the containers, by position; more than `parity_count` of them
+  std::uint32_t parity_count = 1;    ///< per stripe: 2 to 4 for rs, otherwise 1
 };
 
-enum class Part : std::uint8_t { container, parity };
+enum class MemberPart : std::uint8_t { container, parity };
 
 /// `length` bytes at `offset` of a member's container or parity, with a coefficient in GF(2^8).
-struct Input {
+struct StripeInput {
   std::uint32_t member = 0;
-  Part part = Part::container;
+  MemberPart part = MemberPart::container;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint8_t coefficient = 1;
-  bool operator==(const Input&) const = default;
+  bool operator==(const StripeInput&) const = default;
 };
 
 /// `length` bytes at `offset` of a member's container or parity, which are the sum of the zero-padded inputs.
 struct Stripe {
   std::uint32_t target = 0;
-  Part part = Part::parity;
+  MemberPart part = MemberPart::parity;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
-  std::vector<Input> inputs;  ///< none is empty or longer than the stripe
+  std::vector<StripeInput> inputs;  ///< none is empty or longer than the stripe
   bool operator==(const Stripe&) const = default;
 };
 
@@ -68,19 +68,19 @@ struct PresentFiles {
 
 /// Sizes of the messages: tests choose others.
 struct PieceSettings {
-  std::uint64_t bytes = 0;  ///< of a piece; 0 is automatic
+  std::uint64_t bytes = 0;  ///< size of a piece; 0 is automatic
   std::uint32_t depth = 4;  ///< steps in progress at once
 };
 
 /// Limit of one member's message memory, unless the user sets piece_bytes.
 inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{13} << 20U;
 /// Limit for any piece_bytes: in large sets, large pieces would need more memory than exists.
-inline constexpr std::uint64_t kMaxBufferBytes = std::uint64_t{1} << 30U;
-inline constexpr std::uint64_t kMinPieceBytes = std::uint64_t{64} << 10U;
-inline constexpr std::uint64_t kMaxPieceBytes = std::uint64_t{1} << 20U;
+inline constexpr std::uint64_t kBufferBytesMax = std::uint64_t{1} << 30U;
+inline constexpr std::uint64_t kPieceBytesMin = std::uint64_t{64} << 10U;
+inline constexpr std::uint64_t kPieceBytesMax = std::uint64_t{1} << 20U;
 
-/// Piece size, a multiple of 4 KiB: the user's, as far as kMaxBufferBytes allows, or one that keeps `buffers` per step
-/// in progress, plus two, within kExchangeBufferBytes, but at least kMinPieceBytes.
+/// Piece size, a multiple of 4 KiB: the user's, as far as kBufferBytesMax allows, or one that keeps `buffers` per step
+/// in progress, plus two, within kExchangeBufferBytes, but at least kPieceBytesMin.
 [[nodiscard]] std::uint64_t piece_bytes(std::uint64_t buffers, const PieceSettings& settings);
 
 /// `length` bytes at `begin`, relative to a stripe or an input.

@@ -34,7 +34,7 @@ class Protector {
             const Membership& membership, bool durable, const ExchangeSettings& traffic)
       : group_(group), subject_(subject), membership_(membership), traffic_(traffic), sealing_(group, store, durable) {
     invariant(subject.container != nullptr, "who protects a container has pinned it");
-    invariant(membership.me < membership.ranks.size(), "a rank is a member of its redundancy set");
+    invariant(membership.own_position < membership.ranks.size(), "a rank is a member of its redundancy set");
   }
 
   ProtectResult run() {
@@ -44,11 +44,11 @@ class Protector {
                              store::PlannedFile{FileKind::descriptor, format::kSuperblockBytes}};
     if (auto failure = sealing_.begin_on_all_ranks(planned, [&] { begin_files(); })) return {failure, 0, 0};
     const std::vector<Stripe> stripes = encode_stripes(shape_);
-    const std::array local_members{LocalMember{membership_.me, container(), parity()}};
-    const ExchangeResult result = exchange(group_, membership_.ranks, local_members, stripes, traffic_);
+    const std::array local_members{LocalMember{membership_.own_position, container(), parity()}};
+    const ExchangeResult result = exchange_stripes(group_, membership_.ranks, local_members, stripes, traffic_);
     std::optional<Failure> local = result.failure;
-    if (!local) local = attempt([&] { check_and_describe(stripes, result.members.front()); });
-    const std::uint64_t bytes = parity_bytes(shape_, membership_.me);
+    if (!local) local = attempt([&] { check_and_describe(stripes, result.member_checksums.front()); });
+    const std::uint64_t bytes = parity_bytes(shape_, membership_.own_position);
     return {sealing_.seal(local), bytes, result.sent_bytes};
   }
 
@@ -68,7 +68,7 @@ class Protector {
     expected.logical_rank = group_.logical_rank();
     expected.key = store::FileKey{subject_.commit.id, {}};
     expected.generation = subject_.commit.generation;
-    (void)store::require_file(file_->bytes(), file_->size_bytes(), file_->path(), expected, Verify::headers);
+    (void)store::require_intact_file(file_->bytes(), file_->size_bytes(), file_->path(), expected, Verify::headers);
     reader_ = std::make_unique<format::ContainerReader>(file_->bytes(), file_->size_bytes(), file_->path());
     mine_ = {file_->size_bytes(), reader_->file_crc()};
   }
@@ -88,7 +88,7 @@ class Protector {
     }
     invariant(count == reported.size(), "every member of the redundancy set sends its size once");
     shape_.scheme = subject_.scheme;
-    shape_.parities = subject_.parities;
+    shape_.parity_count = subject_.parity_count;
     for (std::size_t i = 0; i < reported.size(); ++i) {
       shape_.sizes.push_back(reported[i].size_bytes);
       // Logical ranks equal ranks here, since their numbers are equal.
@@ -98,12 +98,13 @@ class Protector {
   }
 
   [[nodiscard]] std::uint64_t parity_file_bytes() const {
-    return format::kSuperblockBytes + parity_bytes(shape_, membership_.me);
+    return format::kSuperblockBytes + parity_bytes(shape_, membership_.own_position);
   }
 
   void begin_files() {
-    parity_ = &sealing_.begin(FileKind::parity, key(), subject_.commit.generation, parity_file_bytes());
-    descriptor_ = &sealing_.begin(FileKind::descriptor, key(), subject_.commit.generation, format::kSuperblockBytes);
+    parity_ = &sealing_.begin_file(FileKind::parity, key(), subject_.commit.generation, parity_file_bytes());
+    descriptor_ =
+        &sealing_.begin_file(FileKind::descriptor, key(), subject_.commit.generation, format::kSuperblockBytes);
   }
 
   [[nodiscard]] MemberFile container() const { return {&file_->bytes(), file_->mapped(), 0}; }
@@ -112,10 +113,10 @@ class Protector {
   void check_and_describe(std::span<const Stripe> stripes, const StripeChecksums& checksums) {
     file_->require_present();  // the container was sent from where it lies
     // Every byte of the container went into somebody's parity.
-    if (!matches_recorded(membership_.me, Part::container, {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)},
-                          stripes, checksums, container())) {
+    if (!matches_recorded(membership_.own_position, MemberPart::container,
+                          {mine_.size_bytes, static_cast<std::uint32_t>(mine_.crc)}, stripes, checksums, container())) {
       const auto damages = reader_->verify();
-      const std::string what = damages.empty() ? "the container" : damages.front().what;
+      const std::string what = damages.empty() ? "the container" : damages.front().description;
       refuse(
           ErrorCode::corrupt,
           compose("{} changed after it was committed, so it is not protected; check this node's memory or disk", what),
@@ -128,15 +129,15 @@ class Protector {
     set.generation = subject_.commit.generation;
     set.world_size = subject_.commit.world_size;
     set.scheme = subject_.scheme;
-    set.parities = subject_.parities;
+    set.parity_count = subject_.parity_count;
     set.set_number = subject_.set_number;
-    set.position = membership_.me;
+    set.position = membership_.own_position;
     set.members = members_;
-    descriptor_->head() = format::encode(set);
+    descriptor_->head() = format::encode_set_descriptor(set);
     set.kind = format::SetFileKind::parity;
-    set.parity_bytes = parity_bytes(shape_, membership_.me);
-    set.parity_crc = crc_written(membership_.me, Part::parity, stripes, checksums);
-    parity_->head() = format::encode(set);
+    set.parity_bytes = parity_bytes(shape_, membership_.own_position);
+    set.parity_crc = written_crc(membership_.own_position, MemberPart::parity, stripes, checksums);
+    parity_->head() = format::encode_set_descriptor(set);
   }
 
   const comm::Group& group_;

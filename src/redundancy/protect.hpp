@@ -17,11 +17,11 @@ namespace kedge::redundancy {
 /// A commit and parameters of its protection.
 struct ProtectRequest {
   CommitHead commit;
-  LogicalRank logical_rank;               ///< of this process's container
+  LogicalRank logical_rank;               ///< rank of this process's container
   store::StoreFile* container = nullptr;  ///< the caller keeps it pinned
   Id128 protection_id;                    ///< equal on every rank
   Scheme scheme = Scheme::xor_;
-  std::uint32_t parities = 1;  ///< of rs
+  std::uint32_t parity_count = 1;  ///< for rs: tolerated losses per set
   std::uint64_t set_number = 0;
 };
 

@@ -15,19 +15,19 @@ namespace kedge::start {
 namespace {
 
 /// Starts of this process whose engines were finalized, or destroyed without an error.
-struct Finished {
+struct FinishedStarts {
   std::mutex mutex;
   std::vector<Id128> starts;
 };
 
 /// Never destroyed: an engine may be, after it.
-Finished& finished() {
-  static auto* const all = std::make_unique<Finished>().release();
+FinishedStarts& finished_starts() {
+  static auto* const all = std::make_unique<FinishedStarts>().release();
   return *all;
 }
 
 bool has_finished(const Id128& start) {
-  Finished& all = finished();
+  FinishedStarts& all = finished_starts();
   const std::lock_guard guard(all.mutex);
   return std::ranges::find(all.starts, start) != all.starts.end();
 }
@@ -44,11 +44,12 @@ class ContinuationCheck {
       : named_(named), then_(before.launch_info), now_(now) {}
 
   void require() const {
-    const bool one_launch = !now_.launch.empty() && now_.launch == then_.launch;
+    const bool one_launch = !now_.launch_id.empty() && now_.launch_id == then_.launch_id;
     // Ranks may have another order in each engine of the whole launch.
-    const bool is_whole = now_.ranks == now_.launched || then_.ranks == then_.launched;
-    const bool other_part = !is_whole && now_.first >= 0 && then_.first >= 0 && now_.first != then_.first;
-    const bool as_large = now_.launched > 0 && now_.launched == then_.launched;
+    const bool is_whole = now_.rank_count == now_.process_count || then_.rank_count == then_.process_count;
+    const bool other_part =
+        !is_whole && now_.first_process >= 0 && then_.first_process >= 0 && now_.first_process != then_.first_process;
+    const bool as_large = now_.process_count > 0 && now_.process_count == then_.process_count;
     if (one_launch && other_part) refuse_part("this launch");
     if (one_launch && has_finished(then_.id)) refuse_result();
     if (!now_.array_task.empty() && !then_.array_task.empty() && now_.array_task != then_.array_task) refuse_task();
@@ -71,7 +72,7 @@ class ContinuationCheck {
         compose("run '{}' was started by another part of {} (its rank 0 is process {} of the launch, this part's is "
                 "process {}), and this part would restart from that part's state. Give each part its own run: name its "
                 "communicator (MPI_Comm_set_name) or set run (KEDGE_RUN)",
-                named_.run, launch, then_.first, now_.first));
+                named_.run, launch, then_.first_process, now_.first_process));
   }
 
   [[noreturn]] void refuse_result() const {
@@ -98,9 +99,10 @@ class ContinuationCheck {
 }  // namespace
 
 persist::LaunchInfo launch_info_of(const Environment& environment, const Communicator& communicator) {
-  persist::LaunchInfo launch_info = find_launch_info(environment.variable, environment.processes, communicator.size());
-  if (const std::string own = communicator.launch(); !own.empty()) launch_info.launch = own;
-  launch_info.communicator = persist::given_name(communicator.name());
+  persist::LaunchInfo launch_info =
+      find_launch_info(environment.find_variable, environment.processes, communicator.size());
+  if (const std::string own = communicator.launch(); !own.empty()) launch_info.launch_id = own;
+  launch_info.communicator = persist::explicit_name(communicator.name());
   launch_info.id = random_id();
   return launch_info;
 }
@@ -108,7 +110,7 @@ persist::LaunchInfo launch_info_of(const Environment& environment, const Communi
 void require_may_continue(const Options& options, const persist::RunStart& start,
                           const persist::LaunchInfo& launch_info) {
   if (options.open.chained || options.start == StartMode::fresh) return;
-  if (const auto before = start.previous()) {
+  if (const auto before = start.previous_start()) {
     ContinuationCheck({start.directory().run(), start.directory().path()}, *before, launch_info).require();
   }
 }
@@ -116,12 +118,12 @@ void require_may_continue(const Options& options, const persist::RunStart& start
 void inherit_array_task(const persist::RunStart& start, persist::LaunchInfo& launch_info) {
   if (!launch_info.array_task.empty()) return;
   const persist::RecordDirectory& records = start.directory();
-  if (const auto before = persist::newest_start(records.file_system(), records.path(), launch_info.launch))
+  if (const auto before = persist::newest_start(records.file_system(), records.path(), launch_info.launch_id))
     launch_info.array_task = before->launch_info.array_task;
 }
 
 void mark_finished(const Id128& start_id) {
-  Finished& all = finished();
+  FinishedStarts& all = finished_starts();
   const std::lock_guard guard(all.mutex);
   all.starts.push_back(start_id);
 }

@@ -104,13 +104,13 @@ std::string mount_namespace() {
 std::function<int()> watch_process_signals(const std::vector<std::string>& names, const Log& log) {
   if (names.empty()) return [] { return 0; };
   auto signals = std::make_shared<const ExitSignals>(names);
-  for (const std::string& name : signals->not_watched()) {
+  for (const std::string& name : signals->unwatched_signals()) {
     log.warning(
         compose("no handler could be installed for {} (exit.signals), so the engine does not see that signal; install "
                 "the program's own handlers before the engine is made",
                 name));
   }
-  return [signals = std::move(signals)] { return signals->arrived(); };
+  return [signals = std::move(signals)] { return signals->received_signal(); };
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ Environment Environment::system() {
   std::error_code unknown;
   environment.directory = std::filesystem::current_path(unknown).string();
   environment.cores = cores_of_process();
-  environment.variable = process_variable;
+  environment.find_variable = process_variable;
   environment.watch_signals = watch_process_signals;
   environment.store_candidates = store::default_roots(process_variable);
   return environment;
@@ -161,7 +161,7 @@ std::string failure_domain(const Environment& environment, const Options& option
   const std::string& choice = options.topology.failure_domain;
   if (!choice.starts_with(kFromVariable)) return node_identity(environment, rank);
   const std::string name = choice.substr(kFromVariable.size());
-  const auto value = environment.variable(name);
+  const auto value = environment.find_variable(name);
   if (value && !value->empty()) return *value;
   throw Error(ErrorCode::invalid_argument,
               compose("topology.failure_domain is {} and the environment variable {} is not set on rank {}; set it on "

@@ -38,7 +38,8 @@ std::string fingerprint_of(fs::FileSystem& file_system, const Options& options) 
 
 void require_same_fingerprint(const std::optional<std::string>& recorded, const std::string& mine,
                               const std::string& run, StartMode start) {
-  if (!recorded || mine.empty() || *recorded == mine || start == StartMode::fresh || accepts(start)) return;
+  if (!recorded || mine.empty() || *recorded == mine || start == StartMode::fresh || permits_other_fingerprint(start))
+    return;
   throw Error(ErrorCode::mismatch,
               compose("the checkpoints of the run '{}' were made with different input: recorded \"{}\", given \"{}\". "
                       "Give this job a run of its own (KEDGE_RUN) or start it in another directory; or, for one start, "

@@ -1,4 +1,4 @@
-// Fingerprint of whatever a run's results depend on besides its state, so that another input does not go on from its
+// The fingerprint of a run: text and files that its results depend on, so that another input does not continue from its
 // checkpoints.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace kedge::start {
 
-/// Local. The text of Options::fingerprint and, for each of its files, name, size and CRC32C, in one line; empty if
-/// neither is given. Throws Error{not_found | io} for a file that cannot be read.
+/// Returns the text of Options::fingerprint and, for each of its files, name, size and CRC32C, in one line; empty if
+/// neither is given. Throws Error{not_found | io} for a file that cannot be read. Local.
 [[nodiscard]] std::string fingerprint_of(fs::FileSystem& file_system, const Options& options);
 
-/// Local. Throws mismatch that names both if `mine` is given, another one was recorded, and `start` does not accept
-/// that.
+/// Throws mismatch that names both if `mine` is given, another one was recorded, and `start` does not accept that.
+/// Local.
 void require_same_fingerprint(const std::optional<std::string>& recorded, const std::string& mine,
                               const std::string& run, StartMode start);
 

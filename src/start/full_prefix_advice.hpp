@@ -1,4 +1,4 @@
-// Errors of a start that writes its notes on a full prefix.
+// The error of a start that cannot write its records on a full prefix.
 #pragma once
 
 #include <cerrno>
@@ -8,8 +8,8 @@
 
 namespace kedge::start {
 
-/// Local. Runs a step that writes what a start has to note. A job must not be cut off from its stores by a few missing
-/// bytes without saying why.
+/// Runs a step that writes a start's records, and explains no_space: the job is cut off from its stores by a few
+/// missing bytes. Local.
 template <class Step>
 auto with_full_prefix_advice(Step&& step) {
   try {

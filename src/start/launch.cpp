@@ -47,7 +47,7 @@ std::string array_task(const Variable& variable) {
   return {};
 }
 
-struct Place {
+struct LaunchPosition {
   std::string launch;
   int rank = -1;
   int size = -1;
@@ -66,7 +66,7 @@ std::string job_of(const Variable& variable) {
 
 int first_known(int one, int other) { return one >= 0 ? one : other; }
 
-Place by_launcher(const Variable& variable, const ProcessIds& processes) {
+LaunchPosition find_launch_position(const Variable& variable, const ProcessIds& processes) {
   const int pmi_rank = number_of(variable, "PMI_RANK");
   const int pmi_size = number_of(variable, "PMI_SIZE");
   // MPICH's launcher has no name for a launch, and other launchers' variables pass through it. On one node, its daemon
@@ -111,7 +111,7 @@ std::string batch_job(const Variable& variable) {
 }
 
 persist::LaunchInfo find_launch_info(const Variable& variable, const ProcessIds& processes, int ranks) {
-  Place place = by_launcher(variable, processes);
+  LaunchPosition place = find_launch_position(variable, processes);
   // torchrun's workers are started again by the agent that started them, which may have been started by srun.
   if (const std::string run = text_of(variable, "TORCHELASTIC_RUN_ID"); !run.empty()) {
     if (place.rank < 0) place.launch = compose("process {}", processes.parent);

@@ -18,7 +18,7 @@ namespace {
 RunIds ids_of(const store::NamedStore& one) { return {one.record.run_id, one.record.prefix_id}; }
 
 /// COLLECTIVE. Every text that any rank has, once, in the same order on all.
-std::vector<std::string> all_of(const comm::Group& group, std::vector<std::string> mine) {
+std::vector<std::string> gather_texts(const comm::Group& group, std::vector<std::string> mine) {
   std::vector<std::string> all;
   while (const auto speaker = group.lowest_rank_with(!mine.empty())) {
     std::string next = mine.empty() ? std::string() : mine.front();
@@ -31,23 +31,23 @@ std::vector<std::string> all_of(const comm::Group& group, std::vector<std::strin
 
 }  // namespace
 
-LocalStores::LocalStores(const comm::Group& group, const KnownRun& known, const RunSources& places, bool tolerant)
-    : group_(group), known_(known), file_system_(places.file_system) {
+LocalStores::LocalStores(const comm::Group& group, const KnownRun& known, const RunSources& sources, bool tolerant)
+    : group_(group), known_(known), file_system_(sources.file_system) {
   group_.run_on_all_ranks([&] {
-    stores_ = store::find_stores_of_run(file_system_, places.root, places.location_options, known_.run.name,
-                                        tolerant ? store::OnUnreadable::skipped : store::OnUnreadable::refused);
+    stores_ = store::find_stores_of_run(file_system_, sources.store_root, sources.location_options, known_.run.name,
+                                        tolerant ? store::OnUnreadable::skip : store::OnUnreadable::fail);
   });
 }
 
 bool LocalStores::is_by_name(const store::NamedStore& one) const {
-  return one.record.prefix == known_.given ||
-         std::ranges::find(one.record.names, known_.given) != one.record.names.end();
+  return one.record.prefix == known_.given_prefix ||
+         std::ranges::find(one.record.prefix_paths, known_.given_prefix) != one.record.prefix_paths.end();
 }
 
-RunIds LocalStores::common(const Id128& run_id) const {
+RunIds LocalStores::common_ids(const Id128& run_id) const {
   const auto counts = [&](const store::NamedStore& one) {
     return is_of_this_prefix(one) && (run_id.is_none() || one.record.run_id == run_id) &&
-           (one.has_commits || known_.has_trace());
+           (one.has_commits || known_.has_any_record());
   };
   const auto first = std::ranges::find_if(stores_, counts);
   const auto speaker = group_.lowest_rank_with(first != stores_.end());
@@ -76,7 +76,7 @@ void LocalStores::require_none_left_behind(const Id128& run_id) const {
     for (const store::NamedStore& one : stores_) {
       if (is_of_this_prefix(one) || one.record.run_id != run_id || !one.has_commits) continue;
       const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
-      if (find_original_prefix(file_system_, records, run_id) != OriginalPrefix::gone) continue;
+      if (find_original_prefix(file_system_, records, run_id) != OriginalPrefix::missing) continue;
       refuse(ErrorCode::mismatch,
              compose("the prefix {} has checkpoints of run '{}' and lost its records; this store has checkpoints of "
                      "the same run, whose prefix was {}. To continue from the store, move the prefix back there; to "
@@ -92,7 +92,7 @@ void LocalStores::require_none_left_behind(const Id128& run_id) const {
 bool LocalStores::is_unknown(const store::NamedStore& one, const RunIds& ids) const {
   return one.has_commits && !ids_of(one).is_same_as(ids) &&
          (is_of_this_prefix(one) || (is_by_name(one) && !known_.is_identified())) &&
-         std::ranges::find(known_.given_up, one.record.run_id) == known_.given_up.end();
+         std::ranges::find(known_.given_up_runs, one.record.run_id) == known_.given_up_runs.end();
 }
 
 bool LocalStores::has_unknown(const RunIds& ids) const {
@@ -103,13 +103,14 @@ bool LocalStores::has_unknown(const RunIds& ids) const {
 bool LocalStores::belongs_to_other_run(const store::NamedStore& one) const {
   if (is_of_this_prefix(one)) return false;
   const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
-  return find_original_prefix(file_system_, records, one.record.run_id) != OriginalPrefix::gone;
+  return find_original_prefix(file_system_, records, one.record.run_id) != OriginalPrefix::missing;
 }
 
 std::string LocalStores::explain_refusal(const store::NamedStore& one, const RunIds& ids) const {
   if (!is_of_this_prefix(one)) {
-    const std::string then = one.record.prefix == known_.given ? std::string("which was a directory then")
-                                                               : compose("which {} pointed to then", known_.given);
+    const std::string then = one.record.prefix == known_.given_prefix
+                                 ? std::string("which was a directory then")
+                                 : compose("which {} pointed to then", known_.given_prefix);
     const std::string adopt =
         belongs_to_other_run(one)
             ? std::string()
@@ -118,7 +119,7 @@ std::string LocalStores::explain_refusal(const store::NamedStore& one, const Run
         "this store has commits of run '{}' for the prefix {}, {}; now {} points to {}, which has no record of them. "
         "To continue from them, point it there again{}; to keep them but start over here, set KEDGE_START=fresh; to "
         "free the store, run kedge drop on it",
-        known_.run.name, one.record.prefix, then, known_.given, known_.prefix, adopt);
+        known_.run.name, one.record.prefix, then, known_.given_prefix, known_.prefix, adopt);
   }
   if (ids.run_id.is_none()) {
     return compose(
@@ -189,7 +190,7 @@ std::vector<Id128> LocalStores::runs_with_commits() const {
     if (one.has_commits && (is_of_this_prefix(one) || is_by_name(one))) mine.push_back(to_string(one.record.run_id));
   }
   std::vector<Id128> runs;
-  for (const std::string& id : all_of(group_, std::move(mine))) runs.push_back(parse_id(id).value_or(Id128{}));
+  for (const std::string& id : gather_texts(group_, std::move(mine))) runs.push_back(parse_id(id).value_or(Id128{}));
   return runs;
 }
 
@@ -198,21 +199,21 @@ std::vector<std::string> LocalStores::former_prefixes(const RunIds& ids) const {
   for (const store::NamedStore& one : stores_) {
     if (ids_of(one).is_same_as(ids) && !is_of_this_prefix(one)) mine.push_back(one.record.prefix);
   }
-  return all_of(group_, std::move(mine));
+  return gather_texts(group_, std::move(mine));
 }
 
 OriginalPrefix find_original_prefix(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
-  auto original = OriginalPrefix::gone;
+  auto original = OriginalPrefix::missing;
   const auto failure = attempt([&] {
     const auto found = persist::read_run_record(file_system, directory);
     auto record = found.record;
     if (!record && file_system.status(directory)) record = persist::read_record_of_newest_start(file_system, directory);
     if (!record && found.unreadable) throw Error(*found.unreadable);
-    if (record ? record->run_id == run_id : found.damaged) original = OriginalPrefix::there;
+    if (record ? record->run_id == run_id : found.is_damaged) original = OriginalPrefix::exists;
   });
   if (!failure) return original;
   if (!fs::is_access_error(failure->system_errno)) throw Error(*failure);
-  return failure->system_errno == ENOTDIR ? OriginalPrefix::gone : OriginalPrefix::denied;
+  return failure->system_errno == ENOTDIR ? OriginalPrefix::missing : OriginalPrefix::inaccessible;
 }
 
 }  // namespace kedge::start

@@ -30,7 +30,7 @@ std::optional<Id128> read_nonce(fs::FileSystem& file_system, const std::string& 
 }
 
 /// Local. By the name that this rank was given, not by rank 0's canonical one: that is what is to be proven.
-void read_back(const CheckedStorage& prefix, int rank, const Id128& nonce) {
+void require_nonce(const CheckedStorage& prefix, int rank, const Id128& nonce) {
   const std::string path =
       fs::join(persist::records_directory(prefix.path, prefix.run.name), persist::nonce_name(prefix.run.incarnation));
   std::string_view seen = "sees another record than the one";
@@ -102,7 +102,7 @@ class StoreSharingCheck {
 
  private:
   [[nodiscard]] bool is_foreign(const StoreNonce& found) const {
-    if (std::ranges::binary_search(topology_.domain, found.rank)) return false;
+    if (std::ranges::binary_search(topology_.domain_ranks, found.rank)) return false;
     // The number of a start that failed is taken again, what it wrote is not.
     return found.nonce == nonce_;
   }
@@ -125,7 +125,7 @@ class StoreSharingCheck {
 
 /// COLLECTIVE. The lowest rank of each node proves what all of them see alike, and beside it whoever sees something
 /// else.
-bool proves(const comm::Group& group, const std::string& what, const std::vector<int>& node) {
+bool is_checking_rank(const comm::Group& group, const std::string& what, const std::vector<int>& node) {
   const int lowest = node.front();
   const std::uint32_t mine = crc32c(std::as_bytes(std::span(what)));
   std::uint32_t theirs = mine;
@@ -153,9 +153,10 @@ Id128 require_shared_prefix(const comm::Group& group, const CheckedStorage& pref
     return drawn;
   });
   // All ranks of a node see what one of them sees, if the name leads them to the same place.
-  const bool reads = proves(group, prefix.path + '\0' + prefix.mounts, topology.node) || prefix.mounts.empty();
+  const bool reads =
+      is_checking_rank(group, prefix.path + '\0' + prefix.mounts, topology.node_ranks) || prefix.mounts.empty();
   const auto unseen = group.try_on_all_ranks([&] {
-    if (reads) read_back(prefix, group.rank(), nonce);
+    if (reads) require_nonce(prefix, group.rank(), nonce);
   });
   if (unseen) refuse_if_replaced(group, start);
   comm::throw_if(unseen);
@@ -164,7 +165,7 @@ Id128 require_shared_prefix(const comm::Group& group, const CheckedStorage& pref
 
 void require_separate_stores(const comm::Group& group, const CheckedStorage& store, const comm::Topology& topology,
                              const Id128& nonce) {
-  const bool is_one = proves(group, store.path, topology.node);  // paths may differ by rank
+  const bool is_one = is_checking_rank(group, store.path, topology.node_ranks);  // paths may differ by rank
   StoreSharingCheck proof(store, topology, group.rank(), nonce);
   const auto step = [&](auto&& action) {
     return group.try_on_all_ranks([&] {

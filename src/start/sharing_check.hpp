@@ -1,4 +1,4 @@
-// Proofs by nonce files, at an engine's start, that storage is shared where it must be and nowhere else.
+// Checks at a start, by nonce files, that the prefix is shared and that stores are not.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace kedge::start {
 
-/// The storage that a proof is about: `path` is the prefix as this rank was given it, or this rank's store.
+/// The storage to check: `path` is the prefix as this rank was given it, or this rank's store.
 struct CheckedStorage {
   fs::FileSystem& file_system;
   std::string path;
@@ -19,17 +19,17 @@ struct CheckedStorage {
   std::string mounts = {};  ///< Environment::mounts
 };
 
-/// COLLECTIVE. The prefix is one filesystem on all ranks: rank 0 writes a random number there, and one rank of each
-/// node reads it, and every rank that may see other mounts than that one. `start` is rank 0's, null elsewhere.
-/// Returns the number, the same on every rank. Throws Error{invalid_argument} naming a rank that sees another
-/// directory. The file stays until its remove_nonces().
+/// COLLECTIVE. Throws Error{invalid_argument}, naming a rank that sees another directory, unless the prefix is one
+/// filesystem on all ranks: rank 0 writes a random number there, and one rank of each node reads it, and every rank
+/// that may see other mounts than that one. `start` is rank 0's, null elsewhere. Returns the number, equal on every
+/// rank. The file stays until start->remove_nonces().
 [[nodiscard]] Id128 require_shared_prefix(const comm::Group& group, const CheckedStorage& prefix,
                                           const comm::Topology& topology, persist::RunStart* start);
 
-/// COLLECTIVE, with the stores' locks held. No two failure domains share a store: the lowest rank of each node, and
-/// every rank whose store is another directory than that one's, leaves a file with `nonce` in its store and looks whose
-/// else are there. Throws Error{invalid_argument} naming two ranks and the directory. Also removes what starts that
-/// crashed here left.
+/// COLLECTIVE, with the stores' locks held. Throws Error{invalid_argument}, naming two ranks and the directory, if two
+/// failure domains share a store: the lowest rank of each node, and every rank whose store is another directory than
+/// that one's, writes a file with `nonce` into its store and reads which others are there. Also removes files that
+/// crashed starts left.
 void require_separate_stores(const comm::Group& group, const CheckedStorage& store, const comm::Topology& topology,
                              const Id128& nonce);
 

@@ -32,7 +32,7 @@ class Start {
   Start(const comm::Group& group, const Options& options, const Environment& environment, const Log& log)
       : group_(group), options_(options), environment_(environment), log_(log) {}
 
-  Started run() {
+  StartResult run() {
     warn_of_launcher();
     group_.communicator().connect(group_.deadline());
     comm::require_correct_reductions(group_.communicator(), group_.deadline());
@@ -40,7 +40,8 @@ class Start {
     find_nodes();
     share_cores();
     // A drain has the nodes that are left, and needs no protection on them to flush what they have.
-    started_.assignment = redundancy::assign_set(group_, started_.topology, options_.redundancy, environment_.is_drain);
+    started_.assignment =
+        redundancy::assign_redundancy_set(group_, started_.topology, options_.redundancy, environment_.is_drain);
     try {
       find_run();
       require_fingerprint();
@@ -75,10 +76,10 @@ class Start {
 
   void check_options() const {
     std::optional<Failure> local = options_.load_failure;
-    if (!local) local = check(options_);
+    if (!local) local = kedge::check_options(options_);
     comm::begin_call(group_, comm::Call::start, 0, local);
 
-    const std::vector<FieldDigest> fields = digest(options_);
+    const std::vector<FieldDigest> fields = option_digests(options_);
     std::vector<std::uint64_t> hashes;
     hashes.reserve(fields.size());
     for (const FieldDigest& field : fields) hashes.push_back(field.hash);
@@ -102,8 +103,8 @@ class Start {
 
   /// A node's ranks share its store, so they are lost together.
   void refuse_split_node() const {
-    for (const int other : started_.topology.node) {
-      if (std::ranges::binary_search(started_.topology.domain, other)) continue;
+    for (const int other : started_.topology.node_ranks) {
+      if (std::ranges::binary_search(started_.topology.domain_ranks, other)) continue;
       throw Error(ErrorCode::invalid_argument, compose("ranks {} and {} are on one node and in two failure domains "
                                                        "({}); give all ranks of a node the same failure domain",
                                                        std::min(group_.rank(), other), std::max(group_.rank(), other),
@@ -118,8 +119,8 @@ class Start {
     const bool simulated = group_.any(simulates_nodes(environment_));
     const std::string& machine = environment_.machine;
     const auto sharers =
-        simulated ? comm::find_topology(group_.communicator(), machine, machine, group_.deadline()).node.size()
-                  : started_.topology.node.size();
+        simulated ? comm::find_topology(group_.communicator(), machine, machine, group_.deadline()).node_ranks.size()
+                  : started_.topology.node_ranks.size();
     started_.copy_threads = std::clamp(environment_.cores / static_cast<unsigned>(sharers), 1U, kCopyThreadsMax);
   }
 
@@ -128,9 +129,9 @@ class Start {
     if (group_.is_root()) started_.prefix.markers = std::make_unique<persist::PrefixMarkers>(*started_.prefix.start);
     started_.run = known_.run;
     started_.start_id = known_.launch_info.id;
-    started_.path = known_.prefix;
+    started_.prefix_path = known_.prefix;
     // Other nodes' processes may not have the variable.
-    if (group_.is_root()) started_.job = batch_job(environment_.variable);
+    if (group_.is_root()) started_.job = batch_job(environment_.find_variable);
     group_.broadcast(started_.job);
   }
 
@@ -152,20 +153,20 @@ class Start {
     group_.run_on_all_ranks([&] {
       surroundings_ = {absolute_path(environment_, options_.store.path), node_name(environment_, group_.rank()),
                        environment_.store_candidates, simulates_nodes(environment_)};
-      const store::Root root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.prefix_id);
+      const store::StoreRoot root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.prefix_id);
       root_ = root.directory;
-      if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) log_.warning(root.warning);
+      if (started_.topology.node_ranks.front() == group_.rank() && !root.warning.empty()) log_.warning(root.warning);
       open_prefix_storage();
     });
-    warn_of_missing_roots(
-        group_,
-        {!surroundings_.configured.empty(), started_.topology.node.front() == group_.rank(), surroundings_.node, root_},
-        log_);
+    warn_of_missing_roots(group_,
+                          {!surroundings_.configured.empty(), started_.topology.node_ranks.front() == group_.rank(),
+                           surroundings_.node, root_},
+                          log_);
     ids_ = decide_ids(
         group_, options_, known_,
         {file_system_, started_.prefix.start.get(), *started_.prefix.storage.reader, root_, surroundings_, log_});
     started_.run.id = ids_.run_id;
-    started_.noted.on_prefix = known_.has_commits && options_.start != StartMode::fresh;
+    started_.commit_evidence.on_prefix = known_.has_commits && options_.start != StartMode::fresh;
   }
 
   void take_storage() {
@@ -178,16 +179,16 @@ class Start {
       if (group_.is_root() && !environment_.is_drain)
         require_may_continue(options_, *started_.prefix.start, known_.launch_info);
       comm::throw_if(not_taken);
-      store::StoreRecords& records = *started_.node.records;
+      store::StoreRecordFiles& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.prefix_id)) records.write_owner(owner());
       else records.add_prefix_paths(owner());
       if (!environment_.is_drain) record_job();
-      started_.noted.in_store = records.has_commit_marker(started_.run.id);
+      started_.commit_evidence.in_store = records.has_commit_marker(started_.run.id);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
-    started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);
+    started_.commits_exist = group_.any(started_.commit_evidence.on_prefix || started_.commit_evidence.in_store);
     if (!started_.commits_exist) return;
-    stores_know_ = group_.any(started_.noted.in_store);
+    stores_know_ = group_.any(started_.commit_evidence.in_store);
     group_.run_on_all_ranks([&] {
       if (group_.is_root()) require_same_input();
     });
@@ -207,17 +208,17 @@ class Start {
   /// Local. Waits for the store's lock.
   void take_store() {
     const Options::Store& options = options_.store;
-    store::Location location = locate_store();
-    if (options.durable) fs::sync_path(file_system_, location.directory);
+    store::StoreLocation location = locate_store();
+    if (options.durable) fs::sync_parent_directories(file_system_, location.directory);
     const LogicalRank mine = group_.logical_rank();
-    NodeLocal& node = started_.node;
+    NodeHandles& node = started_.node;
     node.owner = owner();
     lock_store_left_behind();
     node.lock = lock(location.directory);
-    node.records = std::make_unique<store::StoreRecords>(environment_.file_system, location, mine);
+    node.records = std::make_unique<store::StoreRecordFiles>(environment_.file_system, location, mine);
     node.store = std::make_unique<store::NodeStore>(environment_.file_system, options, std::move(location), mine,
-                                                    started_.topology.node);
-    node.store->sweep();
+                                                    started_.topology.node_ranks);
+    node.store->remove_leftovers();
   }
 
   /// Local. That it is in use is a reason not to begin; that it is full, or gone by now, is none.
@@ -255,12 +256,12 @@ class Start {
   /// Owner of the store, for its record.
   [[nodiscard]] store::StoreRecord owner() const {
     store::StoreRecord record{ids_.run_id, ids_.prefix_id, known_.prefix, {}};
-    if (known_.given != known_.prefix) record.names = {known_.given};
+    if (known_.given_prefix != known_.prefix) record.prefix_paths = {known_.given_prefix};
     return record;
   }
 
-  [[nodiscard]] store::Location locate_store() const {
-    store::Location location = store::locate(file_system_, root_, surroundings_, owner_of(ids_));
+  [[nodiscard]] store::StoreLocation locate_store() const {
+    store::StoreLocation location = store::find_or_make_store(file_system_, root_, surroundings_, owner_of(ids_));
     if (options_.store.durable && location.memory_backed) {
       refuse(ErrorCode::invalid_argument,
              "store.durable is set and the store lies in memory, which survives no power loss; set "
@@ -293,7 +294,7 @@ class Start {
   [[nodiscard]] const std::string& store_to_record() {
     const bool has_older = started_.commits_exist && options_.start != StartMode::fresh && !known_.store.empty();
     const std::string& own = started_.node.store->directory.path();
-    started_.noted.store_recorded = !has_older || known_.store == own;
+    started_.commit_evidence.store_recorded = !has_older || known_.store == own;
     return has_older ? known_.store : own;
   }
 
@@ -305,7 +306,7 @@ class Start {
                       has_other_nodes() ? " and one on each other node" : "", describe_found_stores()));
     log_store_left_behind();
     if (!environment_.is_drain) warn_of_scavenged_stores(file_system_, started_.prefix.start->directory(), log_);
-    redundancy::log_choice(started_.topology, options_.redundancy, log_);
+    redundancy::log_automatic_scheme(started_.topology, options_.redundancy, log_);
   }
 
   /// The store of the run that start = fresh leaves behind, if it is here.
@@ -319,7 +320,7 @@ class Start {
 
   /// Nobody uses the memory that start = fresh leaves behind, and nobody else says so.
   void log_store_left_behind() const {
-    if (!known_.left_behind.empty()) log_.info(known_.left_behind);
+    if (!known_.left_behind_warning.empty()) log_.info(known_.left_behind_warning);
     const auto directory = store_left_behind();
     if (!directory) return;
     log_.info(compose("the earlier checkpoints stay in the node-local store{}; to free it: kedge drop {}",
@@ -327,7 +328,7 @@ class Start {
   }
 
   [[nodiscard]] bool has_other_nodes() const {
-    return started_.topology.node.size() < static_cast<std::size_t>(group_.size());
+    return started_.topology.node_ranks.size() < static_cast<std::size_t>(group_.size());
   }
 
   [[nodiscard]] std::string moved_from() const {
@@ -338,7 +339,7 @@ class Start {
   [[nodiscard]] std::string describe_found_stores() const {
     if (options_.start == StartMode::fresh)
       return "starts over, ignoring earlier checkpoints (KEDGE_START=fresh; unset it for the next start)";
-    const bool on_prefix = started_.noted.on_prefix || ids_.from_manifests;
+    const bool on_prefix = started_.commit_evidence.on_prefix || ids_.from_manifests;
     if (!started_.commits_exist && !on_prefix) return "no checkpoints yet, starts from scratch";
     if (!on_prefix) return "has checkpoints in the stores";
     if (stores_know_) return "has checkpoints" + other_store();
@@ -381,12 +382,12 @@ class Start {
   std::unique_ptr<store::StoreLock>
       left_behind_;           ///< on the store that start = fresh leaves: nobody works there any more
   bool stores_know_ = false;  ///< a store says that commits of the run exist
-  Started started_;
+  StartResult started_;
 };
 
 }  // namespace
 
-Started start(const comm::Group& group, const Options& options, const Environment& environment, const Log& log) {
+StartResult start(const comm::Group& group, const Options& options, const Environment& environment, const Log& log) {
   return Start(group, options, environment, log).run();
 }
 

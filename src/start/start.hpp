@@ -1,4 +1,4 @@
-// How an engine comes to life: one step after another, each decided together, so that all ranks start or none.
+// Starts an engine: step by step, each decided together, so that all ranks start or none.
 #pragma once
 
 #include <memory>
@@ -14,50 +14,50 @@
 #include "start/environment.hpp"
 #include "store/node_store.hpp"
 #include "store/store_lock.hpp"
-#include "store/store_records.hpp"
+#include "store/store_record_files.hpp"
 
 namespace kedge::start {
 
-/// The run's place on this node.
-struct NodeLocal {
+/// Lock, records and store of this rank on its node.
+struct NodeHandles {
   std::unique_ptr<store::StoreLock> lock;
-  std::unique_ptr<store::StoreRecords> records;
+  std::unique_ptr<store::StoreRecordFiles> records;
   std::unique_ptr<store::NodeStore> store;
-  store::StoreRecord owner;  ///< as the store's record says it
+  store::StoreRecord owner;  ///< content of the store's owner record
 };
 
-/// The run's place on the parallel filesystem.
-struct Prefix {
+/// Start, markers and storage of the run on the prefix.
+struct PrefixHandles {
   std::unique_ptr<persist::RunStart> start;         ///< rank 0's, null elsewhere
   std::unique_ptr<persist::PrefixMarkers> markers;  ///< rank 0's, null elsewhere
   persist::PrefixStorage storage;
 };
 
-/// Who says that commits of the run exist.
-struct FoundMarkers {
-  bool on_prefix = false;       ///< on the prefix; the same on every rank
-  bool in_store = false;        ///< this rank's
-  bool store_recorded = false;  ///< the run's record names rank 0's store; rank 0's
+/// Which storage says that commits of the run exist.
+struct CommitEvidence {
+  bool on_prefix = false;       ///< whether the prefix does; equal on every rank
+  bool in_store = false;        ///< whether this rank's store does
+  bool store_recorded = false;  ///< whether the run's record names rank 0's store; on rank 0
 };
 
-/// Results of a start. Nothing of it changes before the engine ends.
-struct Started {
+/// Result of a start, unchanged until the engine ends.
+struct StartResult {
   comm::Topology topology;
-  unsigned copy_threads = 1;  ///< that save and load may use, the calling one included
-  redundancy::SetAssignment assignment;
-  commits::RunIdentity run;  ///< run and start; the same on every rank
-  Id128 start_id;            ///< id of this start; the same on every rank
-  std::string path;          ///< of the prefix, canonical; likewise
-  std::string job;           ///< of the batch system, by rank 0's variables; likewise
-  Prefix prefix;
-  NodeLocal node;
-  FoundMarkers noted;
-  bool commits_exist = false;  ///< noted anywhere; the same on every rank
+  unsigned copy_threads = 1;  ///< number of threads for save and load, including the calling one
+  redundancy::RedundancySetAssignment assignment;
+  commits::RunIdentity run;  ///< run and start; equal on every rank
+  Id128 start_id;            ///< id of this start; equal on every rank
+  std::string prefix_path;   ///< canonical; equal on every rank
+  std::string job;           ///< the batch system's job, by rank 0's variables; equal on every rank
+  PrefixHandles prefix;
+  NodeHandles node;
+  CommitEvidence commit_evidence;
+  bool commits_exist = false;  ///< according to any evidence; equal on every rank
 };
 
-/// COLLECTIVE. Checks the options, finds out where the ranks are, takes the next incarnation of the run and its place
-/// on the prefix and the stores. Throws the same Error on all ranks, and then nothing is taken.
-[[nodiscard]] Started start(const comm::Group& group, const Options& options, const Environment& environment,
-                            const Log& log);
+/// COLLECTIVE. Checks the options, finds the topology, takes the next incarnation of the run, and locks the stores.
+/// Throws the same Error on all ranks, and then takes nothing.
+[[nodiscard]] StartResult start(const comm::Group& group, const Options& options, const Environment& environment,
+                                const Log& log);
 
 }  // namespace kedge::start

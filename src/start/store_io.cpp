@@ -11,9 +11,9 @@ void choose_store_io(const comm::Group& group, fs::FileSystem& file_system, cons
   if (options.io == Io::buffered || (options.io == Io::automatic && !options.store.durable)) return;
   bool direct = false;
   if (group.is_root() && !store.directory().memory_backed()) {
-    const fs::ChosenIo chosen = fs::choose_io(file_system, options.io, {store.directory().path(), "probe-of-writes"});
-    log.info(compose("store {}: {}", store.directory().path(), chosen.why));
-    direct = chosen.direct;
+    const fs::IoChoice chosen = fs::choose_io(file_system, options.io, {store.directory().path(), "probe-of-writes"});
+    log.info(compose("store {}: {}", store.directory().path(), chosen.reason));
+    direct = chosen.is_direct;
   }
   group.broadcast(direct);
   if (direct) store.enable_direct_writes();

@@ -1,4 +1,4 @@
-// How large writes reach stores that are not memory.
+// Chooses how large writes reach stores on disks.
 #pragma once
 
 #include "base/log.hpp"
@@ -9,8 +9,8 @@
 
 namespace kedge::start {
 
-/// COLLECTIVE. By the option io; rank 0 measures in its store where that is to decide, all ranks do the same, and rank
-/// 0 logs what was chosen and why. Where direct writes are unavailable the page cache is used, which is no error.
+/// COLLECTIVE. Applies the option io, equally on all ranks; if that needs a measurement, rank 0 makes it in its store.
+/// Rank 0 logs the choice and the reason. If direct writes are unavailable the page cache is used, which is no error.
 void choose_store_io(const comm::Group& group, fs::FileSystem& file_system, const Options& options,
                      store::StoreSpace& store, const Log& log);
 

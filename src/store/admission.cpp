@@ -26,25 +26,25 @@ std::uint64_t number_in(const std::string& text) {
 
 }  // namespace
 
-std::string Admission::own_prefix() const { return compose("{}{}.", kReservationPrefix, mine_.value); }
+std::string Admission::own_prefix() const { return compose("{}{}.", kReservationPrefix, own_rank_.value); }
 
 /// Without a file or lock the reservation is not visible to other processes, but this one still sees theirs.
 Admission::Reservation Admission::write_reservation(std::uint64_t bytes) const {
   Reservation announced;
   (void)attempt([&] {
-    for (int i = 0; i < kNotesMax && !announced.note; ++i) {
+    for (int i = 0; i < kNotesMax && !announced.lock; ++i) {
       announced.name = compose("{}{}", own_prefix(), i);
-      announced.note = file_system_->try_lock(fs::join(directory_, announced.name), compose("{}", bytes));
+      announced.lock = file_system_->try_lock(fs::join(directory_, announced.name), compose("{}", bytes));
     }
   });
   return announced;
 }
 
 /// Ignores reservations that cannot be opened, like those that could not be written.
-std::uint64_t Admission::others_bytes(const Reservation& mine) const {
+std::uint64_t Admission::reserved_by_others(const Reservation& own) const {
   std::uint64_t bytes = 0;
   for (const std::string& name : file_system_->list(directory_)) {
-    if (!name.starts_with(kReservationPrefix) || name == kQueue || (mine.note && name == mine.name)) continue;
+    if (!name.starts_with(kReservationPrefix) || name == kQueue || (own.lock && name == own.name)) continue;
     const auto failure = attempt([&] {
       if (const auto text = file_system_->lock_holder(fs::join(directory_, name))) bytes += number_in(*text);
     });
@@ -53,7 +53,7 @@ std::uint64_t Admission::others_bytes(const Reservation& mine) const {
   return bytes;
 }
 
-Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) const {
+Admission::Admitted Admission::admit(std::uint64_t bytes, const CheckFits& fits) const {
   if (!shared_) {
     comm::throw_if(fits(bytes));
     return nullptr;
@@ -62,35 +62,35 @@ Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) cons
     // Reads the others' reservations before the free space: what they take in between counts twice rather than not at
     // all.
     Reservation announced = write_reservation(bytes);
-    if (!fits(bytes + others_bytes(announced))) return std::move(announced.note);
+    if (!fits(bytes + reserved_by_others(announced))) return std::move(announced.lock);
   }
   return wait_for_turn(bytes, fits);
 }
 
 /// Waits in a queue of processes: bytes that do not fit beside the others' reservations may fit once those are taken.
-Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fits) const {
-  WaitTimer wait_timer(Deadline::after(max_wait_));
+Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const CheckFits& fits) const {
+  WaitTimer wait_timer(Deadline::after(wait_max_));
   std::unique_ptr<fs::Lock> turn;
   // Continues without a turn, too: the reservations still count.
   (void)attempt([&] {
     while (!wait_timer.is_over()) {
-      turn = file_system_->try_lock(fs::join(directory_, kQueue), compose("rank {}", mine_.value));
+      turn = file_system_->try_lock(fs::join(directory_, kQueue), compose("rank {}", own_rank_.value));
       if (turn) return;
       std::this_thread::sleep_for(kAdmissionPollInterval);
     }
   });
   while (true) {
     Reservation announced = write_reservation(bytes);
-    const std::uint64_t others = others_bytes(announced);
+    const std::uint64_t others = reserved_by_others(announced);
     auto failure = fits(bytes + others);
-    if (!failure) return std::move(announced.note);
+    if (!failure) return std::move(announced.lock);
     if (others == 0 || wait_timer.is_over()) throw Error(*std::move(failure));
-    announced.note.reset();
+    announced.lock.reset();
     std::this_thread::sleep_for(kAdmissionPollInterval);
   }
 }
 
-void Admission::sweep() const {
+void Admission::remove_reservations() const {
   for (const std::string& name : file_system_->list(directory_)) {
     if (name.starts_with(own_prefix())) (void)attempt([&] { file_system_->remove(fs::join(directory_, name)); });
   }

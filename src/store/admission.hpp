@@ -20,46 +20,49 @@ namespace kedge::store {
 /// while its process lives, so crashed processes hold none. Thread-safe. All calls are local and wait for no rank.
 class Admission {
  public:
-  /// How long to wait for other processes to take their reserved space.
-  static constexpr std::chrono::seconds kPatience{10};
+  /// Longest wait for other processes to take their reserved space.
+  static constexpr std::chrono::seconds kWaitMax{10};
 
-  Admission(std::shared_ptr<fs::FileSystem> file_system, std::string directory, LogicalRank mine,
-            std::chrono::seconds max_wait = kPatience)
-      : file_system_(std::move(file_system)), directory_(std::move(directory)), mine_(mine), max_wait_(max_wait) {}
+  Admission(std::shared_ptr<fs::FileSystem> file_system, std::string directory, LogicalRank own_rank,
+            std::chrono::seconds max_wait = kWaitMax)
+      : file_system_(std::move(file_system)),
+        directory_(std::move(directory)),
+        own_rank_(own_rank),
+        wait_max_(max_wait) {}
 
   /// Admitted bytes, which others count as taken until this is destroyed; by then the free space must show them. Null
   /// if the process is alone.
   using Admitted = std::unique_ptr<fs::Lock>;
 
   /// Returns why so many bytes do not fit, or nothing. May throw Error.
-  using Fits = std::function<std::optional<Failure>(std::uint64_t bytes)>;
+  using CheckFits = std::function<std::optional<Failure>(std::uint64_t bytes)>;
 
-  /// Until this is called, the process counts as alone on its node.
-  void share() noexcept { shared_ = true; }
+  /// Says that several processes use the store; until then, this one counts as alone on its node.
+  void set_shared() noexcept { shared_ = true; }
 
   /// Returns when `bytes` fit beside all reservations of other processes; waits a few seconds at most. Throws the
   /// failure that `fits` returns.
-  [[nodiscard]] Admitted admit(std::uint64_t bytes, const Fits& fits) const;
+  [[nodiscard]] Admitted admit(std::uint64_t bytes, const CheckFits& fits) const;
 
   /// Removes the reservation files of this rank, also of crashed starts. None may be in use.
-  void sweep() const;
+  void remove_reservations() const;
 
  private:
   /// A reservation's lock and file name.
   struct Reservation {
-    Admitted note;
+    Admitted lock;
     std::string name;
   };
 
   [[nodiscard]] Reservation write_reservation(std::uint64_t bytes) const;
-  [[nodiscard]] std::uint64_t others_bytes(const Reservation& mine) const;
-  [[nodiscard]] Admitted wait_for_turn(std::uint64_t bytes, const Fits& fits) const;
+  [[nodiscard]] std::uint64_t reserved_by_others(const Reservation& own) const;
+  [[nodiscard]] Admitted wait_for_turn(std::uint64_t bytes, const CheckFits& fits) const;
   [[nodiscard]] std::string own_prefix() const;
 
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string directory_;
-  LogicalRank mine_;
-  std::chrono::seconds max_wait_;
+  LogicalRank own_rank_;
+  std::chrono::seconds wait_max_;
   bool shared_ = false;
 };
 

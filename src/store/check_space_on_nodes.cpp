@@ -22,7 +22,7 @@ struct Demand {
 };
 
 /// A rank's need and its limits, for the gather.
-std::vector<std::byte> packed(const StoreSpace& space, std::uint64_t additional_bytes) {
+std::vector<std::byte> pack_demands(const StoreSpace& space, std::uint64_t additional_bytes) {
   const std::vector<fs::SpaceLimit> space_limits = space.limits();
   comm::Packer packer;
   packer.put(additional_bytes);
@@ -34,7 +34,7 @@ std::vector<std::byte> packed(const StoreSpace& space, std::uint64_t additional_
   return packer.take();
 }
 
-void add(std::span<const std::byte> message, std::map<std::uint64_t, Demand>& demands) {
+void add_demands(std::span<const std::byte> message, std::map<std::uint64_t, Demand>& demands) {
   comm::Unpacker unpacker(message);
   const auto needed = unpacker.get<std::uint64_t>();
   while (!unpacker.empty()) {
@@ -60,8 +60,8 @@ void require_space(const std::map<std::uint64_t, Demand>& demands, const std::st
   const Demand& demand = worst->second;
   const std::string left = human_bytes(demand.free_bytes);
   const std::string rest =
-      demand.limit == kQuota
-          ? compose("{} leaves {}; raise it by {}, or save less per rank", kQuota, left,
+      demand.limit == kQuotaLimitName
+          ? compose("{} leaves {}; raise it by {}, or save less per rank", kQuotaLimitName, left,
                     human_bytes(demand.needed_bytes - demand.free_bytes))
           : compose(
                 "{} is free ({}); save less per rank, run fewer ranks per node, or set store.path to a larger "
@@ -78,15 +78,15 @@ void require_space(const std::map<std::uint64_t, Demand>& demands, const std::st
 
 std::optional<Failure> check_space_on_nodes(const comm::Group& group, const NodeStore& store,
                                             std::uint64_t additional_bytes) {
-  const std::span<const int> on_node = store.ranks.on_node();
+  const std::span<const int> on_node = store.ranks.ranks_on_node();
   const int lowest = on_node.empty() ? group.rank() : on_node.front();
   std::vector<Communicator::Message> messages;
-  auto local = attempt([&] { messages.push_back({lowest, packed(store.space, additional_bytes)}); });
+  auto local = attempt([&] { messages.push_back({lowest, pack_demands(store.space, additional_bytes)}); });
   const auto told = group.exchange(std::move(messages));
   if (!local) {
     local = attempt([&] {
       std::map<std::uint64_t, Demand> demands;
-      for (const Communicator::Message& one : told) add(one.bytes, demands);
+      for (const Communicator::Message& one : told) add_demands(one.bytes, demands);
       require_space(demands, store.directory.path());
     });
   }

@@ -15,7 +15,7 @@ struct FailedFlush {
   Id128 commit_id;
   std::uint64_t generation = 0;
   Tag tag;
-  std::int64_t time_ns = 0;  ///< of the failure, since 1970
+  std::int64_t time_ns = 0;  ///< time of the failure, since 1970
   std::uint64_t tries = 1;
   std::string reason;  ///< one line of text
   bool operator==(const FailedFlush&) const = default;

@@ -17,7 +17,7 @@ struct Pattern {
 constexpr std::array kPatterns{
     Pattern{FileKind::container, "rank-", ".h5"}, Pattern{FileKind::parity, "parity-", ".kedge"},
     Pattern{FileKind::descriptor, "set-", ".kedge"}, Pattern{FileKind::manifest, "master-", ".h5"}};
-static_assert(kPatterns.size() == kFileKinds);
+static_assert(kPatterns.size() == kFileKindCount);
 
 // Takes a number in canonical form off the front: "03" would not be found again under its name.
 std::optional<std::uint32_t> take_number(std::string_view& text) noexcept {

@@ -16,9 +16,9 @@ enum class FileKind : std::uint8_t {
   container,
   parity,
   descriptor,
-  manifest,  ///< of a commit, kept until the commit is persistent
+  manifest,  ///< a commit's manifest, kept until the commit is persistent
 };
-inline constexpr std::size_t kFileKinds = 4;
+inline constexpr std::size_t kFileKindCount = 4;
 
 /// Names of the directories of routed files: "routed-<rank>.<number>". The files in them have the application's names.
 inline constexpr std::string_view kRoutedPrefix = "routed-";
@@ -36,7 +36,7 @@ struct FileName {
 /// Parses exactly the names that to_string writes.
 [[nodiscard]] std::optional<FileName> parse_file_name(std::string_view name) noexcept;
 
-/// Records of a run's directory (store_records.hpp).
+/// Records of a run's directory (store_record_files.hpp).
 inline constexpr std::string_view kRunRecord = "run";
 inline constexpr std::string_view kCommitRecord = "committed";
 inline constexpr std::string_view kFlushRecord = "flush-failed";

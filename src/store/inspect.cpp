@@ -10,20 +10,20 @@ namespace kedge::store {
 namespace {
 
 /// Takes over the verified content, except of another kind of file, or of a manifest that cannot be read.
-void apply(VerifiedFile&& found, ScannedFile& held) {
+void apply_verification(VerifiedFile&& found, ScannedFile& held) {
   if (found.fault == FileFault::kind) return;
   held.superblock = std::move(found.superblock);
-  held.set = std::move(found.set);
-  held.copied = std::move(found.copied);
+  held.set_descriptor = std::move(found.set_descriptor);
+  held.copied_commit = std::move(found.copied_commit);
   if (found.fault != FileFault::run) held.manifest = std::move(found.manifest);
 }
 
 }  // namespace
 
-Inspection inspect(const RunDirectory& directory, const FileName& name, const Id128& run_id, Verify verify,
-                   fs::ByteAccess* bytes) {
+Inspection inspect_file(const RunDirectory& directory, const FileName& name, const Id128& run_id, Verify verify,
+                        fs::ByteAccess* bytes) {
   Inspection result;
-  ScannedFile& held = result.held;
+  ScannedFile& held = result.scanned_file;
   held.kind = name.kind;
   held.logical_rank = name.logical_rank;
   held.path = directory.path_of(name);
@@ -32,7 +32,7 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
     const auto status = file_system.status(held.path);
     if (!status) return;  // a missing file is not damage; recovery reports it
     if (status->owner != file_system.user() || status->kind != fs::FileStatus::Kind::file) {
-      result.foreign = true;
+      result.is_foreign = true;
       throw Error(Failure{ErrorCode::io, "not a regular file of this user; ignored", -1, held.path, 0});
     }
     held.size_bytes = status->size_bytes;
@@ -50,12 +50,12 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
     VerifiedFile found = verify_file(*bytes, held.size_bytes, held.path, expected, verify);
     const FileFault fault = found.fault;
     const std::string message = found.message;
-    apply(std::move(found), held);
+    apply_verification(std::move(found), held);
     if (fault == FileFault::unsealed) return;
     if (fault != FileFault::none) throw Error(ErrorCode::corrupt, message);
     held.intact = true;
   });
-  result.failed = failure && !result.foreign && failure->code == ErrorCode::io;
+  result.has_failed = failure && !result.is_foreign && failure->code == ErrorCode::io;
   if (failure) held.damage = held.path + ": " + failure->message;
   return result;
 }

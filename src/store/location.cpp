@@ -14,7 +14,7 @@
 namespace kedge::store {
 namespace {
 
-void check_private(fs::FileSystem& file_system, const std::string& directory) {
+void require_private(fs::FileSystem& file_system, const std::string& directory) {
   const auto status = file_system.status(directory);
   if (!status || status->kind != fs::FileStatus::Kind::directory) {
     refuse(ErrorCode::io, "the path of the node-local store exists and is not a directory; remove it or set store.path",
@@ -57,7 +57,7 @@ void require_trusted_parents(fs::FileSystem& file_system, const std::string& pat
                   status->owner),
           part);
     }
-    if (status && fs::is_open_to_all(*status)) {
+    if (status && fs::is_writable_by_all(*status)) {
       refuse(ErrorCode::io,
              compose("every user can replace the node-local store: this directory on its path has mode {:04o}; run "
                      "chmod o-w or chmod +t on it, or set store.path",
@@ -87,9 +87,10 @@ bool belongs_to(fs::FileSystem& file_system, const std::string& directory, const
   StoreRecord record;
   auto failure = attempt([&] { record = read_store_record(file_system, directory); });
   if (failure && failure->code != ErrorCode::not_found && !owner.former_prefixes.empty()) {
-    rethrow_with(*std::move(failure),
-                 "; a copy of the prefix may own this store by now: restart once this file can be read, or remove it "
-                 "if the prefix was never copied");
+    rethrow_with_advice(
+        *std::move(failure),
+        "; a copy of the prefix may own this store by now: restart once this file can be read, or remove it "
+        "if the prefix was never copied");
   }
   if (record.run_id.is_none()) return true;
   if (record.run_id != owner.run_id || record.prefix_id != owner.prefix_id) return false;
@@ -103,7 +104,7 @@ std::string find(fs::FileSystem& file_system, const std::string& root, const Loc
   for (std::uint32_t number = 1; number <= kNumbersMax; ++number) {
     std::string directory =
         fs::join(root, directory_name(file_system.user(), location_options, owner.run, owner.prefix_id, number));
-    const bool is_another = file_system.status(directory) && is_private(file_system, directory) &&
+    const bool is_another = file_system.status(directory) && is_private_directory(file_system, directory) &&
                             !belongs_to(file_system, directory, owner);
     if (!is_another) return directory;
   }
@@ -116,7 +117,7 @@ std::string find(fs::FileSystem& file_system, const std::string& root, const Loc
 /// tmpfs usually gets half of the machine's memory, containers' /dev/shm 64 MB.
 constexpr std::uint64_t kSmallShare = 16;
 
-bool is_small(const fs::Space& space) {
+bool is_small_space(const fs::Space& space) {
   return space.memory_backed && space.total_bytes != 0 && space.total_bytes < space.memory_bytes / kSmallShare;
 }
 
@@ -144,14 +145,14 @@ bool has_store(fs::FileSystem& file_system, const std::string& root, const Locat
 
 }  // namespace
 
-bool is_private(fs::FileSystem& file_system, const std::string& directory) {
+bool is_private_directory(fs::FileSystem& file_system, const std::string& directory) {
   const auto status = file_system.status(directory);
   return status && status->kind == fs::FileStatus::Kind::directory && status->owner == file_system.user() &&
          (status->mode & fs::kGroupOrOthersAnything) == 0;
 }
 
-Root choose_root(fs::FileSystem& file_system, const LocationOptions& location_options, const std::string& run,
-                 const Id128& prefix_id) {
+StoreRoot choose_root(fs::FileSystem& file_system, const LocationOptions& location_options, const std::string& run,
+                      const Id128& prefix_id) {
   if (!location_options.configured.empty()) {
     std::string root = expand_node(location_options.configured, location_options.node);
     require_trusted_parents(file_system, root);  // before anything is made there
@@ -169,7 +170,7 @@ Root choose_root(fs::FileSystem& file_system, const LocationOptions& location_op
   for (const std::string& candidate : location_options.candidates) {
     if (!is_directory(file_system, candidate) || !can_be_written(file_system, candidate)) continue;
     const fs::Space space = file_system.space(candidate);
-    if (is_small(space)) small.push_back(candidate);
+    if (is_small_space(space)) small.push_back(candidate);
     else if (space.memory_backed) return {candidate};
     else others.push_back(candidate);
   }
@@ -229,11 +230,11 @@ bool may_be_of_run(std::string_view name, std::uint32_t user, const LocationOpti
   return name.substr(begin.size(), kHashDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-Location locate(fs::FileSystem& file_system, const std::string& root, const LocationOptions& location_options,
-                const StoreOwner& owner) {
-  Location location{find(file_system, root, location_options, owner)};
+StoreLocation find_or_make_store(fs::FileSystem& file_system, const std::string& root,
+                                 const LocationOptions& location_options, const StoreOwner& owner) {
+  StoreLocation location{find(file_system, root, location_options, owner)};
   file_system.make_directory(location.directory, 0700);
-  check_private(file_system, location.directory);
+  require_private(file_system, location.directory);
   location.memory_backed = file_system.space(location.directory).memory_backed;
   return location;
 }
@@ -241,13 +242,13 @@ Location locate(fs::FileSystem& file_system, const std::string& root, const Loca
 void recreate_store(fs::FileSystem& file_system, const std::string& directory) {
   require_trusted_parents(file_system, directory.substr(0, directory.rfind('/')));
   fs::make_directories(file_system, directory, 0700);
-  check_private(file_system, directory);
+  require_private(file_system, directory);
 }
 
 std::optional<std::string> find_store(fs::FileSystem& file_system, const std::string& root,
                                       const LocationOptions& location_options, const StoreOwner& owner) {
   std::string directory = find(file_system, root, location_options, owner);
-  if (!is_private(file_system, directory)) return std::nullopt;
+  if (!is_private_directory(file_system, directory)) return std::nullopt;
   return directory;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTriesMax = 8;  // files that one begin tries
 
-StoreFile& replace(const StoreSpace& space, Slot& slot) {
+StoreFile& replace_file(const StoreSpace& space, Slot& slot) {
   slot.file.reset();
   space.directory().remove(slot.name);
   slot.set_state(Slot::State::free);
@@ -26,7 +26,7 @@ StoreFile& replace(const StoreSpace& space, Slot& slot) {
 
 /// In the order in which they are begun: the first loses least, or else needs least new storage.
 std::vector<Slot*> NewFiles::idle_slots(FileKind kind) const {
-  std::vector<Slot*> idle = slots_.own(kind);
+  std::vector<Slot*> idle = slots_.own_slots(kind);
   std::erase_if(idle, [](const Slot* slot) { return !slot->is_idle(); });
   std::ranges::stable_sort(idle, [this](const Slot* one, const Slot* other) {
     if (one->loss_if_overwritten() != other->loss_if_overwritten()) {
@@ -50,14 +50,14 @@ void NewFiles::replace_if_lost(Slot& slot) const {
 
 /// Replaces a file with holes: opening it would fill them, up to a size that nobody vouches for. Also replaces one that
 /// does not fit when opened. Its content may be lost, since it is idle.
-StoreFile& NewFiles::opened_for_refill(Slot& slot) const {
+StoreFile& NewFiles::open_for_refill(Slot& slot) const {
   const RunDirectory& directory = slots_.directory();
   const bool has_holes = !slot.file && directory.memory_backed() && directory.has_holes(slot.name);
-  if (has_holes) return replace(slots_.space(), slot);
-  const auto failure = attempt([&] { (void)slot.opened(slots_.space()); });
+  if (has_holes) return replace_file(slots_.space(), slot);
+  const auto failure = attempt([&] { (void)slot.open_file(slots_.space()); });
   if (!failure) return *slot.file;
   if (failure->code != ErrorCode::no_space) throw Error(*failure);
-  return replace(slots_.space(), slot);
+  return replace_file(slots_.space(), slot);
 }
 
 /// Opens and unseals a file. Tries others if that fails: a bad block or wrong permissions must not end all saves.
@@ -66,48 +66,48 @@ Slot& NewFiles::begin_own(FileKind kind) {
   const RunDirectory& directory = slots_.directory();
   for (int tries = 1;; ++tries) {
     const std::vector<Slot*> idle = idle_slots(kind);
-    Slot& slot = idle.empty() ? slots_.add(kind, slots_.ranks().mine()) : *idle.front();
+    Slot& slot = idle.empty() ? slots_.add_slot(kind, slots_.ranks().own_rank()) : *idle.front();
     const auto not_opened = attempt([&] {
       replace_if_lost(slot);
       // Writing in place would change a hard-linked backup, too.
-      if (opened_for_refill(slot).is_shared()) (void)replace(slots_.space(), slot);
+      if (open_for_refill(slot).is_shared()) (void)replace_file(slots_.space(), slot);
     });
     const auto is_last = [&](const Failure& failure) {
       return idle.empty() || failure.code != ErrorCode::io || tries == kTriesMax;
     };
     if (not_opened) {
       if (is_last(*not_opened)) throw Error(*not_opened);
-      slot.failed = true;
+      slot.has_failed = true;
       continue;
     }
     // Syncs names for existing files, too: whoever made them may have died before syncing. A failure concerns the
     // directory, not this file.
-    directory.make_names_durable();
+    directory.sync_names();
     const auto not_unsealed = attempt([&] { slot.file->unseal(); });
     if (!not_unsealed) return slot;
     // An unusable file is emptied or removed; if neither works, it is left alone.
-    if (attempt([&] { discard(slot); })) slot.failed = true;
+    if (attempt([&] { discard_file(slot); })) slot.has_failed = true;
     if (is_last(*not_unsealed)) throw Error(*not_unsealed);
   }
 }
 
-Slot& NewFiles::begin_adopted(FileKind kind, LogicalRank whose) {
-  if (!slots_.ranks().adopts(whose)) {
-    throw Error(ErrorCode::bad_state, compose("this process must not make a file of rank {}", whose.value));
+Slot& NewFiles::begin_adopted(FileKind kind, LogicalRank owner) {
+  if (!slots_.ranks().adopts(owner)) {
+    throw Error(ErrorCode::bad_state, compose("this process must not make a file of rank {}", owner.value));
   }
-  return slots_.add(kind, whose);
+  return slots_.add_slot(kind, owner);
 }
 
-StoreFile& NewFiles::begin(const PlannedFile& file) {
+StoreFile& NewFiles::begin_file(const PlannedFile& file) {
   const auto guard = slots_.lock();
-  const LogicalRank whose = file.whose.value_or(slots_.ranks().mine());
-  Slot& slot = whose == slots_.ranks().mine() ? begin_own(file.kind) : begin_adopted(file.kind, whose);
+  const LogicalRank owner = file.owner.value_or(slots_.ranks().own_rank());
+  Slot& slot = owner == slots_.ranks().own_rank() ? begin_own(file.kind) : begin_adopted(file.kind, owner);
   const auto failure = attempt([&] {
-    if (!slots_.is_own(slot)) slots_.directory().make_names_durable();
+    if (!slots_.is_own(slot)) slots_.directory().sync_names();
     slot.file->reserve(file.size_bytes);
   });
   if (failure) {
-    (void)attempt([&] { discard(slot); });  // retried when the slot is needed
+    (void)attempt([&] { discard_file(slot); });  // retried when the slot is needed
     throw Error(*failure);
   }
   slot.set_state(Slot::State::writing);
@@ -123,41 +123,41 @@ Slot& NewFiles::begun_slot(const StoreFile& file) const {
   return slot;
 }
 
-void NewFiles::sealed(StoreFile& file, const FileKey& key, std::uint64_t generation) {
+void NewFiles::mark_sealed(StoreFile& file, const FileKey& key, std::uint64_t generation) {
   const auto guard = slots_.lock();
   Slot& slot = begun_slot(file);
   slot.set_state(Slot::State::sealed);
-  slot.intact = true;
+  slot.is_intact = true;
   slot.key = key;
   slot.generation = generation;
-  file.filled();
+  file.mark_filled();
 }
 
-void NewFiles::discard(StoreFile& file) {
+void NewFiles::discard_file(StoreFile& file) {
   const auto guard = slots_.lock();
-  discard(begun_slot(file));
+  discard_file(begun_slot(file));
 }
 
-void NewFiles::discard(Slot& slot) {
+void NewFiles::discard_file(Slot& slot) {
   slot.set_state(Slot::State::free);
   slot.key = {};
   // A failed checkpoint's memory belongs to the application again. An own file that cannot be unsealed is removed, or a
   // scan would find it sealed.
-  if (slots_.is_own(slot) && !attempt([&] { slot.file->empty(); })) return;
+  if (slots_.is_own(slot) && !attempt([&] { slot.file->unseal_and_free(); })) return;
   slots_.remove(slot);
 }
 
 std::uint64_t NewFiles::additional_bytes(std::span<const PlannedFile> planned) const {
   const auto guard = slots_.lock();
   std::uint64_t bytes = 0;
-  std::array<std::vector<Slot*>, kFileKinds> idle;
-  for (std::size_t kind = 0; kind < kFileKinds; ++kind) {
+  std::array<std::vector<Slot*>, kFileKindCount> idle;
+  for (std::size_t kind = 0; kind < kFileKindCount; ++kind) {
     idle[kind] = idle_slots(static_cast<FileKind>(kind));
     std::ranges::reverse(idle[kind]);
   }
   for (const PlannedFile& file : planned) {
     std::vector<Slot*>& next = idle[static_cast<std::size_t>(file.kind)];
-    const bool is_own = file.whose.value_or(slots_.ranks().mine()) == slots_.ranks().mine();
+    const bool is_own = file.owner.value_or(slots_.ranks().own_rank()) == slots_.ranks().own_rank();
     std::uint64_t has = 0;
     if (is_own && !next.empty()) {
       has = next.back()->size_bytes(slots_.directory());
@@ -171,13 +171,13 @@ std::uint64_t NewFiles::additional_bytes(std::span<const PlannedFile> planned) c
 bool NewFiles::begin_would_overwrite(FileKind kind) const {
   const auto guard = slots_.lock();
   const std::vector<Slot*> idle = idle_slots(kind);
-  return !idle.empty() && idle.front()->has_content() && idle.front()->intact;
+  return !idle.empty() && idle.front()->has_content() && idle.front()->is_intact;
 }
 
 void NewFiles::preallocate(FileKind kind, std::uint64_t size_bytes, const PreallocationTarget& wanted) {
   const auto guard = slots_.lock();
   const RunDirectory& directory = slots_.directory();
-  const std::vector<Slot*> own = slots_.own(kind);
+  const std::vector<Slot*> own = slots_.own_slots(kind);
   Slot* empty = nullptr;
   std::size_t ready = 0;
   std::size_t with_storage = 0;
@@ -188,11 +188,11 @@ void NewFiles::preallocate(FileKind kind, std::uint64_t size_bytes, const Preall
     if (slot->state != Slot::State::free || has_storage) ++ready;
     else empty = slot;
   }
-  if (ready >= wanted.idle || with_storage >= wanted.all) return;
-  if (empty == nullptr && own.size() >= wanted.all) return;
-  Slot& slot = empty != nullptr ? *empty : slots_.add(kind, slots_.ranks().mine());
+  if (ready >= wanted.idle_count || with_storage >= wanted.total_count) return;
+  if (empty == nullptr && own.size() >= wanted.total_count) return;
+  Slot& slot = empty != nullptr ? *empty : slots_.add_slot(kind, slots_.ranks().own_rank());
   const auto failure = attempt([&] {
-    StoreFile& file = slot.opened(slots_.space());
+    StoreFile& file = slot.open_file(slots_.space());
     file.reserve(size_bytes);
     file.prefault();
   });

@@ -13,13 +13,13 @@ namespace kedge::store {
 struct PlannedFile {
   FileKind kind = FileKind::container;
   std::uint64_t size_bytes = 0;           ///< 0: unknown
-  std::optional<LogicalRank> whose = {};  ///< nothing: this rank's own
+  std::optional<LogicalRank> owner = {};  ///< nothing: this rank's own
 };
 
-/// How many files of a kind should have storage in advance.
+/// Numbers of files of a kind that should have storage in advance.
 struct PreallocationTarget {
-  std::size_t idle = 1;
-  std::size_t all = 1;  ///< upper bound, including files with content
+  std::size_t idle_count = 1;
+  std::size_t total_count = 1;  ///< upper bound, including files with content
 };
 
 /// The next own file to write is a free one, else the oldest retired one, which scans still offer until then, else a
@@ -31,28 +31,28 @@ class NewFiles {
 
   /// Begins an unsealed file, an own one or a new one of a rank whose files this process adopts. Takes the storage of
   /// `size_bytes` if quota and free space permit. Throws no_space, io.
-  [[nodiscard]] StoreFile& begin(const PlannedFile& file);
-  /// Tells that a file of begin() was sealed. A parity file must end with its parity (StoreFile::set_size).
-  void sealed(StoreFile& file, const FileKey& key, std::uint64_t generation);
-  /// Discards a file of begin(): unseals it if needed, and frees its storage if that is quick.
-  void discard(StoreFile& file);
+  [[nodiscard]] StoreFile& begin_file(const PlannedFile& file);
+  /// Records that a file of begin_file() was sealed. A parity file must end with its parity (StoreFile::set_size).
+  void mark_sealed(StoreFile& file, const FileKey& key, std::uint64_t generation);
+  /// Discards a file of begin_file(): unseals it if needed, and frees its storage if that is quick.
+  void discard_file(StoreFile& file);
 
   /// Storage that these files would take, begun one after the other, beyond what their idle files have. Throws io.
   [[nodiscard]] std::uint64_t additional_bytes(std::span<const PlannedFile> planned) const;
-  /// Whether begin() would take a file that scans still offer.
+  /// Whether begin_file() would take a file that scans still offer.
   [[nodiscard]] bool begin_would_overwrite(FileKind kind) const;
-  /// Allocates storage for one idle or new file, unless `wanted` is already met; the next begin() finds it. On memory,
-  /// new storage costs as much as the copy into it. Throws no_space, io, and then takes nothing.
+  /// Allocates storage for one idle or new file, unless `wanted` is already met; the next begin_file() finds it. On
+  /// memory, new storage costs as much as the copy into it. Throws no_space, io, and then takes nothing.
   void preallocate(FileKind kind, std::uint64_t size_bytes, const PreallocationTarget& wanted);
 
  private:
   [[nodiscard]] Slot& begin_own(FileKind kind);
-  [[nodiscard]] Slot& begin_adopted(FileKind kind, LogicalRank whose);
+  [[nodiscard]] Slot& begin_adopted(FileKind kind, LogicalRank owner);
   [[nodiscard]] std::vector<Slot*> idle_slots(FileKind kind) const;
   [[nodiscard]] Slot& begun_slot(const StoreFile& file) const;
   void replace_if_lost(Slot& slot) const;
-  StoreFile& opened_for_refill(Slot& slot) const;
-  void discard(Slot& slot);
+  StoreFile& open_for_refill(Slot& slot) const;
+  void discard_file(Slot& slot);
 
   Slots& slots_;
 };

@@ -9,28 +9,30 @@
 
 namespace kedge::store {
 
-NodeRanks::NodeRanks(LogicalRank mine, std::vector<int> on_node) : mine_(mine), on_node_(std::move(on_node)) {
-  if (on_node_.empty()) return;
-  const auto found = std::ranges::find(on_node_, static_cast<int>(mine_.value));
-  if (found == on_node_.end() || std::ranges::adjacent_find(on_node_, std::greater_equal<>()) != on_node_.end()) {
+NodeRanks::NodeRanks(LogicalRank own_rank, std::vector<int> ranks_on_node)
+    : own_rank_(own_rank), ranks_on_node_(std::move(ranks_on_node)) {
+  if (ranks_on_node_.empty()) return;
+  const auto found = std::ranges::find(ranks_on_node_, static_cast<int>(own_rank_.value));
+  if (found == ranks_on_node_.end() ||
+      std::ranges::adjacent_find(ranks_on_node_, std::greater_equal<>()) != ranks_on_node_.end()) {
     throw Error(ErrorCode::bad_state,
-                compose("rank {} is not at its position in the list of its node's ranks", mine_.value));
+                compose("rank {} is not at its position in the list of its node's ranks", own_rank_.value));
   }
-  index_ = static_cast<std::size_t>(found - on_node_.begin());
+  index_ = static_cast<std::size_t>(found - ranks_on_node_.begin());
 }
 
-bool NodeRanks::is_here(LogicalRank rank) const noexcept {
-  return rank == mine_ || std::ranges::binary_search(on_node_, static_cast<int>(rank.value));
+bool NodeRanks::is_on_node(LogicalRank rank) const noexcept {
+  return rank == own_rank_ || std::ranges::binary_search(ranks_on_node_, static_cast<int>(rank.value));
 }
 
 bool NodeRanks::adopts(LogicalRank owner) const noexcept {
-  return !on_node_.empty() && !is_here(owner) && owner.value % on_node_.size() == index_;
+  return !ranks_on_node_.empty() && !is_on_node(owner) && owner.value % ranks_on_node_.size() == index_;
 }
 
-int NodeRanks::process_in_charge_of(LogicalRank rank) const noexcept {
-  if (on_node_.empty()) return static_cast<int>(mine_.value);
-  if (is_here(rank)) return static_cast<int>(rank.value);
-  return on_node_[rank.value % on_node_.size()];
+int NodeRanks::responsible_process(LogicalRank rank) const noexcept {
+  if (ranks_on_node_.empty()) return static_cast<int>(own_rank_.value);
+  if (is_on_node(rank)) return static_cast<int>(rank.value);
+  return ranks_on_node_[rank.value % ranks_on_node_.size()];
 }
 
 }  // namespace kedge::store

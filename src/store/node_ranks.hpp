@@ -12,22 +12,22 @@ namespace kedge::store {
 /// process at index r mod the number of ranks adopts the files of rank r. A value.
 class NodeRanks {
  public:
-  /// `on_node` is ascending and contains `mine`, or is empty: then no file is adopted. Throws Error{bad_state}
-  /// otherwise.
-  NodeRanks(LogicalRank mine, std::vector<int> on_node);
+  /// `ranks_on_node` is ascending and contains `own_rank`, or is empty: then no file is adopted. Throws
+  /// Error{bad_state} otherwise.
+  NodeRanks(LogicalRank own_rank, std::vector<int> ranks_on_node);
 
-  [[nodiscard]] LogicalRank mine() const noexcept { return mine_; }
-  [[nodiscard]] std::span<const int> on_node() const noexcept { return on_node_; }
+  [[nodiscard]] LogicalRank own_rank() const noexcept { return own_rank_; }
+  [[nodiscard]] std::span<const int> ranks_on_node() const noexcept { return ranks_on_node_; }
   /// Whether that rank runs on this node.
-  [[nodiscard]] bool is_here(LogicalRank rank) const noexcept;
+  [[nodiscard]] bool is_on_node(LogicalRank rank) const noexcept;
   [[nodiscard]] bool adopts(LogicalRank owner) const noexcept;
   /// The process of this node that owns or adopts files of that rank here.
-  [[nodiscard]] int process_in_charge_of(LogicalRank rank) const noexcept;
+  [[nodiscard]] int responsible_process(LogicalRank rank) const noexcept;
 
  private:
-  LogicalRank mine_;
-  std::vector<int> on_node_;
-  std::size_t index_ = 0;  ///< of `mine`
+  LogicalRank own_rank_;
+  std::vector<int> ranks_on_node_;
+  std::size_t index_ = 0;  ///< index of `own_rank` among the ranks on the node
 };
 
 }  // namespace kedge::store

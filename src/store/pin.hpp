@@ -13,8 +13,8 @@ class Pin {
  public:
   Pin() = default;
   /// Throws not_found, io.
-  Pin(StoredFiles& files, FileKind kind, LogicalRank whose, const FileKey& key)
-      : files_(&files), file_(&files.pin(kind, whose, key)) {}
+  Pin(StoredFiles& files, FileKind kind, LogicalRank owner, const FileKey& key)
+      : files_(&files), file_(&files.pin(kind, owner, key)) {}
   Pin(Pin&& other) noexcept : files_(other.files_), file_(std::exchange(other.file_, nullptr)) {}
   Pin& operator=(Pin&& other) noexcept {
     std::swap(files_, other.files_);

@@ -13,10 +13,10 @@ namespace kedge::store {
 /// Which files stay on the store, and for what. All calls are local and thread-safe. Pinned files stay.
 class Retirement {
  public:
-  explicit Retirement(Slots& slots) : slots_(slots) { idle_files_.fill(1); }
+  explicit Retirement(Slots& slots) : slots_(slots) { idle_file_counts_.fill(1); }
 
   /// Sets how many idle files of a kind stay, instead of one: several may be begun before one is retired.
-  void set_idle_files(FileKind kind, std::size_t files);
+  void set_idle_file_count(FileKind kind, std::size_t files);
   /// Allows overwriting own sealed files whose key is not kept and whose generation is at most `newest`, and removes
   /// excess idle files. Removes adopted files whose key is not kept or that are unreadable.
   void retire_all_but(const IsKept& is_kept, std::uint64_t newest = UINT64_MAX);
@@ -30,7 +30,7 @@ class Retirement {
   void remove_idle(FileKind kind);
 
   Slots& slots_;
-  std::array<std::size_t, kFileKinds> idle_files_{};
+  std::array<std::size_t, kFileKindCount> idle_file_counts_{};
 };
 
 /// Which files may be retired.
@@ -41,7 +41,7 @@ enum class RetireScope : std::uint8_t {
 
 /// Local. Retires the files of superseded commits according to the ledger, but never those of the commit that was
 /// opened or made last. Never throws; failures are retried next time.
-void retire_superseded(Retirement& retirement, commits::Ledger& ledger, std::uint32_t keep, RetireScope reach,
+void retire_superseded(Retirement& retirement, commits::Ledger& ledger, std::uint32_t store_keep, RetireScope reach,
                        const Log& log);
 
 }  // namespace kedge::store

@@ -6,21 +6,21 @@
 
 namespace kedge::store {
 
-std::string RoutedDirectories::make() {
+std::string RoutedDirectories::make_directory() {
   fs::FileSystem& file_system = directory_.file_system();
   while (true) {
-    std::string path = fs::join(directory_.path(), compose("{}{}.{}", kRoutedPrefix, mine_.value, count_++));
+    std::string path = fs::join(directory_.path(), compose("{}{}.{}", kRoutedPrefix, own_rank_.value, count_++));
     if (file_system.status(path)) continue;
-    directory_.within([&] { file_system.make_directory(path, 0700); });
+    directory_.run_in_directory([&] { file_system.make_directory(path, 0700); });
     return path;
   }
 }
 
-void RoutedDirectories::sweep() const {
+void RoutedDirectories::remove_leftovers() const {
   fs::FileSystem& file_system = directory_.file_system();
-  const std::string own = compose("{}{}.", kRoutedPrefix, mine_.value);
+  const std::string own = compose("{}{}.", kRoutedPrefix, own_rank_.value);
   for (const std::string& name : file_system.list(directory_.path())) {
-    // A directory that cannot be removed must not prevent a start; make() picks another number.
+    // A directory that cannot be removed must not prevent a start; make_directory() picks another number.
     if (name.starts_with(own)) (void)attempt([&] { fs::remove_tree(file_system, fs::join(directory_.path(), name)); });
   }
 }

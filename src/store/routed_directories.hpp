@@ -13,18 +13,18 @@ namespace kedge::store {
 /// All calls are local and thread-safe.
 class RoutedDirectories {
  public:
-  RoutedDirectories(const RunDirectory& directory, LogicalRank mine) : directory_(directory), mine_(mine) {}
+  RoutedDirectories(const RunDirectory& directory, LogicalRank own_rank) : directory_(directory), own_rank_(own_rank) {}
 
   /// Makes a new, empty directory for files of this rank, which the caller removes. Throws no_space, io.
-  [[nodiscard]] std::string make();
+  [[nodiscard]] std::string make_directory();
   /// Removes this rank's directories of crashed starts.
-  void sweep() const;
+  void remove_leftovers() const;
   /// Allocated bytes in those of all ranks.
   [[nodiscard]] std::uint64_t used_bytes() const;
 
  private:
   const RunDirectory& directory_;
-  LogicalRank mine_;
+  LogicalRank own_rank_;
   std::atomic<std::uint64_t> count_ = 0;
 };
 

@@ -6,9 +6,9 @@ namespace kedge::store {
 
 std::string RunDirectory::path_of(const FileName& name) const { return fs::join(location_.directory, to_string(name)); }
 
-std::vector<FileName> RunDirectory::list() const {
+std::vector<FileName> RunDirectory::list_files() const {
   std::vector<FileName> names;
-  for (const std::string& name : within([&] { return file_system_->list(location_.directory); })) {
+  for (const std::string& name : run_in_directory([&] { return file_system_->list(location_.directory); })) {
     if (const auto parsed = parse_file_name(name)) names.push_back(*parsed);
   }
   std::sort(names.begin(), names.end());
@@ -37,8 +37,8 @@ void RunDirectory::throw_if_removed() const {
                       location_.directory, 0});
 }
 
-void RunDirectory::make_names_durable() const {
-  if (durable_) within([&] { file_system_->sync_directory(location_.directory); });
+void RunDirectory::sync_names() const {
+  if (durable_) run_in_directory([&] { file_system_->sync_directory(location_.directory); });
 }
 
 }  // namespace kedge::store

@@ -18,7 +18,7 @@ namespace kedge::store {
 class RunDirectory {
  public:
   /// `durable`: names come to stable storage.
-  RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Location location, bool durable = false)
+  RunDirectory(std::shared_ptr<fs::FileSystem> file_system, StoreLocation location, bool durable = false)
       : file_system_(std::move(file_system)), location_(std::move(location)), durable_(durable) {}
 
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
@@ -27,7 +27,7 @@ class RunDirectory {
 
   /// Runs a step on the directory. If the directory is gone, throws io with the consequences.
   template <class Step>
-  auto within(Step&& step) const {
+  auto run_in_directory(Step&& step) const {
     try {
       return std::forward<Step>(step)();
     } catch (const Error& error) {
@@ -38,7 +38,7 @@ class RunDirectory {
 
   [[nodiscard]] std::string path_of(const FileName& name) const;
   /// Files of all kinds and ranks, sorted by kind, rank and number.
-  [[nodiscard]] std::vector<FileName> list() const;
+  [[nodiscard]] std::vector<FileName> list_files() const;
 
   /// Allocated bytes up to the file's size, without holes. 0 if the file is gone.
   [[nodiscard]] std::uint64_t stored_bytes(const FileName& name) const;
@@ -51,13 +51,13 @@ class RunDirectory {
 
   void remove(const FileName& name) const { file_system_->remove(path_of(name)); }
   /// With store.durable, returns when all names are on stable storage.
-  void make_names_durable() const;
+  void sync_names() const;
 
  private:
   void throw_if_removed() const;
 
   std::shared_ptr<fs::FileSystem> file_system_;
-  Location location_;
+  StoreLocation location_;
   bool durable_;
 };
 

@@ -35,18 +35,18 @@ using IsKept = std::function<bool(const FileKey&)>;
 /// A file that pin() finds.
 struct PinnableFile {
   FileKind kind = FileKind::container;
-  LogicalRank whose;
+  LogicalRank owner;
   FileKey key;
   auto operator<=>(const PinnableFile&) const = default;
 };
 
 struct ScannedFile {
   FileKind kind = FileKind::container;
-  LogicalRank logical_rank;                      ///< from the file's name
-  std::optional<format::Superblock> superblock;  ///< of readable, sealed containers
-  std::optional<format::SetDescriptor> set;      ///< of readable, sealed parity and descriptors
-  std::optional<format::ManifestHead> manifest;  ///< of readable, sealed manifests
-  std::optional<CommitHead> copied;              ///< for parity that is a copy of a container: the container's commit
+  LogicalRank logical_rank;                             ///< rank in the file's name
+  std::optional<format::Superblock> superblock;         ///< head of a readable, sealed container
+  std::optional<format::SetDescriptor> set_descriptor;  ///< head of a readable, sealed parity file or descriptor
+  std::optional<format::ManifestHead> manifest;         ///< head of a readable, sealed manifest
+  std::optional<CommitHead> copied_commit;  ///< the container's commit, if this is parity that is a copy of a container
   std::string path;
   std::uint64_t size_bytes = 0;
   bool intact = false;  ///< nothing that was checked is damaged
@@ -55,16 +55,16 @@ struct ScannedFile {
   /// Nothing if the file is unreadable or unsealed.
   [[nodiscard]] std::optional<FileKey> key() const {
     if (superblock) return FileKey{superblock->commit.id, {}};
-    if (set) return FileKey{set->commit_id, set->protection_id};
+    if (set_descriptor) return FileKey{set_descriptor->commit_id, set_descriptor->protection_id};
     if (manifest) return FileKey{manifest->commit.id, {}};
     return std::nullopt;
   }
   /// 0 if the file has no key.
   [[nodiscard]] std::uint64_t generation() const noexcept {
-    return superblock ? superblock->commit.generation
-           : set      ? set->generation
-           : manifest ? manifest->commit.generation
-                      : 0;
+    return superblock       ? superblock->commit.generation
+           : set_descriptor ? set_descriptor->generation
+           : manifest       ? manifest->commit.generation
+                            : 0;
   }
 };
 

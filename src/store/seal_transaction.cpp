@@ -56,22 +56,22 @@ std::uint32_t UnsealedFile::checksum(std::uint64_t offset, std::uint64_t length,
   return head == length ? crc : file_.bytes().checksum(offset + head, length - head, crc);
 }
 
-UnsealedFile& SealTransaction::begin(FileKind kind, const FileKey& key, std::uint64_t generation,
-                                     std::uint64_t size_bytes, Storage storage, std::optional<LogicalRank> whose) {
+UnsealedFile& SealTransaction::begin_file(FileKind kind, const FileKey& key, std::uint64_t generation,
+                                          std::uint64_t size_bytes, Storage storage, std::optional<LogicalRank> owner) {
   invariant(!is_ready_, "no file is begun once all ranks are ready to seal");
   invariant(size_bytes >= format::kSuperblockBytes, "a file of the store has room for its first 4096 bytes");
   const std::uint64_t taken_at_once = storage == Storage::before ? size_bytes : 0;
-  StoreFile& file = store_.new_files.begin({kind, taken_at_once, whose});
+  StoreFile& file = store_.new_files.begin_file({kind, taken_at_once, owner});
   UnsealedFile& draft = unsealed_files_.emplace_back(file, key, generation);
   if (storage == Storage::before) file.set_size(size_bytes);
   else file.grow_as_written(size_bytes);
   return draft;
 }
 
-UnsealedFile& SealTransaction::begin_unsized(FileKind kind, const FileKey& key, std::uint64_t generation,
-                                             std::uint64_t expected_bytes) {
+UnsealedFile& SealTransaction::begin_unsized_file(FileKind kind, const FileKey& key, std::uint64_t generation,
+                                                  std::uint64_t expected_bytes) {
   invariant(!is_ready_, "no file is begun once all ranks are ready to seal");
-  return unsealed_files_.emplace_back(store_.new_files.begin({kind, expected_bytes}), key, generation);
+  return unsealed_files_.emplace_back(store_.new_files.begin_file({kind, expected_bytes}), key, generation);
 }
 
 std::optional<Failure> SealTransaction::begin_on_all_ranks(std::span<const PlannedFile> planned,
@@ -101,7 +101,7 @@ std::optional<Failure> SealTransaction::begin_on_all_ranks(std::span<const Plann
 }
 
 StoreFile& SealTransaction::pin(FileKind kind, LogicalRank logical_rank, const FileKey& key) {
-  return *pinned_.emplace_back(store_.files, kind, logical_rank, key);
+  return *pins_.emplace_back(store_.files, kind, logical_rank, key);
 }
 
 std::optional<Failure> SealTransaction::vote(const std::optional<Failure>& local) {
@@ -110,7 +110,7 @@ std::optional<Failure> SealTransaction::vote(const std::optional<Failure>& local
   return failure;
 }
 
-std::optional<Failure> SealTransaction::ready(const std::optional<Failure>& local) {
+std::optional<Failure> SealTransaction::vote_ready(const std::optional<Failure>& local) {
   invariant(!is_ready_, "a file is voted ready once");
   std::optional<Failure> mine = local;
   if (!mine) {
@@ -139,15 +139,16 @@ std::optional<Failure> SealTransaction::write_seals() {
     (void)group_.vote({});  // waits until every rank has unsealed
     return failure;
   }
-  for (UnsealedFile& draft : unsealed_files_) store_.new_files.sealed(draft.file(), draft.key(), draft.generation());
+  for (UnsealedFile& draft : unsealed_files_)
+    store_.new_files.mark_sealed(draft.file(), draft.key(), draft.generation());
   unsealed_files_.clear();
-  pinned_.clear();
+  pins_.clear();
   is_ready_ = false;
   return std::nullopt;
 }
 
 std::optional<Failure> SealTransaction::seal(const std::optional<Failure>& local) {
-  if (auto failure = ready(local)) return failure;
+  if (auto failure = vote_ready(local)) return failure;
   return write_seals();
 }
 
@@ -155,11 +156,11 @@ std::optional<Failure> SealTransaction::seal(const std::optional<Failure>& local
 /// the file, but counts a protection or container only if it is complete.
 void SealTransaction::abort() {
   for (UnsealedFile& draft : unsealed_files_) {
-    const auto failure = attempt([&] { store_.new_files.discard(draft.file()); });
-    if (failure && !left_behind_) left_behind_ = failure;
+    const auto failure = attempt([&] { store_.new_files.discard_file(draft.file()); });
+    if (failure && !discard_failure_) discard_failure_ = failure;
   }
   unsealed_files_.clear();
-  pinned_.clear();
+  pins_.clear();
   is_ready_ = false;
 }
 

@@ -53,18 +53,18 @@ class SealTransaction {
   SealTransaction(comm::Group group, NodeStore& store, bool durable)
       : group_(std::move(group)), store_(store), durable_(durable) {}
 
-  /// When a new file takes its storage: all in advance, which fails early, or as it is written, if others would have to
-  /// wait for it.
+  /// The moment at which a new file takes its storage: all in advance, which fails early, or as it is written, if
+  /// others would have to wait for it.
   enum class Storage : std::uint8_t { before, as_written };
 
   /// Local. Begins a file of exactly this size. Throws no_space, io.
-  [[nodiscard]] UnsealedFile& begin(FileKind kind, const FileKey& key, std::uint64_t generation,
-                                    std::uint64_t size_bytes, Storage storage = Storage::before,
-                                    std::optional<LogicalRank> whose = {});
-  /// Local. A new file whose writer takes storage as it needs it, and settles the size before ready(). `expected_bytes`
-  /// must fit (0: unknown). Throws no_space, io.
-  [[nodiscard]] UnsealedFile& begin_unsized(FileKind kind, const FileKey& key, std::uint64_t generation,
-                                            std::uint64_t expected_bytes);
+  [[nodiscard]] UnsealedFile& begin_file(FileKind kind, const FileKey& key, std::uint64_t generation,
+                                         std::uint64_t size_bytes, Storage storage = Storage::before,
+                                         std::optional<LogicalRank> owner = {});
+  /// Local. A new file whose writer takes storage as it needs it, and settles the size before vote_ready().
+  /// `expected_bytes` must fit (0: unknown). Throws no_space, io.
+  [[nodiscard]] UnsealedFile& begin_unsized_file(FileKind kind, const FileKey& key, std::uint64_t generation,
+                                                 std::uint64_t expected_bytes);
   /// COLLECTIVE. Calls `begin` on each rank, which begins the `planned` files or fewer. If any needs new storage, first
   /// adds up the needs of each node's ranks, and takes nothing unless they fit. Returns the first failure of any rank,
   /// on all alike, with all files discarded. Costs one vote if no storage is needed.
@@ -79,26 +79,26 @@ class SealTransaction {
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local);
   /// COLLECTIVE. The first vote, *ready*: all is written and flushed but the seal. Returns the first failure of any
   /// rank, on all alike, with all files discarded.
-  [[nodiscard]] std::optional<Failure> ready(const std::optional<Failure>& local);
-  /// COLLECTIVE, after ready() succeeded. Writes the first 4096 bytes everywhere and takes the second vote, *sealed*.
-  /// If any rank fails, nothing stays sealed on any rank, which another vote confirms.
+  [[nodiscard]] std::optional<Failure> vote_ready(const std::optional<Failure>& local);
+  /// COLLECTIVE, after vote_ready() succeeded. Writes the first 4096 bytes everywhere and takes the second vote,
+  /// *sealed*. If any rank fails, nothing stays sealed on any rank, which another vote confirms.
   [[nodiscard]] std::optional<Failure> write_seals();
-  /// COLLECTIVE. ready() and write_seals().
+  /// COLLECTIVE. vote_ready() and write_seals().
   [[nodiscard]] std::optional<Failure> seal(const std::optional<Failure>& local);
 
   /// Local. Discards the begun files; never throws Error.
   void abort();
-  /// The first file that abort() could neither unseal nor remove, if any.
-  [[nodiscard]] const std::optional<Failure>& left_behind() const noexcept { return left_behind_; }
+  /// Returns why a file could be neither unsealed nor removed by abort(), if any.
+  [[nodiscard]] const std::optional<Failure>& discard_failure() const noexcept { return discard_failure_; }
 
  private:
   comm::Group group_;
   NodeStore& store_;
   bool durable_;
-  bool is_ready_ = false;  ///< on all ranks
+  bool is_ready_ = false;  ///< whether all ranks voted ready
   std::deque<UnsealedFile> unsealed_files_;
-  std::vector<Pin> pinned_;
-  std::optional<Failure> left_behind_;
+  std::vector<Pin> pins_;
+  std::optional<Failure> discard_failure_;
 };
 
 }  // namespace kedge::store

@@ -22,7 +22,7 @@ std::optional<CommitHead> commit_in(fs::FileSystem& file_system, const std::stri
     const VerifiedFile found = verify_file(*file, file->status().size_bytes, path, expected, Verify::headers);
     if (!found.is_intact()) return;
     if (found.superblock) commit = found.superblock->commit;
-    else commit = found.copied;
+    else commit = found.copied_commit;
   });
   return commit;
 }

@@ -25,9 +25,9 @@ struct Slot {
 
   FileName name;
   State state = State::free;  ///< change it with set_state()
-  std::uint32_t pins = 0;
-  bool failed = false;        ///< could not be opened, read or begun: not written again in this start
-  bool intact = false;        ///< as of the last scan, or sealed since
+  std::uint32_t pin_count = 0;
+  bool has_failed = false;    ///< could not be opened, read or begun: not written again in this start
+  bool is_intact = false;     ///< result of the last scan, or sealed since
   bool is_made_here = false;  ///< created by this start
   FileKey key;
   std::uint64_t generation = 0;
@@ -36,24 +36,24 @@ struct Slot {
   [[nodiscard]] bool has_content() const noexcept { return state == State::sealed || state == State::retired; }
   /// Whether the file is readable and has this key.
   [[nodiscard]] bool has_readable(const FileKey& wanted) const noexcept {
-    return has_content() && intact && key == wanted;
+    return has_content() && is_intact && key == wanted;
   }
   /// Whether the file is readable and belongs to this commit, whatever its kind.
   [[nodiscard]] bool has_readable_of(const Id128& commit_id) const noexcept {
-    return has_content() && intact && key.commit_id == commit_id;
+    return has_content() && is_intact && key.commit_id == commit_id;
   }
   [[nodiscard]] bool is_removable() const noexcept {
-    return pins == 0 && (state == State::free || state == State::retired);
+    return pin_count == 0 && (state == State::free || state == State::retired);
   }
   /// Whether the file may be written. A failed one may not, but stays if a later start might read it.
-  [[nodiscard]] bool is_idle() const noexcept { return is_removable() && !failed; }
+  [[nodiscard]] bool is_idle() const noexcept { return is_removable() && !has_failed; }
   /// Sorts idle files by how much is lost with them: a retired, intact one can still be offered.
   [[nodiscard]] auto loss_if_overwritten() const noexcept {
     const bool is_retired = state == State::retired;
-    return std::tuple(is_retired && intact, is_retired, is_retired ? generation : 0);
+    return std::tuple(is_retired && is_intact, is_retired, is_retired ? generation : 0);
   }
   /// Throws Error{not_found | io}.
-  [[nodiscard]] StoreFile& opened(const StoreSpace& space);
+  [[nodiscard]] StoreFile& open_file(const StoreSpace& space);
   /// Reads the file again and stores the result in this slot.
   [[nodiscard]] ScannedFile scan(const RunDirectory& directory, const Id128& run_id, Verify verify);
   /// Reads every byte and stores the result in this slot. Mapped files are read in place, which leaves the bytes in the
@@ -64,8 +64,8 @@ struct Slot {
 
  private:
   void close_if_lost();
-  [[nodiscard]] StoreFile* mapped(const StoreSpace& space);
-  [[nodiscard]] ScannedFile apply(Inspection inspection);
+  [[nodiscard]] StoreFile* map_file(const StoreSpace& space);
+  [[nodiscard]] ScannedFile apply_inspection(Inspection inspection);
 };
 
 }  // namespace kedge::store

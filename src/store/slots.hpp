@@ -13,8 +13,8 @@
 namespace kedge::store {
 
 /// Own files, of this process's rank, are reused in turn. Adopted ones, of ranks that do not run on this node, are read
-/// and removed here but written only once: if their owner returns, it alone may reuse them. Whoever calls this or uses
-/// a slot has locked it.
+/// and removed here but written only once: if their owner returns, it alone may reuse them. Callers, and users of a
+/// slot, must hold lock().
 class Slots {
  public:
   /// Has the own files in the directory, unscanned. Adopts none before the first refresh().
@@ -29,14 +29,14 @@ class Slots {
   [[nodiscard]] const NodeRanks& ranks() const noexcept { return ranks_; }
 
   /// Own files by kind, then adopted ones.
-  [[nodiscard]] std::span<const std::unique_ptr<Slot>> all() const noexcept { return slots_; }
-  [[nodiscard]] std::vector<Slot*> own(FileKind kind) const;
-  [[nodiscard]] bool is_own(const Slot& slot) const noexcept { return slot.name.logical_rank == ranks_.mine(); }
+  [[nodiscard]] std::span<const std::unique_ptr<Slot>> all_slots() const noexcept { return slots_; }
+  [[nodiscard]] std::vector<Slot*> own_slots(FileKind kind) const;
+  [[nodiscard]] bool is_own(const Slot& slot) const noexcept { return slot.name.logical_rank == ranks_.own_rank(); }
 
   /// Takes over this process's files in `names`, which must be complete, and drops those that are gone.
   void refresh(std::span<const FileName> names);
   /// Creates a new file. Throws no_space, io.
-  Slot& add(FileKind kind, LogicalRank whose);
+  Slot& add_slot(FileKind kind, LogicalRank owner);
   /// Removes the files that satisfy `condition`. Throws io, and then keeps the slots that are left.
   template <class Condition>
   void remove_if(Condition&& condition) {
@@ -55,7 +55,7 @@ class Slots {
   }
 
   /// The sealed, intact file; null if there is none.
-  [[nodiscard]] Slot* find(const PinnableFile& file) const noexcept;
+  [[nodiscard]] Slot* find_slot(const PinnableFile& file) const noexcept;
   /// Throws Error{bad_state} if the file is none of these.
   [[nodiscard]] Slot& slot_of(const StoreFile& file) const;
   [[nodiscard]] std::uint64_t used_bytes() const;

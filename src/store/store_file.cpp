@@ -25,28 +25,28 @@ StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const S
   const fs::FileStatus status = file_->status();
   if (memory_backed_ && status.size_bytes != 0) {
     const std::uint64_t missing = status.size_bytes - std::min(status.size_bytes, status.allocated_bytes);
-    const auto admitted = missing == 0 ? nullptr : space_.admit(missing);
+    const auto admitted = missing == 0 ? nullptr : space_.admit_bytes(missing);
     (void)take_storage(status.size_bytes, missing);
   }
-  use(status.size_bytes);
+  set_used_size(status.size_bytes);
 }
 
 StoreFile::~StoreFile() { unmap(); }
 
 /// Maps the file, all of which is reserved, with this size.
-void StoreFile::use(std::uint64_t size_bytes) {
+void StoreFile::set_used_size(std::uint64_t size_bytes) {
   if (!memory_backed_) {
     if (!combiner_) {
       combiner_ = std::make_unique<WriteCombiner>(*file_);
-      file_access_ = std::make_shared<device::FileRegistration>();
+      file_registration_ = std::make_shared<device::FileRegistration>();
     }
-    if (size_bytes != size_bytes_) end_access();
+    if (size_bytes != size_bytes_) end_registrations();
   } else if (size_bytes == 0) {
     unmap();
   } else if (!mapping_ || size_bytes != size_bytes_) {
-    end_access();
+    end_registrations();
     mapping_ = file_->map(size_bytes);
-    access_ = std::make_shared<device::MemoryRegistration>();
+    memory_registration_ = std::make_shared<device::MemoryRegistration>();
   }
   size_bytes_ = size_bytes;
 }
@@ -55,9 +55,9 @@ void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
   if (size_bytes_ != 0) require_present();  // growing would hide a truncation by another process
   const std::uint64_t whole_pages = round_up(size_bytes, fs::kPageBytes);
-  const auto admitted = space_.admit(whole_pages - size_bytes_);
+  const auto admitted = space_.admit_bytes(whole_pages - size_bytes_);
   set_new_from(take_storage(whole_pages, whole_pages - size_bytes_), whole_pages);
-  use(whole_pages);
+  set_used_size(whole_pages);
 }
 
 /// Storage reserved ahead must not be missing for another rank of the node.
@@ -79,7 +79,7 @@ std::uint64_t StoreFile::take_storage(std::uint64_t size_bytes, std::uint64_t ad
   try {
     return file_->reserve(size_bytes);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::no_space) space_.explain(error.failure(), additional_bytes);
+    if (error.code() == ErrorCode::no_space) space_.throw_refusal(error.failure(), additional_bytes);
     throw;
   }
 }
@@ -90,10 +90,10 @@ void StoreFile::set_size(std::uint64_t size_bytes) {
   if (combiner_) combiner_->flush();
   // If truncation fails, file and mapping are unchanged. Otherwise the mapping reaches past the end, and is replaced
   // before its next use.
-  end_access();
+  end_registrations();
   file_->truncate(size_bytes);
   if (mapping_) drop_mapping();
-  use(size_bytes);
+  set_used_size(size_bytes);
 }
 
 void StoreFile::grow_as_written(std::uint64_t size_bytes) {
@@ -102,40 +102,40 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
     return;
   }
   // Only huge pages are reserved under this admission; the rest was admitted for all ranks of the node together.
-  const auto admitted = space_.admit(round_up(size_bytes, fs::kPageBytes));
+  const auto admitted = space_.admit_bytes(round_up(size_bytes, fs::kPageBytes));
   file_->truncate(size_bytes);
   if (const std::uint64_t had = file_->reserve_huge_pages(size_bytes); had != 0 && had + kAtOnceBytes > size_bytes) {
     (void)take_storage(size_bytes, size_bytes - had);
     set_new_from(had, size_bytes);
-    use(size_bytes);
+    set_used_size(size_bytes);
     return;
   }
   size_bytes_ = size_bytes;
-  grows_ = true;
+  is_growing_ = true;
   written_ = {};
   bytes().write_with_crc(0, kNoSuperblock,
                          0);  // unsealed, so not written by others, but must not be a hole
 }
 
-void StoreFile::empty() {
+void StoreFile::unseal_and_free() {
   unseal();
   // Combined writes of a failed container may be lost. Truncates in any case, since a partly failed reservation may
   // have grown the file beyond size_bytes().
-  end_access();
+  end_registrations();
   file_->truncate(0);
-  grows_ = false;
-  use(0);
+  is_growing_ = false;
+  set_used_size(0);
 }
 
 /// A new size means a new mapping, which devices must register again.
-void StoreFile::end_access() noexcept {
-  if (const auto access = std::exchange(access_, nullptr)) access->end();
-  if (file_access_) file_access_->end();
-  fills_ = 0;
+void StoreFile::end_registrations() noexcept {
+  if (const auto access = std::exchange(memory_registration_, nullptr)) access->end();
+  if (file_registration_) file_registration_->end();
+  fill_count_ = 0;
 }
 
 void StoreFile::unmap() noexcept {
-  end_access();
+  end_registrations();
   mapping_.reset();
 }
 
@@ -173,7 +173,7 @@ void StoreFile::throw_truncated() const {
 
 fs::ByteAccess& StoreFile::bytes() {
   if (combiner_) return *combiner_;
-  if (!mapping_ && !grows_) {
+  if (!mapping_ && !is_growing_) {
     throw Error(Failure{ErrorCode::io,
                         "a file on the node-local store is not mapped; abandon the "
                         "checkpoint and create another",
@@ -185,17 +185,17 @@ fs::ByteAccess& StoreFile::bytes() {
 /// Registration pays after two fills of the same size, which will probably recur.
 device::HostMemory StoreFile::memory() noexcept {
   constexpr unsigned kFillsBefore = 2;
-  if (!access_ || fills_ < kFillsBefore) return {};
-  return {mapping_->memory(), access_};
+  if (!memory_registration_ || fill_count_ < kFillsBefore) return {};
+  return {mapping_->memory(), memory_registration_};
 }
 
 device::FileTarget StoreFile::direct_file() noexcept {
-  return file_access_ ? device::FileTarget{file_.get(), file_access_} : device::FileTarget{};
+  return file_registration_ ? device::FileTarget{file_.get(), file_registration_} : device::FileTarget{};
 }
 
 /// Within the mapping all storage is reserved, so pwrite cannot run out of it.
 fs::ByteAccess& StoreFile::access_for_write(std::uint64_t offset, std::uint64_t length) const noexcept {
-  if (grows_) return *file_;
+  if (is_growing_) return *file_;
   const bool is_new = offset >= new_from_ && length >= kWorthACall && offset + length <= mapping_->bytes().size();
   return is_new ? static_cast<fs::ByteAccess&>(*file_) : *mapping_;
 }
@@ -206,13 +206,13 @@ std::uint32_t StoreFile::with_space_message(std::uint64_t length, Write&& write)
   try {
     return write();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::no_space) space_.explain(error.failure(), length);
+    if (error.code() == ErrorCode::no_space) space_.throw_refusal(error.failure(), length);
     throw;
   }
 }
 
 void StoreFile::add_written(std::uint64_t offset, std::uint64_t length) {
-  if (!grows_) return;
+  if (!is_growing_) return;
   const std::lock_guard guard(written_mutex_);
   written_.add(offset, length);
 }
@@ -234,21 +234,21 @@ std::uint32_t StoreFile::MemoryAccess::write_xor(std::uint64_t offset, std::span
 
 std::uint32_t StoreFile::MemoryAccess::read_with_crc(std::uint64_t offset, std::span<std::byte> bytes,
                                                      std::uint32_t crc) {
-  return file_.grows_ ? file_.file_->read_with_crc(offset, bytes, crc)
-                      : file_.mapping_->read_with_crc(offset, bytes, crc);
+  return file_.is_growing_ ? file_.file_->read_with_crc(offset, bytes, crc)
+                           : file_.mapping_->read_with_crc(offset, bytes, crc);
 }
 
 void StoreFile::MemoryAccess::read(std::uint64_t offset, std::span<std::byte> bytes) {
-  if (file_.grows_) file_.file_->read(offset, bytes);
+  if (file_.is_growing_) file_.file_->read(offset, bytes);
   else file_.mapping_->read(offset, bytes);
 }
 
 std::uint32_t StoreFile::MemoryAccess::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
-  return file_.grows_ ? file_.file_->checksum(offset, length, crc) : file_.mapping_->checksum(offset, length, crc);
+  return file_.is_growing_ ? file_.file_->checksum(offset, length, crc) : file_.mapping_->checksum(offset, length, crc);
 }
 
 void StoreFile::prefault() noexcept {
-  if (mapping_ && mapping_->prefault()) filled();
+  if (mapping_ && mapping_->prefault()) mark_filled();
 }
 
 std::span<const std::byte> StoreFile::mapped() const noexcept {
@@ -256,14 +256,14 @@ std::span<const std::byte> StoreFile::mapped() const noexcept {
 }
 
 void StoreFile::flush(bool durable) {
-  if (grows_) {
+  if (is_growing_) {
     // Truncation during writing leaves a hole, which the next write hides behind the old size.
-    if (file_->status().allocated_bytes < written_.bytes()) throw_truncated();
+    if (file_->status().allocated_bytes < written_.size_bytes()) throw_truncated();
     (void)take_storage(size_bytes_, 0);  // for bytes that were never written
-    grows_ = false;
-    use(size_bytes_);
+    is_growing_ = false;
+    set_used_size(size_bytes_);
   }
-  if (file_access_) file_access_->end();
+  if (file_registration_) file_registration_->end();
   if (combiner_) combiner_->flush();
   if (durable) file_->sync();
 }
@@ -272,7 +272,7 @@ void StoreFile::unseal() {
   if (size_bytes_ < format::kSuperblockBytes) return;  // too short for a seal
   require_present();
   bytes().write_with_crc(0, kNoSuperblock, 0);
-  if (!grows_) flush(!memory_backed_);
+  if (!is_growing_) flush(!memory_backed_);
 }
 
 }  // namespace kedge::store

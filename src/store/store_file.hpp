@@ -27,11 +27,11 @@ class SpaceManager {
 
   /// Called before a file takes `additional_bytes` of storage, which it must have when the result is destroyed. Throws
   /// Error{no_space}.
-  [[nodiscard]] virtual Admission::Admitted admit(std::uint64_t additional_bytes) const = 0;
+  [[nodiscard]] virtual Admission::Admitted admit_bytes(std::uint64_t additional_bytes) const = 0;
   /// Whether all processes of this node could take this much. Throws io.
   [[nodiscard]] virtual bool has_ample_space(std::uint64_t additional_bytes) const = 0;
   /// Throws the system's refusal together with needed and free bytes.
-  [[noreturn]] virtual void explain(const Failure& refused, std::uint64_t additional_bytes) const = 0;
+  [[noreturn]] virtual void throw_refusal(const Failure& refused, std::uint64_t additional_bytes) const = 0;
 
  protected:
   ~SpaceManager() = default;
@@ -75,15 +75,15 @@ class StoreFile final : public format::ContainerTarget {
   /// Passes all writes to the system and, if `durable`, to stable storage.
   void flush(bool durable);
   /// Local. Marks the file as written: further writes refill it.
-  void filled() noexcept {
+  void mark_filled() noexcept {
     new_from_ = UINT64_MAX;
-    ++fills_;
+    ++fill_count_;
   }
   /// Invalidates the file by zeroing its first 4096 bytes, where all kinds have their seal. On disks it syncs, because
   /// the next writes would contradict the old seal.
   void unseal();
   /// Unseals the file and frees its storage.
-  void empty();
+  void unseal_and_free();
 
  private:
   /// Copies through the mapping, but writes new storage with pwrite; a file that grows as written uses only calls.
@@ -104,30 +104,32 @@ class StoreFile final : public format::ContainerTarget {
 
   template <class Write>
   std::uint32_t with_space_message(std::uint64_t length, Write&& write) const;
-  void end_access() noexcept;
+  void end_registrations() noexcept;
   void unmap() noexcept;
   void drop_mapping();
   [[noreturn]] void throw_truncated() const;
   void add_written(std::uint64_t offset, std::uint64_t length);
   std::uint64_t take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
   void set_new_from(std::uint64_t new_from, std::uint64_t size_bytes) noexcept;
-  void use(std::uint64_t size_bytes);
+  void set_used_size(std::uint64_t size_bytes);
   [[nodiscard]] fs::ByteAccess& access_for_write(std::uint64_t offset, std::uint64_t length) const noexcept;
 
   std::unique_ptr<fs::File> file_;
   bool memory_backed_;
   const SpaceManager& space_;
-  std::atomic<std::uint64_t> size_bytes_ = 0;           ///< read by other threads' saves while one grows the file
-  std::unique_ptr<fs::Mapping> mapping_;                // on memory-backed stores
-  std::shared_ptr<device::MemoryRegistration> access_;  ///< of the mapping; ended before munmap
-  std::atomic<unsigned> fills_ = 0;                     ///< of the mapping
+  std::atomic<std::uint64_t> size_bytes_ = 0;  ///< read by other threads' saves while one grows the file
+  std::unique_ptr<fs::Mapping> mapping_;       // on memory-backed stores
+  /// Registration of the mapping; ended before munmap.
+  std::shared_ptr<device::MemoryRegistration> memory_registration_;
+  std::atomic<unsigned> fill_count_ = 0;  ///< how often the mapping was filled
   MemoryAccess memory_access_{*this};
-  bool grows_ = false;  ///< taken as written; unmapped then
+  bool is_growing_ = false;  ///< taken as written; unmapped then
   std::mutex written_mutex_;
-  ByteRanges written_;                                     ///< while it grows
-  std::atomic<std::uint64_t> new_from_ = UINT64_MAX;       ///< start of storage that was never written; until filled()
-  std::unique_ptr<WriteCombiner> combiner_;                // on block storage
-  std::shared_ptr<device::FileRegistration> file_access_;  ///< on block storage; ended before the seal
+  ByteRanges written_;                                ///< while it grows
+  std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< start of storage that was never written; until mark_filled()
+  std::unique_ptr<WriteCombiner> combiner_;           // on block storage
+  /// Registration on block storage; ended before the seal.
+  std::shared_ptr<device::FileRegistration> file_registration_;
 };
 
 }  // namespace kedge::store

@@ -39,22 +39,23 @@ std::optional<LockName> parse_lock(std::string_view name) {
 
 /// If a lock file cannot be opened, only a person can find out whether a process still holds it.
 template <class Step>
-void explain_unopened(fs::FileSystem& file_system, const std::string& path, Step&& step) {
+void with_open_advice(fs::FileSystem& file_system, const std::string& path, Step&& step) {
   bool was_there = false;
   (void)attempt([&] { was_there = file_system.status(path).has_value(); });
   auto failure = attempt(std::forward<Step>(step));
   if (!failure) return;
-  rethrow_with(*std::move(failure),
-               was_there ? "; Kedge cannot tell whether the job that created this lock is still using the node-local "
-                           "store: once that job has ended, remove this file"
-                         : "; the node-local store needs a filesystem with file locks: set store.path to one");
+  rethrow_with_advice(*std::move(failure),
+                      was_there
+                          ? "; Kedge cannot tell whether the job that created this lock is still using the node-local "
+                            "store: once that job has ended, remove this file"
+                          : "; the node-local store needs a filesystem with file locks: set store.path to one");
 }
 
 }  // namespace
 
 std::optional<std::string> lock_holder(fs::FileSystem& file_system, const std::string& path) {
   std::optional<std::string> holder;
-  explain_unopened(file_system, path, [&] { holder = file_system.lock_holder(path); });
+  with_open_advice(file_system, path, [&] { holder = file_system.lock_holder(path); });
   return holder;
 }
 
@@ -65,18 +66,18 @@ std::optional<std::uint64_t> incarnation_of_lock(std::string_view name) {
 
 StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation,
                      int rank, Clock& clock, double timeout_s,
-                     const std::function<void(const std::string& holder)>& waits)
+                     const std::function<void(const std::string& holder)>& on_wait)
     : file_system_(std::move(file_system)),
       directory_(std::move(directory)),
       incarnation_(incarnation),
       rank_(rank),
       path_(fs::join(directory_, compose("{}{}.{}", kLockPrefix, incarnation, rank))) {
-  take();
-  wait_for_older(clock, timeout_s, waits);
+  take_lock();
+  wait_for_older(clock, timeout_s, on_wait);
 }
 
-void StoreLock::take() {
-  explain_unopened(*file_system_, path_, [&] {
+void StoreLock::take_lock() {
+  with_open_advice(*file_system_, path_, [&] {
     lock_ =
         file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation_, rank_, ::getpid()));
   });
@@ -93,15 +94,15 @@ StoreLock::~StoreLock() = default;
 
 bool StoreLock::is_held() const { return lock_ && file_system_->holds_lock(path_); }
 
-void StoreLock::take_again(Clock& clock) {
+void StoreLock::retake_lock(Clock& clock) {
   lock_.reset();
-  take();
+  take_lock();
   wait_for_older(clock, 0, {});
 }
 
-void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& waits) {
+void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& on_wait) {
   WaitTime waited(clock);
-  bool said = !waits;
+  bool said = !on_wait;
   for (const std::string& name : file_system_->list(directory_)) {
     const auto lock = parse_lock(name);
     if (!lock || lock->incarnation == incarnation_) continue;
@@ -122,7 +123,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
     while (holder) {
       const double waited_s = waited.elapsed_s();
       if (!said && waited_s >= kSilent_s) {
-        waits(*holder);
+        on_wait(*holder);
         said = true;
       }
       if (waited_s >= timeout_s) {
@@ -136,13 +137,13 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
       clock.sleep_for(kLockPollInterval);
       holder = lock_holder(*file_system_, path);
     }
-    if (lock->incarnation < incarnation_) older_.push_back(path);
+    if (lock->incarnation < incarnation_) older_locks_.push_back(path);
   }
 }
 
 void StoreLock::remove_older() {
-  for (const std::string& path : older_) file_system_->remove(path);
-  older_.clear();
+  for (const std::string& path : older_locks_) file_system_->remove(path);
+  older_locks_.clear();
 }
 
 void StoreLock::release() {

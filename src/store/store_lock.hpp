@@ -25,11 +25,11 @@ namespace kedge::store {
 class StoreLock {
  public:
   /// Takes `<directory>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
-  /// incarnation holds one; after some seconds calls `waits` once with the holder's name. Throws Error{busy} with the
+  /// incarnation holds one; after some seconds calls `on_wait` once with the holder's name. Throws Error{busy} with the
   /// holder's name, immediately if a newer incarnation or an older engine of this process and rank holds it; io if a
   /// lock cannot be opened.
   StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation, int rank,
-            Clock& clock, double timeout_s, const std::function<void(const std::string& holder)>& waits = {});
+            Clock& clock, double timeout_s, const std::function<void(const std::string& holder)>& on_wait = {});
   ~StoreLock();
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
@@ -37,7 +37,7 @@ class StoreLock {
   /// False once the lock file was removed or replaced, which ends its protection. Throws io.
   [[nodiscard]] bool is_held() const;
   /// Takes the lock in a directory that was removed and recreated. Throws as the constructor does, without waiting.
-  void take_again(Clock& clock);
+  void retake_lock(Clock& clock);
   /// Removes the lock files of older starts. Call it only when this start is the newest: until then they show which
   /// starts are dead. Not for starts that only flush.
   void remove_older();
@@ -46,15 +46,15 @@ class StoreLock {
   void release();
 
  private:
-  void take();
-  void wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& waits);
+  void take_lock();
+  void wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& on_wait);
 
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string directory_;
   std::uint64_t incarnation_;
   int rank_;
   std::string path_;
-  std::vector<std::string> older_;  ///< free ones
+  std::vector<std::string> older_locks_;  ///< free ones
   std::unique_ptr<fs::Lock> lock_;
 };
 

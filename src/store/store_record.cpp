@@ -24,7 +24,7 @@ Id128 parse_leading_id(const std::string& text) { return parse_id(text.substr(0,
 /// Two ids, a line each, then the paths separated by NUL, which no path contains.
 std::string to_text(const StoreRecord& record) {
   std::string paths = record.prefix;
-  for (const std::string& name : record.names) paths.append(1, '\0').append(name);
+  for (const std::string& name : record.prefix_paths) paths.append(1, '\0').append(name);
   return compose("{}\n{}\n{}\n", to_string(record.run_id), to_string(record.prefix_id), paths);
 }
 
@@ -43,7 +43,7 @@ StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& di
   while (end != std::string_view::npos) {
     paths.remove_prefix(end + 1);
     end = paths.find('\0');
-    record.names.emplace_back(paths.substr(0, end));
+    record.prefix_paths.emplace_back(paths.substr(0, end));
   }
   return record;
 }

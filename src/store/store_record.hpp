@@ -12,10 +12,10 @@ namespace kedge::store {
 
 struct StoreRecord {
   Id128 run_id;        ///< none if there is no valid record
-  Id128 prefix_id;     ///< of the owning prefix, as in RunRecord::prefix_id
+  Id128 prefix_id;     ///< id of the owning prefix, as in RunRecord::prefix_id
   std::string prefix;  ///< canonical path of the prefix at the last start that used the store
   /// Other paths that starts used for the prefix, newest first, e.g. through links that may have changed.
-  std::vector<std::string> names = {};
+  std::vector<std::string> prefix_paths = {};
   bool operator==(const StoreRecord&) const = default;
 };
 

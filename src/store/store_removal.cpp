@@ -51,8 +51,8 @@ void remove_files(fs::FileSystem& file_system, const std::string& directory, con
 
 /// Frees space for the lock if not even an empty file can be created, by removing a file that no start needs, or else a
 /// container. No job can start meanwhile, since it could not create its lock either. False if there is no such file.
-bool make_room(fs::FileSystem& file_system, const std::string& directory) {
-  const StoreContent content = content_of_store(file_system, directory);
+bool free_some_space(fs::FileSystem& file_system, const std::string& directory) {
+  const StoreContent content = read_store_content(file_system, directory);
   if (!content.used_by.empty()) throw_in_use(content.used_by, directory);
   const auto worth = [](const std::string& name) {
     const auto is = [&](std::string_view kind) { return name.starts_with(kind); };
@@ -71,13 +71,13 @@ std::unique_ptr<fs::Lock> take_own_lock(fs::FileSystem& file_system, const std::
     std::unique_ptr<fs::Lock> lock;
     const auto failure = attempt([&] { lock = file_system.try_lock(fs::join(directory, own_lock()), holder); });
     if (!failure) return lock;
-    if (failure->code != ErrorCode::no_space || !make_room(file_system, directory)) throw Error(*failure);
+    if (failure->code != ErrorCode::no_space || !free_some_space(file_system, directory)) throw Error(*failure);
   }
 }
 
 }  // namespace
 
-StoreContent content_of_store(fs::FileSystem& file_system, const std::string& directory) {
+StoreContent read_store_content(fs::FileSystem& file_system, const std::string& directory) {
   StoreContent found;
   found.record = read_store_record(file_system, directory);
   for (const std::string& name : file_system.list(directory)) {
@@ -107,7 +107,7 @@ std::size_t remove_store(fs::FileSystem& file_system, const std::string& directo
     if (!lock) throw_in_use(lock_holder(file_system, path).value_or("another kedge drop"), directory);
     StoreContent content;
     const auto failure = attempt([&] {
-      content = content_of_store(file_system, directory);
+      content = read_store_content(file_system, directory);
       if (content.used_by.empty()) remove_files(file_system, directory, content);
     });
     file_system.remove(path);

@@ -16,10 +16,10 @@ StoreSpace::StoreSpace(std::shared_ptr<fs::FileSystem> file_system, const RunDir
       directory_(directory),
       quota_bytes_(quota_bytes),
       used_bytes_(std::move(used_bytes)),
-      admission_(file_system_, directory.path(), ranks.mine()) {
-  if (ranks.on_node().size() <= 1) return;
-  processes_ = ranks.on_node().size();
-  admission_.share();
+      admission_(file_system_, directory.path(), ranks.own_rank()) {
+  if (ranks.ranks_on_node().size() <= 1) return;
+  process_count_ = ranks.ranks_on_node().size();
+  admission_.set_shared();
 }
 
 std::unique_ptr<StoreFile> StoreSpace::open(const FileName& name) const {
@@ -28,32 +28,33 @@ std::unique_ptr<StoreFile> StoreSpace::open(const FileName& name) const {
     throw Error(Failure{ErrorCode::io, "a file of the node-local store belongs to another user; remove it", -1,
                         file->path(), 0});
   }
-  if (direct_ && !directory_.memory_backed()) (void)file->enable_direct_writes();
+  if (uses_direct_writes_ && !directory_.memory_backed()) (void)file->enable_direct_writes();
   return std::make_unique<StoreFile>(std::move(file), directory_.memory_backed(), *this);
 }
 
 std::unique_ptr<StoreFile> StoreSpace::create(const FileName& name) const {
-  auto file = directory_.within([&] { return file_system_->create(directory_.path_of(name), 0600); });
+  auto file = directory_.run_in_directory([&] { return file_system_->create(directory_.path_of(name), 0600); });
   if (!file) {
     throw Error(Failure{ErrorCode::io, "a new file of the node-local store already exists; remove it", -1,
                         directory_.path_of(name), 0});
   }
-  if (direct_ && !directory_.memory_backed()) (void)file->enable_direct_writes();
+  if (uses_direct_writes_ && !directory_.memory_backed()) (void)file->enable_direct_writes();
   return std::make_unique<StoreFile>(std::move(file), directory_.memory_backed(), *this);
 }
 
-Admission::Admitted StoreSpace::admit(std::uint64_t additional_bytes) const {
-  return directory_.within(
+Admission::Admitted StoreSpace::admit_bytes(std::uint64_t additional_bytes) const {
+  return directory_.run_in_directory(
       [&] { return admission_.admit(additional_bytes, [this](std::uint64_t bytes) { return check_fits(bytes); }); });
 }
 
 /// A process that is alone need not check: if the system refuses storage, the reason is computed then.
 bool StoreSpace::has_ample_space(std::uint64_t additional_bytes) const {
-  return processes_ == 1 || directory_.within([&] { return !check_fits(additional_bytes * processes_); });
+  return process_count_ == 1 ||
+         directory_.run_in_directory([&] { return !check_fits(additional_bytes * process_count_); });
 }
 
 /// Throws the system's refusal together with needed and free bytes.
-void StoreSpace::explain(const Failure& refused, std::uint64_t needed_bytes) const {
+void StoreSpace::throw_refusal(const Failure& refused, std::uint64_t needed_bytes) const {
   Failure failure = refused;
   // If the free space cannot be determined, the refusal itself is the better message.
   (void)attempt([&] {
@@ -71,8 +72,8 @@ std::optional<std::uint64_t> StoreSpace::quota_left() const {
 
 std::vector<fs::SpaceLimit> StoreSpace::limits() const {
   std::vector<fs::SpaceLimit> limits;
-  if (const auto left = quota_left()) limits.push_back({*left, std::string(kQuota), fnv1a(kQuota)});
-  fs::Space space = directory_.within([&] { return file_system_->space(directory_.path()); });
+  if (const auto left = quota_left()) limits.push_back({*left, std::string(kQuotaLimitName), fnv1a(kQuotaLimitName)});
+  fs::Space space = directory_.run_in_directory([&] { return file_system_->space(directory_.path()); });
   if (space.space_limits.empty()) space.space_limits.push_back({space.free_bytes, space.limit, fnv1a(space.limit)});
   std::ranges::move(space.space_limits, std::back_inserter(limits));
   return limits;

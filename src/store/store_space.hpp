@@ -15,7 +15,7 @@
 
 namespace kedge::store {
 
-inline constexpr std::string_view kQuota = "store.quota_bytes";
+inline constexpr std::string_view kQuotaLimitName = "store.quota_bytes";
 
 /// All calls are local. Open files ask this object for space, so it must outlive them.
 class StoreSpace final : public SpaceManager {  // NOLINT(cppcoreguidelines-virtual-class-destructor): final
@@ -31,15 +31,15 @@ class StoreSpace final : public SpaceManager {  // NOLINT(cppcoreguidelines-virt
   /// Throws Error{io} if the name exists.
   [[nodiscard]] std::unique_ptr<StoreFile> create(const FileName& name) const;
   /// Lets files opened from now on bypass the page cache for large writes, where possible.
-  void enable_direct_writes() noexcept { direct_ = true; }
+  void enable_direct_writes() noexcept { uses_direct_writes_ = true; }
 
-  [[nodiscard]] Admission::Admitted admit(std::uint64_t additional_bytes) const override;
+  [[nodiscard]] Admission::Admitted admit_bytes(std::uint64_t additional_bytes) const override;
   [[nodiscard]] bool has_ample_space(std::uint64_t additional_bytes) const override;
-  [[noreturn]] void explain(const Failure& refused, std::uint64_t needed_bytes) const override;
+  [[noreturn]] void throw_refusal(const Failure& refused, std::uint64_t needed_bytes) const override;
   /// All limits on the space here, with the quota, if any, before the system's. Throws io.
   [[nodiscard]] std::vector<fs::SpaceLimit> limits() const;
   /// Removes this process's reservations.
-  void sweep() const { admission_.sweep(); }
+  void remove_reservations() const { admission_.remove_reservations(); }
 
  private:
   /// Nothing if there is no quota.
@@ -51,8 +51,8 @@ class StoreSpace final : public SpaceManager {  // NOLINT(cppcoreguidelines-virt
   std::uint64_t quota_bytes_;
   std::function<std::uint64_t()> used_bytes_;
   Admission admission_;
-  std::uint64_t processes_ = 1;  ///< of this node
-  bool direct_ = false;
+  std::uint64_t process_count_ = 1;  ///< number of processes of this node
+  bool uses_direct_writes_ = false;
 };
 
 }  // namespace kedge::store

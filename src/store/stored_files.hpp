@@ -22,22 +22,22 @@ class StoredFiles {
   [[nodiscard]] std::vector<ScannedFile> verify(const Id128& run_id, const Id128& commit_id,
                                                 const SkippedFiles& skipped_files = {});
   /// Hides a file from pin() until the next scan, because other files contradict it.
-  void ignore_until_scan(const std::string& path);
+  void hide_until_scan(const std::string& path);
   /// Stops offering a damaged file that pin() finds. Removes it if it is an own parity file, which is never rebuilt.
   /// Throws io; the next scan may then offer the file again.
-  void reject(const PinnableFile& file);
+  void reject_file(const PinnableFile& file);
   /// Whether another process removed one of the own sealed files. Throws io.
   [[nodiscard]] bool has_missing_files() const;
 
   /// Files of this commit that pin() finds, each once.
-  [[nodiscard]] std::vector<PinnableFile> offered(const Id128& commit_id) const;
+  [[nodiscard]] std::vector<PinnableFile> list_pinnable(const Id128& commit_id) const;
   /// Whether pin() finds the file.
-  [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) const;
+  [[nodiscard]] bool has_file(FileKind kind, LogicalRank owner, const FileKey& key) const;
   /// Size of the file that pin() finds; 0 if there is none.
-  [[nodiscard]] std::uint64_t size_bytes(FileKind kind, LogicalRank whose, const FileKey& key) const;
+  [[nodiscard]] std::uint64_t size_bytes(FileKind kind, LogicalRank owner, const FileKey& key) const;
   /// Pins the sealed, intact file of this key: it is neither overwritten nor removed until every pin() had its unpin().
   /// Adopted files must not be written. Throws not_found, io.
-  [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank whose, const FileKey& key);
+  [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank owner, const FileKey& key);
   /// Throws Error{bad_state} for files that are not this store's or not pinned.
   void unpin(StoreFile& file);
 

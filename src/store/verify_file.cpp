@@ -143,7 +143,7 @@ class Verification {
 
   void check_container() {
     found_.kind = FileKind::container;
-    found_.superblock = reading(head_fault(), [&] { return format::decode(head_, path_); });
+    found_.superblock = reading(head_fault(), [&] { return format::decode_superblock(head_, path_); });
     const CommitHead& commit = found_.superblock->commit;
     check_kind();
     check_run(commit.run_id);
@@ -157,15 +157,15 @@ class Verification {
   }
 
   void check_set_file() {
-    found_.set = reading(head_fault(), [&] { return format::decode_set(head_, path_); });
-    const format::SetDescriptor& set = *found_.set;
+    found_.set_descriptor = reading(head_fault(), [&] { return format::decode_set_descriptor(head_, path_); });
+    const format::SetDescriptor& set = *found_.set_descriptor;
     found_.kind = set.kind == format::SetFileKind::parity ? FileKind::parity : FileKind::descriptor;
     check_kind();
     check_run(set.run_id);
     check_rank(set.members.at(set.position).logical_rank, set.world_size);
     check_commit({set.commit_id, set.protection_id}, set.generation, set.world_size);
     check_size(format::kSuperblockBytes + (found_.kind == FileKind::parity ? set.parity_bytes : 0));
-    found_.copied = head_of_copy(set);
+    found_.copied_commit = head_of_copy(set);
     if (on_progress_) on_progress_(format::kSuperblockBytes);
     if (found_.kind != FileKind::parity || verify_ != Verify::all) return;
     if (parity_crc() == set.parity_crc) return;
@@ -178,25 +178,25 @@ class Verification {
     const bool is_copy = found_.kind == FileKind::parity && set.scheme == Scheme::partner;
     if (!is_copy || set.parity_bytes < format::kSuperblockBytes) return std::nullopt;
     const std::size_t members = set.members.size();
-    const LogicalRank whose = set.members.at((set.position + members - 1) % members).logical_rank;
+    const LogicalRank owner = set.members.at((set.position + members - 1) % members).logical_rank;
     std::optional<CommitHead> commit;
     (void)attempt([&] {  // otherwise unknown; reading the whole file says why
       Head head{};
       bytes_.read(format::kSuperblockBytes, head);
-      const format::Superblock copy = format::decode(head, path_);
+      const format::Superblock copy = format::decode_superblock(head, path_);
       const bool fits = copy.commit.run_id == set.run_id && copy.commit.id == set.commit_id &&
                         copy.commit.generation == set.generation && copy.commit.world_size == set.world_size &&
-                        copy.logical_rank == whose;
+                        copy.logical_rank == owner;
       if (fits) commit = copy.commit;
     });
     return commit;
   }
 
   [[nodiscard]] std::uint32_t parity_crc() const {
-    if (!on_progress_) return bytes_.checksum(format::kSuperblockBytes, found_.set->parity_bytes, 0);
+    if (!on_progress_) return bytes_.checksum(format::kSuperblockBytes, found_.set_descriptor->parity_bytes, 0);
     std::uint32_t crc = 0;
-    for (std::uint64_t done = 0; done < found_.set->parity_bytes;) {
-      const std::uint64_t piece = std::min(kPieceBytes, found_.set->parity_bytes - done);
+    for (std::uint64_t done = 0; done < found_.set_descriptor->parity_bytes;) {
+      const std::uint64_t piece = std::min(kPieceBytes, found_.set_descriptor->parity_bytes - done);
       crc = bytes_.checksum(format::kSuperblockBytes + done, piece, crc);
       done += piece;
       on_progress_(piece);
@@ -220,7 +220,7 @@ class Verification {
   void check_content(std::vector<format::Damage> damages) {
     if (damages.empty()) return;
     found_.damages = std::move(damages);
-    reject(FileFault::content, found_.damages.front().what + " is damaged");
+    reject(FileFault::content, found_.damages.front().description + " is damaged");
   }
 
   fs::ByteAccess& bytes_;
@@ -249,13 +249,13 @@ std::string_view kind_name(FileKind kind) noexcept {
 
 std::optional<LogicalRank> VerifiedFile::logical_rank() const {
   if (superblock) return superblock->logical_rank;
-  if (set) return set->members.at(set->position).logical_rank;
+  if (set_descriptor) return set_descriptor->members.at(set_descriptor->position).logical_rank;
   return std::nullopt;
 }
 
 std::optional<FileKey> VerifiedFile::key() const {
   if (superblock) return FileKey{superblock->commit.id, {}};
-  if (set) return FileKey{set->commit_id, set->protection_id};
+  if (set_descriptor) return FileKey{set_descriptor->commit_id, set_descriptor->protection_id};
   if (manifest) return FileKey{manifest->commit.id, {}};
   return std::nullopt;
 }
@@ -265,8 +265,8 @@ VerifiedFile verify_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const 
   return Verification(bytes, size_bytes, path, expected, verify, on_progress).run();
 }
 
-VerifiedFile require_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
-                          const ExpectedFile& expected, Verify verify) {
+VerifiedFile require_intact_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
+                                 const ExpectedFile& expected, Verify verify) {
   VerifiedFile found = verify_file(bytes, size_bytes, path, expected, verify);
   if (!found.is_intact()) throw Error(Failure{ErrorCode::corrupt, found.message, -1, path, 0});
   return found;

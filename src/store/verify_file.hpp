@@ -36,11 +36,11 @@ enum class FileFault : std::uint8_t {
   none,
   truncated,  ///< shorter than the first 4096 bytes
   unsealed,   ///< being written or free
-  bad_magic,  ///< of no kind, or of another kind that is damaged, too
+  bad_magic,  ///< the file is of no kind, or of another kind that is damaged, too
   head,       ///< the first 4096 bytes are damaged or inconsistent
   kind,       ///< an intact file of another kind
   run,
-  rank,    ///< of another rank, or one beyond the commit's world size
+  rank,    ///< another rank, or one beyond the commit's world size
   commit,  ///< another commit, generation, tag or world size
   protection,
   size,       ///< differs from the head's
@@ -51,13 +51,13 @@ enum class FileFault : std::uint8_t {
 /// Result of verifying a file, with all that could be read, even if it is wrong.
 struct VerifiedFile {
   FileFault fault = FileFault::none;
-  std::string message;                           ///< one sentence without the path, or empty
-  std::optional<FileKind> kind;                  ///< by its content
-  std::optional<format::Superblock> superblock;  ///< of containers
-  std::optional<format::SetDescriptor> set;      ///< of parity and descriptors
-  std::optional<format::ManifestHead> manifest;  ///< of a manifest
-  std::optional<CommitHead> copied;              ///< for parity that is a copy: the container's commit
-  std::vector<format::Damage> damages;           ///< with FileFault::content
+  std::string message;                                  ///< one sentence without the path, or empty
+  std::optional<FileKind> kind;                         ///< kind by its content
+  std::optional<format::Superblock> superblock;         ///< head of a container
+  std::optional<format::SetDescriptor> set_descriptor;  ///< head of a parity file or descriptor
+  std::optional<format::ManifestHead> manifest;         ///< head of a manifest
+  std::optional<CommitHead> copied_commit;              ///< the container's commit, if this is parity that is a copy
+  std::vector<format::Damage> damages;                  ///< damaged stretches, with FileFault::content
 
   [[nodiscard]] bool is_intact() const noexcept { return fault == FileFault::none; }
   /// The file's rank; nothing for manifests and unreadable files.
@@ -74,7 +74,7 @@ using OnProgress = std::function<void(std::uint64_t)>;
                                        const ExpectedFile& expected, Verify verify, const OnProgress& on_progress = {});
 
 /// Local. Verifies as verify_file() does, and throws Error{corrupt} unless the file is intact.
-VerifiedFile require_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
-                          const ExpectedFile& expected, Verify verify);
+VerifiedFile require_intact_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
+                                 const ExpectedFile& expected, Verify verify);
 
 }  // namespace kedge::store

@@ -7,25 +7,25 @@
 namespace kedge::store {
 
 std::uint32_t WriteCombiner::write_with_crc(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
-  return gather(offset, bytes) ? crc32c(bytes, crc) : file_.write_with_crc(offset, bytes, crc);
+  return gather_piece(offset, bytes) ? crc32c(bytes, crc) : file_.write_with_crc(offset, bytes, crc);
 }
 
 void WriteCombiner::write(std::uint64_t offset, std::span<const std::byte> bytes) {
-  if (!gather(offset, bytes)) file_.write(offset, bytes);
+  if (!gather_piece(offset, bytes)) file_.write(offset, bytes);
 }
 
 /// False if the piece is large enough to be written alone; gathered pieces before it must then be written.
-bool WriteCombiner::gather(std::uint64_t offset, std::span<const std::byte> bytes) {
+bool WriteCombiner::gather_piece(std::uint64_t offset, std::span<const std::byte> bytes) {
   if (bytes.size() >= kBufferBytes / 4) {
     flush();
     return false;
   }
   const std::lock_guard guard(mutex_);
-  const bool adjacent = offset == gathered_at_ + gathered_.size();
+  const bool adjacent = offset == gathered_offset_ + gathered_.size();
   if (!adjacent || gathered_.size() + bytes.size() > kBufferBytes) flush_locked();
   if (gathered_.empty()) {
     gathered_.reserve(kBufferBytes);
-    gathered_at_ = offset;
+    gathered_offset_ = offset;
   }
   gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
   return true;
@@ -55,7 +55,7 @@ void WriteCombiner::flush_locked() {
   if (gathered_.empty()) return;
   // Cleared even if the write throws: the commit then fails, and the bytes must not end up in the next one.
   const std::vector<std::byte> pending = std::exchange(gathered_, {});
-  file_.write(gathered_at_, pending);
+  file_.write(gathered_offset_, pending);
 }
 
 }  // namespace kedge::store

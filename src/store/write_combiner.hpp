@@ -25,13 +25,13 @@ class WriteCombiner final : public fs::ByteAccess {
   void flush();
 
  private:
-  bool gather(std::uint64_t offset, std::span<const std::byte> bytes);
+  bool gather_piece(std::uint64_t offset, std::span<const std::byte> bytes);
   void flush_locked();
 
   fs::File& file_;
   std::mutex mutex_;
   std::vector<std::byte> gathered_;
-  std::uint64_t gathered_at_ = 0;
+  std::uint64_t gathered_offset_ = 0;
 };
 
 }  // namespace kedge::store

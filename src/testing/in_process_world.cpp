@@ -85,13 +85,13 @@ class Endpoint final : public comm::CheckedCommunicator {
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
     require_usable();
-    require(to, channel);
+    require_peer_and_channel(to, channel);
     mailboxes_->send(rank(), to, lane(channel), bytes);
     return nullptr;
   }
   [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
     require_usable();
-    require(from, channel);
+    require_peer_and_channel(from, channel);
     auto operation = std::make_unique<PostedReceive>(mailboxes_, rank(), from, lane(channel), bytes);
     mailboxes_->post(*operation);
     return operation;
@@ -111,7 +111,7 @@ class Endpoint final : public comm::CheckedCommunicator {
       throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank(),
                                                 missing_peers(requests)));
     }
-    time_out(missing_peers(requests), deadline);
+    throw_timeout(missing_peers(requests), deadline);
   }
 
   void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,

@@ -14,7 +14,7 @@ namespace kedge::tools {
 namespace {
 
 // Values are stored as text, but JSON readers expect numbers.
-Json value_json(const Field& field, const std::string& text) {
+Json value_json(const OptionField& field, const std::string& text) {
   switch (field.kind) {
     case FieldKind::flag: return text == "true";
     case FieldKind::count:
@@ -31,7 +31,7 @@ Json value_json(const Field& field, const std::string& text) {
   return text;
 }
 
-std::string value_cell(const Field& field, const std::string& text) {
+std::string value_cell(const OptionField& field, const std::string& text) {
   const bool plain = field.kind != FieldKind::text && field.kind != FieldKind::time && field.kind != FieldKind::paths;
   return plain ? text : compose("\"{}\"", printable(text));
 }
@@ -42,7 +42,7 @@ Outcome config(bool json) {
   Table table("lln");  // one line per option, for grep
   table.add({"option", "value", "from"});
   Json values = Json::object();
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     const std::string name = dotted_name(field);
     const std::string text = field.get(loaded.options);
     const std::string& origin = loaded.origin.at(name);

@@ -18,7 +18,7 @@ std::uint64_t total_bytes(const std::vector<format::StoredRegion>& regions) {
 }
 
 std::string place_text(const format::RegionSpec& spec) {
-  if (spec.routed) return format::is_empty_directory(spec) ? "routed, empty directory" : "routed file";
+  if (spec.is_routed) return format::is_empty_directory(spec) ? "routed, empty directory" : "routed file";
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     return compose("shard of {} at ({})", to_string(shard->global_shape), [&] {
       std::string text;
@@ -34,7 +34,7 @@ std::string place_text(const format::RegionSpec& spec) {
 Json region_json(const format::StoredRegion& region) {
   const format::RegionSpec& spec = region.spec;
   Json json = {{"name", spec.name},       {"dtype", to_string(spec.dtype)}, {"shape", shape_json(spec.shape)},
-               {"offset", region.offset}, {"bytes", region.size_bytes},     {"routed", spec.routed}};
+               {"offset", region.offset}, {"bytes", region.size_bytes},     {"routed", spec.is_routed}};
   if (!spec.members.empty()) json["members"] = spec.members;
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     json["placement"] = "shard";
@@ -56,7 +56,7 @@ std::string_view kind_name(format::SetFileKind kind) {
 
 /// A scheme's name such as "xor" or "rs 2".
 std::string name_of(const format::SetDescriptor& set) {
-  if (set.scheme == Scheme::rs) return compose("rs {}", set.parities);
+  if (set.scheme == Scheme::rs) return compose("rs {}", set.parity_count);
   return std::string(to_string(set.scheme));
 }
 
@@ -65,7 +65,7 @@ std::string name_of(const format::SetDescriptor& set) {
 Content read_content(const OpenedFile& opened, const std::string& path) {
   Content content;
   content.path = path;
-  content.superblock = format::decode(opened.first, path);
+  content.superblock = format::decode_superblock(opened.first, path);
   content.damage = attempt([&] {
     const format::ContainerReader reader(*opened.file, opened.size_bytes, path);
     content.regions = reader.regions();
@@ -155,7 +155,7 @@ Json set_json(const format::SetDescriptor& set, const std::string& path) {
                {"kind", set.kind == format::SetFileKind::parity ? "parity" : "descriptor"},
                {"format", format::kSetVersion},
                {"scheme", to_string(set.scheme)},
-               {"parities", set.parities},
+               {"parities", set.parity_count},
                {"set", set.set_number},
                {"position", set.position},
                {"generation", set.generation},

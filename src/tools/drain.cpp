@@ -118,7 +118,7 @@ std::vector<std::string> launcher_words(const DrainArguments& arguments) {
 std::vector<std::string> option_words(const Options& options) {
   const Options defaults;
   std::vector<std::string> words;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     const std::string text = field.get(options);
     if (text == field.get(defaults)) continue;
     words.emplace_back("--set");

@@ -121,7 +121,7 @@ Outcome drop_of_job(fs::FileSystem& file_system, const DropArguments& arguments)
 
 /// Throws if the run has neither records nor checkpoints.
 persist::RunOnPrefix find_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
-  persist::RunOnPrefix found = persist::find_on_prefix(file_system, prefix, run);
+  persist::RunOnPrefix found = persist::find_run_on_prefix(file_system, prefix, run);
   if (!found.entries.empty() || file_system.status(persist::records_directory(prefix, run))) return found;
   std::string list;
   for (const std::string& one : persist::runs_with_checkpoints(file_system, prefix)) {

@@ -57,7 +57,7 @@ void add_failure(store::VerifiedFile&& found, const OpenedFile& opened, const st
   const std::string message = describe_fault(opened, found, name);
   if (found.kind) finding.kind = found.kind;
   finding.superblock = std::move(found.superblock);
-  finding.set = std::move(found.set);
+  finding.set = std::move(found.set_descriptor);
   finding.manifest = std::move(found.manifest);
   switch (found.fault) {
     case store::FileFault::none:

@@ -134,7 +134,7 @@ void Extraction::for_each_container(const std::set<std::uint32_t>* only,
 void Extraction::find_files() {
   for_each_container(nullptr, [&](std::uint32_t rank, const format::ContainerReader& reader) {
     for (const format::StoredRegion& region : reader.regions()) {
-      if (region.spec.routed) {
+      if (region.spec.is_routed) {
         files_.push_back({rank, region.spec.name, region.size_bytes, {}, format::is_empty_directory(region.spec)});
       } else in_memory_.insert(region.spec.name);
     }
@@ -152,7 +152,7 @@ void Extraction::refuse_unmatched(const std::string& name) const {
   }
   std::vector<std::string> known;
   for (const RoutedFile& file : files_) known.push_back(file.name);
-  const auto meant = nearest(name, known);
+  const auto meant = nearest_name(name, known);
   const bool may_be_hidden = !problems_.empty();
   refuse(
       outcome_ == Outcome::damaged ? ErrorCode::corrupt : ErrorCode::not_found,
@@ -199,7 +199,7 @@ void Extraction::extract(const RoutedFile& file, const format::ContainerReader& 
     const auto to = file_system_.create(unfinished, 0666);
     if (!to) refuse(ErrorCode::io, "file already exists; remove it", unfinished);
     is_mine = true;
-    const format::StoredRegion* region = reader.find(file.name);
+    const format::StoredRegion* region = reader.find_region(file.name);
     if (region == nullptr) refuse(ErrorCode::io, "the container changed meanwhile; try again", containers_.shown);
     to->reserve(region->size_bytes);
     reader.read(*region, *to);

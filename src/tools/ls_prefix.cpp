@@ -80,7 +80,7 @@ std::string table_of(const RunGroup& group, const Tags& tags) {
 }
 
 std::string_view state_of(const persist::UnusableTag& unusable) {
-  if (!unusable.committed) return "not committed";
+  if (!unusable.has_manifest) return "not committed";
   if (unusable.code == ErrorCode::corrupt) return "DAMAGED";
   return "not checked";
 }
@@ -117,7 +117,7 @@ std::string text_of(const persist::TagList& list, const std::string& shown, cons
   if (list.entries.empty()) text = fold(compose("no checkpoints in {} yet\n", printable(shown)));
   else if (!stores_text.empty()) text += "\n";
   text += stores_text;
-  if (!list.unusable.empty()) text += "\n" + unusable_text(list.unusable);
+  if (!list.unusable_tags.empty()) text += "\n" + unusable_text(list.unusable_tags);
   return text;
 }
 
@@ -139,9 +139,9 @@ Json json_of(const persist::TagList& list, const std::string& shown, const RunSt
   const Tags tags(list.entries);
   Json json = {{"path", shown}, {"kind", "prefix"}, {"checkpoints", Json::array()}, {"unusable", Json::array()}};
   for (const TagEntry& entry : list.entries) json["checkpoints"].push_back(entry_json(entry, tags, states));
-  for (const persist::UnusableTag& unusable : list.unusable) {
+  for (const persist::UnusableTag& unusable : list.unusable_tags) {
     json["unusable"].push_back({{"directory", unusable.directory},
-                                {"committed", unusable.committed},
+                                {"committed", unusable.has_manifest},
                                 {"state", unusable.code == ErrorCode::corrupt ? "damaged" : state_of(unusable)},
                                 {"reason", unusable.reason}});
   }
@@ -199,8 +199,8 @@ Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, c
         text_of(list, shown, list.entries.empty() ? stores_text(stores) : describe_unflushed(news), states);
     for (const store::FailedFlush& one : failed) listing.output += "\n" + failed_flush_text(one);
   }
-  for (const persist::UnusableTag& unusable : list.unusable) {
-    if (!unusable.committed) continue;
+  for (const persist::UnusableTag& unusable : list.unusable_tags) {
+    if (!unusable.has_manifest) continue;
     if (unusable.code == ErrorCode::corrupt) listing.outcome = Outcome::damaged;
     else if (listing.outcome == Outcome::ok) listing.outcome = Outcome::not_checked;
   }

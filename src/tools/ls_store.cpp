@@ -110,7 +110,7 @@ void StoreListing::add(fs::FileSystem& file_system, const std::string& path, con
   }
   if (!found.is_intact()) throw Error(ErrorCode::corrupt, describe_fault(opened, found, name));
   if (found.superblock) add_container(*found.superblock);
-  else add_set_file(*found.set, opened.size_bytes);
+  else add_set_file(*found.set_descriptor, opened.size_bytes);
 }
 
 void StoreListing::add_container(const format::Superblock& superblock) {

@@ -57,7 +57,7 @@ std::string unknown_command(const CLI::App& program, const std::string& word) {
   for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(command->get_name());
   }
-  const auto meant = nearest(word, known);
+  const auto meant = nearest_name(word, known);
   return compose("unknown command '{}'{}; kedge --help lists the commands", printable(word),
                  meant ? compose(" (did you mean '{}'?)", *meant) : "");
 }

@@ -15,12 +15,12 @@ Store open_store(fs::FileSystem& file_system, const std::string& path) {
   const auto status = status_of(file_system, path);
   if (!status) refuse(ErrorCode::not_found, "there is no such directory; check the path", path);
   Store found{file_system.canonical(path), {}};
-  if (!store::is_private(file_system, found.directory)) {
+  if (!store::is_private_directory(file_system, found.directory)) {
     refuse(ErrorCode::mismatch,
            "not a store of yours; expected a directory kedge-<uid>-<run>-<8 hex digits> that belongs to you, mode 0700",
            path);
   }
-  found.content = store::content_of_store(file_system, found.directory);
+  found.content = store::read_store_content(file_system, found.directory);
   // A directory left by an interrupted removal has neither record nor containers.
   const bool has_name =
       found.directory.substr(found.directory.rfind('/') + 1).starts_with(compose("kedge-{}-", file_system.user()));

@@ -49,7 +49,7 @@ Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
   }
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   store::VerifiedFile found = store::verify_file(*opened.file, opened.size_bytes, path, {}, Verify::headers);
-  if (!found.superblock && !found.set) {
+  if (!found.superblock && !found.set_descriptor) {
     throw Error(Failure{ErrorCode::corrupt, describe_fault(opened, found, std::nullopt), -1, path, 0});
   }
   return {std::move(opened), std::move(found)};
@@ -57,7 +57,7 @@ Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
 
 // Shows the head even if the rest is lost.
 Outcome show_set(const ShowArguments& arguments, const store::VerifiedFile& found) {
-  const format::SetDescriptor& set = found.set.value();
+  const format::SetDescriptor& set = found.set_descriptor.value();
   std::optional<Failure> damage;
   if (!found.is_intact()) damage = Failure{ErrorCode::corrupt, found.message, -1, arguments.what, 0};
   if (arguments.view.json) {
@@ -88,7 +88,7 @@ Outcome show_file(fs::FileSystem& file_system, const ShowArguments& arguments) {
                         "--rank, --containers and --blocks apply to checkpoints, but this is a single file", -1,
                         arguments.what, 0});
   }
-  if (found.set) return show_set(arguments, found);
+  if (found.set_descriptor) return show_set(arguments, found);
   const Content content = read_content(opened, arguments.what);
   print(arguments.view.json ? json_text(content_json(content)) : content_text(content));
   if (!content.damage) return Outcome::ok;

@@ -8,7 +8,7 @@
 #include "base/options_load.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "commits/selection.hpp"
+#include "commits/commit_selection.hpp"
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 #include "store/file_name.hpp"
@@ -42,12 +42,12 @@ struct Candidate {
 std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const std::string& path) {
   std::string text = fs::read_text(file_system, path, 256);
   text.resize(std::min(text.find('\n'), text.size()));
-  return persist::parse_directory_name(text) ? std::optional(text) : std::nullopt;
+  return persist::parse_tag_directory_name(text) ? std::optional(text) : std::nullopt;
 }
 
 /// The word "latest" means checkpoints only; outputs are named by their tags.
 bool is_named(const persist::TagEntry& entry, const std::string& word) {
-  return entry.directory == word || commits::is_named(word, entry.commit.tag, entry.commit.is_output);
+  return entry.directory == word || commits::matches_tag(word, entry.commit.tag, entry.commit.is_output);
 }
 
 /// Generations of different runs are not comparable: of several runs with the tag, takes the one that made it last.
@@ -68,7 +68,8 @@ std::string list_available(const persist::TagList& list, const std::string& word
     return "no checkpoint was flushed to this prefix yet; kedge ls STORE lists those of a node-local store";
   std::vector<std::string> tags;
   for (const persist::TagEntry& entry : list.entries) tags.push_back(entry.commit.tag);
-  if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists all checkpoints", *meant);
+  if (const auto meant = nearest_name(word, tags))
+    return compose("did you mean {}? kedge ls lists all checkpoints", *meant);
   const auto is_checkpoint = [](const persist::TagEntry& entry) { return !entry.commit.is_output; };
   const auto newest = std::ranges::find_if(list.entries, is_checkpoint);
   if (newest == list.entries.end()) return "there are only outputs; kedge ls lists them";
@@ -134,7 +135,7 @@ std::optional<TagLocation> tag_directory_at(fs::FileSystem& file_system, const s
   if (!status) return std::nullopt;
   const std::string real_path = file_system.canonical(path);
   if (status->kind == Kind::directory) {
-    const bool is_tag_directory = persist::parse_directory_name(name_of(real_path)).has_value();
+    const bool is_tag_directory = persist::parse_tag_directory_name(name_of(real_path)).has_value();
     if (!is_tag_directory && !file_system.status(fs::join(real_path, persist::kManifestFile))) return std::nullopt;
     return place_of(real_path, path);
   }
@@ -160,14 +161,14 @@ TagLocation find_tag(fs::FileSystem& file_system, const TagQuery& meant) {
   const std::string real_prefix = file_system.canonical(prefix);
   persist::TagList list = persist::list_tags(file_system, real_prefix);
   // The run of unreadable directories is unknown: with several runs, they are not the requested one's.
-  if (!run.empty() && of_run(list, run) != list.entries.size()) list.unusable.clear();
+  if (!run.empty() && of_run(list, run) != list.entries.size()) list.unusable_tags.clear();
   if (!run.empty()) std::erase_if(list.entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
   // A newer damaged commit counts as the requested one; an uncommitted directory only if there is nothing else.
   std::optional<Candidate> newest;
   const auto consider = [&](const std::string& directory, bool committed) {
-    const auto name = persist::parse_directory_name(directory);
+    const auto name = persist::parse_tag_directory_name(directory);
     // An unfinished one has no manifest yet, which would say whether it is a checkpoint.
-    if (!name || (directory != word && !commits::is_named(word, name->tag, !committed))) return;
+    if (!name || (directory != word && !commits::matches_tag(word, name->tag, !committed))) return;
     const Candidate candidate{committed, name->generation, directory};
     if (!newest || *newest < candidate) newest = candidate;
   };
@@ -176,7 +177,7 @@ TagLocation find_tag(fs::FileSystem& file_system, const TagQuery& meant) {
   for (const persist::TagEntry& entry : list.entries) {
     if (is_named(entry, word)) consider(entry.directory, true);
   }
-  for (const persist::UnusableTag& unusable : list.unusable) consider(unusable.directory, unusable.committed);
+  for (const persist::UnusableTag& unusable : list.unusable_tags) consider(unusable.directory, unusable.has_manifest);
   if (newest) return {real_prefix, newest->directory, fs::join(prefix, newest->directory)};
   throw Error(ErrorCode::not_found, compose("no checkpoint{} on {} has the tag {}; {}",
                                             run.empty() ? "" : compose(" of run '{}'", printable(run)),
@@ -208,8 +209,8 @@ DirectoryKind classify_directory(const std::vector<std::string>& names) {
   if (any([](const std::string& name) { return name == persist::kManifestFile; })) return DirectoryKind::tag;
   if (any([](const std::string& name) { return store::parse_file_name(name).has_value(); }))
     return DirectoryKind::store;
-  const bool is_prefix =
-      any([](const std::string& name) { return name == ".kedge" || persist::parse_directory_name(name).has_value(); });
+  const bool is_prefix = any(
+      [](const std::string& name) { return name == ".kedge" || persist::parse_tag_directory_name(name).has_value(); });
   return is_prefix ? DirectoryKind::prefix : DirectoryKind::foreign;
 }
 

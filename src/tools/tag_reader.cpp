@@ -38,9 +38,9 @@ std::optional<std::string> describe_problem(const persist::ContainerProblem& pro
       return compose("the manifest gives an unexpected file name for the container of rank {}", rank.value);
     case Problem::missing: return "missing";
     case Problem::missing_directory: return "missing, and so is its directory";
-    case Problem::link: return compose("{} is a symbolic link, which is not followed", problem.where);
-    case Problem::not_a_directory: return compose("missing: {} is not a directory", problem.where);
-    case Problem::identity: return describe_identity(problem.found.value(), head);
+    case Problem::link: return compose("{} is a symbolic link, which is not followed", problem.problem_path);
+    case Problem::not_a_directory: return compose("missing: {} is not a directory", problem.problem_path);
+    case Problem::identity: return describe_identity(problem.found_superblock.value(), head);
     case Problem::size: return describe_size(problem.size_bytes, row);
     case Problem::unsealed:
     case Problem::unreadable:

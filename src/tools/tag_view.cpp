@@ -43,7 +43,7 @@ std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagLoc
   std::optional<std::string> tag;
   static_cast<void>(attempt([&] {
     for (const std::string& name : file_system.list(place.prefix)) {
-      const auto parsed = persist::parse_directory_name(name);
+      const auto parsed = persist::parse_tag_directory_name(name);
       const bool is_parent = parsed && parsed->id_digits == short_id(entry.commit.parent_id);
       if (is_parent && parsed->generation < entry.commit.generation) tag = parsed->tag;
     }

@@ -46,7 +46,7 @@ std::string describe_unflushed(const UnflushedCommits& news) {
   }
   if (!outputs.empty()) {
     what += compose("{}output{} that {} not here: {}", what.empty() ? "" : ", and ", outputs.size() == 1 ? "" : "s",
-                    outputs.size() == 1 ? "is" : "are", commits::listed(outputs));
+                    outputs.size() == 1 ? "is" : "are", commits::list_tags(outputs));
   }
   return printable(compose("a store on this node has {}; see kedge ls {}", what, shell_word(news.directory)));
 }
@@ -98,7 +98,7 @@ RunStates::RunStates(fs::FileSystem& file_system, const std::string& prefix) {
       (void)attempt([&] {
         const auto record = persist::read_run_record(file_system, fs::join(records, name)).record;
         if (!record) return;
-        for (const Id128& run_id : record->given_up) states_.emplace(run_id, RunState::given_up);
+        for (const Id128& run_id : record->given_up_runs) states_.emplace(run_id, RunState::given_up);
         states_[record->run_id] = RunState::present;
       });
     }

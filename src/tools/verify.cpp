@@ -77,7 +77,7 @@ std::vector<Task> tags_of(const std::vector<std::string>& names, const std::stri
                           const std::set<std::string>& others) {
   std::vector<std::pair<std::uint64_t, std::string>> tags;
   for (const std::string& name : names) {
-    const auto parsed = persist::parse_directory_name(name);
+    const auto parsed = persist::parse_tag_directory_name(name);
     if (parsed && !others.contains(name)) tags.emplace_back(parsed->generation, name);
   }
   std::sort(tags.rbegin(), tags.rend());
@@ -164,7 +164,7 @@ std::string finding_text(const Finding& finding) {
               printable(finding.reason));
   for (std::size_t i = 0; i < std::min(finding.damages.size(), kDamagesShown); ++i) {
     const format::Damage& damage = finding.damages[i];
-    text += compose("           {} in bytes {} to {}\n", printable(damage.what), damage.offset,
+    text += compose("           {} in bytes {} to {}\n", printable(damage.description), damage.offset,
                     damage.offset + damage.length - 1);
   }
   if (finding.damages.size() > kDamagesShown) {
@@ -200,7 +200,7 @@ Json finding_json(const Finding& finding) {
   if (finding.state == State::damaged) {
     json["damages"] = Json::array();
     for (const auto& damage : finding.damages) {
-      json["damages"].push_back({{"what", damage.what}, {"offset", damage.offset}, {"bytes", damage.length}});
+      json["damages"].push_back({{"what", damage.description}, {"offset", damage.offset}, {"bytes", damage.length}});
     }
   }
   return json;
@@ -215,7 +215,7 @@ struct Tally {
   std::uint64_t not_checked = 0;
   std::uint64_t checked_bytes = 0;
   std::uint64_t ok_manifests = 0;
-  std::array<std::uint64_t, store::kFileKinds> ok_of_kind{};  // by store::FileKind
+  std::array<std::uint64_t, store::kFileKindCount> ok_of_kind{};  // by store::FileKind
 
   [[nodiscard]] std::uint64_t ok_of(store::FileKind kind) const {
     return ok_of_kind.at(static_cast<std::size_t>(kind));

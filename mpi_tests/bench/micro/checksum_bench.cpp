@@ -75,7 +75,7 @@ void xor_then_copy(benchmark::State& state) {
       for (std::size_t i = 0; i < kSources; ++i) {
         terms.at(i) = {std::span(memory.from[i]).subspan(at, piece.size()), 1};
       }
-      kedge::codec::combine(piece, terms);
+      kedge::codec::combine_into(piece, terms);
       crc = kedge::copy_with_checksum(std::span(memory.to).subspan(at, piece.size()), piece, crc);
     }
   }

@@ -81,10 +81,11 @@ struct Coded {
       : code(static_cast<std::uint32_t>(data_symbols), static_cast<std::uint32_t>(parity_symbols)),
         symbols(some_symbols(data_symbols + parity_symbols)) {}
   void encode() {
-    for (std::uint32_t j = 0; j < code.parity(); ++j) {
+    for (std::uint32_t j = 0; j < code.parity_count(); ++j) {
       std::vector<kedge::codec::Term> terms;
-      for (std::uint32_t i = 0; i < code.data(); ++i) terms.push_back({symbols[i].bytes(), code.coefficient(j, i)});
-      kedge::codec::combine(symbols[code.data() + j].bytes(), terms);
+      for (std::uint32_t i = 0; i < code.data_count(); ++i)
+        terms.push_back({symbols[i].bytes(), code.coefficient(j, i)});
+      kedge::codec::combine_into(symbols[code.data_count() + j].bytes(), terms);
     }
   }
 
@@ -100,16 +101,16 @@ void reed_solomon_encode(benchmark::State& state) {
   Coded coded_now = coded(state);
   const kedge::codec::ErasureCode& code = coded_now.code;
   for (auto _ : state) coded_now.encode();
-  for (std::uint32_t j = 0; j < code.parity(); ++j) {
+  for (std::uint32_t j = 0; j < code.parity_count(); ++j) {
     for (std::size_t at = 0; at < kPieceBytes; at += 997) {
       std::uint8_t sum = 0;
-      for (std::uint32_t i = 0; i < code.data(); ++i) {
+      for (std::uint32_t i = 0; i < code.data_count(); ++i) {
         sum ^= product(static_cast<std::uint8_t>(coded_now.symbols[i].bytes()[at]), code.coefficient(j, i));
       }
-      require(coded_now.symbols[code.data() + j].bytes()[at] == std::byte{sum}, "Reed-Solomon parity");
+      require(coded_now.symbols[code.data_count() + j].bytes()[at] == std::byte{sum}, "Reed-Solomon parity");
     }
   }
-  set_rate(state, code.data());
+  set_rate(state, code.data_count());
 }
 
 /// As many data symbols as there is parity are lost, or all of them.
@@ -117,7 +118,7 @@ void reed_solomon_decode(benchmark::State& state) {
   Coded coded_now = coded(state);
   coded_now.encode();
   const kedge::codec::ErasureCode& code = coded_now.code;
-  const std::uint32_t lost = std::min(code.data(), code.parity());
+  const std::uint32_t lost = std::min(code.data_count(), code.parity_count());
   std::vector<bool> present(coded_now.symbols.size(), true);
   std::fill_n(present.begin(), lost, false);
   const Symbols made = some_symbols(lost);
@@ -128,13 +129,13 @@ void reed_solomon_decode(benchmark::State& state) {
       for (const auto& part : code.solve_for(i, present)) {
         terms.push_back({coded_now.symbols[part.symbol].bytes(), part.coefficient});
       }
-      kedge::codec::combine(made[i].bytes(), terms);
+      kedge::codec::combine_into(made[i].bytes(), terms);
     }
   }
   for (std::uint32_t i = 0; i < lost; ++i) {
     require(std::ranges::equal(made[i].bytes(), coded_now.symbols[i].bytes()), "decoded symbol");
   }
-  set_rate(state, code.data());
+  set_rate(state, code.data_count());
 }
 
 /// Data symbols, parity symbols.

@@ -75,7 +75,7 @@ Superblock some_superblock() {
   superblock.index_size = kRegionBytes;
   superblock.extents = {{ExtentKind::index, 1, file_size(1), kRegionBytes},
                         {ExtentKind::metadata, 2, file_size(2), kRegionBytes}};
-  superblock.sealed = true;
+  superblock.is_sealed = true;
   return superblock;
 }
 
@@ -83,17 +83,17 @@ void seal(benchmark::State& state) {
   const Superblock superblock = some_superblock();
   SuperblockBytes bytes{};
   for (auto _ : state) {
-    bytes = encode(superblock);
+    bytes = encode_superblock(superblock);
     benchmark::DoNotOptimize(bytes);
   }
-  require(decode(bytes, "made up") == superblock, "superblock");
+  require(decode_superblock(bytes, "made up") == superblock, "superblock");
 }
 
 void look_at_seal(benchmark::State& state) {
   const Superblock superblock = some_superblock();
-  const SuperblockBytes bytes = encode(superblock);
+  const SuperblockBytes bytes = encode_superblock(superblock);
   Superblock found;
-  for (auto _ : state) benchmark::DoNotOptimize(found = decode(bytes, "made up"));
+  for (auto _ : state) benchmark::DoNotOptimize(found = decode_superblock(bytes, "made up"));
   require(found == superblock, "superblock");
 }
 

@@ -21,11 +21,12 @@ kedge::DomainCounts layout(std::uint64_t ranks) {
 }
 
 void check(const Plan& plan, std::uint64_t losses) {
-  for (std::uint64_t place = 0; place < plan.ranks(); ++place) {
-    const auto set = plan.set_of(place);
-    require(set.places.size() > losses && set.places.at(set.position) == place, "place in its set");
-    for (std::size_t i = 1; i < set.places.size(); ++i) {
-      require(plan.domain_of(set.places[i - 1]) != plan.domain_of(set.places[i]), "two of one node in a set");
+  for (std::uint64_t place = 0; place < plan.rank_count(); ++place) {
+    const auto set = plan.find_set(place);
+    require(set.sorted_ranks.size() > losses && set.sorted_ranks.at(set.position) == place, "place in its set");
+    for (std::size_t i = 1; i < set.sorted_ranks.size(); ++i) {
+      require(plan.domain_of(set.sorted_ranks[i - 1]) != plan.domain_of(set.sorted_ranks[i]),
+              "two of one node in a set");
     }
   }
 }
@@ -36,7 +37,7 @@ void sets_of_all_places(benchmark::State& state, const Redundancy& redundancy) {
   for (auto _ : state) {
     const Plan plan(layout(ranks), redundancy, kSetSize);
     members = 0;
-    for (std::uint64_t place = 0; place < ranks; ++place) members += plan.set_of(place).places.size();
+    for (std::uint64_t place = 0; place < ranks; ++place) members += plan.find_set(place).sorted_ranks.size();
   }
   require(members >= 2 * ranks, "members of sets");
   check(Plan(layout(ranks), redundancy, kSetSize), tolerance(redundancy));

@@ -27,7 +27,7 @@ TEST(LastSave, TakesWhatItsStagesTake) {
 
 TEST(LastSave, WaitsForWhatIsUnderWay) {
   SaveCosts costs = measured(2, 3, 5);
-  costs.stages.ahead = {2, 1};
+  costs.stages.pending_stages = {2, 1};
   EXPECT_EQ(kToPrefix.estimate_s(Level::persistent, costs), 10 + 2 * 3 + 5);
   EXPECT_EQ(kToPrefix.estimate_s(Level::protected_, costs), 5 + 2 * 3 + 5);
   EXPECT_EQ(kToPrefix.estimate_s(Level::local, costs), 2);
@@ -36,7 +36,7 @@ TEST(LastSave, WaitsForWhatIsUnderWay) {
 // It is sealed before the last one begins, whatever that is taken to.
 TEST(LastSave, WaitsForASnapshot) {
   SaveCosts costs = measured(2, 3, 5);
-  costs.stages.ahead = {1, 0, 1};
+  costs.stages.pending_stages = {1, 0, 1};
   EXPECT_EQ(kToPrefix.estimate_s(Level::local, costs), 2 + 2);
   EXPECT_EQ(kToPrefix.estimate_s(Level::protected_, costs), 2 + 2 + 3 + 3);
 }

@@ -36,9 +36,9 @@ void tell(SimulatedJob& job, int rank, const Lie& lie) {
   const std::string path = container_of(job.disk, rank, "b");
   auto bytes = job.disk.read_all(path);
   const auto header = std::span(bytes).first(format::kSuperblockBytes);
-  format::Superblock superblock = format::decode(header, path);
+  format::Superblock superblock = format::decode_superblock(header, path);
   lie.tell(superblock.commit);
-  std::ranges::copy(format::encode(superblock), bytes.begin());
+  std::ranges::copy(format::encode_superblock(superblock), bytes.begin());
   job.disk.write_all(path, bytes);
 }
 

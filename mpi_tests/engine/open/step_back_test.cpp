@@ -20,12 +20,12 @@ constexpr std::array kHarms = {
 std::uint64_t inside_data(FaultyDisk& disk, const std::string& path) {
   const auto file = disk.view(0)->open(path, fs::Access::read);
   const format::ContainerReader container(*file, file->status().size_bytes, path);
-  const auto* region = container.find("field/large");
+  const auto* region = container.find_region("field/large");
   return region->offset + region->size_bytes / 2;
 }
 
 std::uint64_t inside(FaultyDisk& disk, const std::string& path, Corruption harm) {
-  const auto superblock = format::decode(disk.read_all(path), path);
+  const auto superblock = format::decode_superblock(disk.read_all(path), path);
   if (harm == Corruption::superblock) return 70;
   if (harm == Corruption::index) return superblock.index_offset + superblock.index_size / 2;
   if (harm == Corruption::data) return inside_data(disk, path);

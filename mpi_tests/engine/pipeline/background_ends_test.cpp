@@ -133,8 +133,8 @@ TEST_F(BackgroundEnds, ByALaterStart) {
     (void)engine.need_checkpoint();
     if (scope.rank == 0) {
       persist::RunStart later({job.disk.view(0), "/prefix", "test"});
-      (void)later.take();
-      later.begin({});
+      (void)later.take_incarnation();
+      later.mark_begun({});
     }
     (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "y", 2);

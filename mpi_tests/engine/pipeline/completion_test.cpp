@@ -182,11 +182,11 @@ TEST(WorkerThatFails, LeavesItsCommitsUnderWay) {
   pipeline::Job job;
   job.progress.commit.id.bytes[0] = 1;
   const Id128 id = job.progress.commit.id;
-  EXPECT_FALSE(worker.backlog().may_have(id));
+  EXPECT_FALSE(worker.backlog().may_have_commit(id));
   worker.submit(job);
   const auto is_idle = [](const pipeline::Backlog& backlog) { return backlog.is_idle(); };
   EXPECT_TRUE(worker.wait_until(is_idle, Deadline::never(), true).failure);
-  EXPECT_TRUE(worker.backlog().may_have(id));
+  EXPECT_TRUE(worker.backlog().may_have_commit(id));
 }
 
 TEST_P(Completion, FinalizeTellsTheRestAndWhatACallbackThrowsIsLogged) {

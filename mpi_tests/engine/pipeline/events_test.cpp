@@ -70,7 +70,7 @@ class Events : public FlushFixture, public ::testing::WithParamInterface<bool> {
     job.options.events.path = "/events";
     job.surroundings = [](int rank, engine::EngineEnvironment& environment) {
       environment.waits_for_worker = false;
-      if (rank == 0) environment.variable = from({{"PBS_JOBID", "7.server/1"}});  // what rank 0 knows, all write
+      if (rank == 0) environment.find_variable = from({{"PBS_JOBID", "7.server/1"}});  // what rank 0 knows, all write
     };
   }
   [[nodiscard]] std::vector<Json> of_node(const std::string& node) {
@@ -287,17 +287,17 @@ TEST(EventLines, AreJsonWhateverTheNamesAre) {
 
 TEST(EventLines, SayWhoseOnlyAtTheStart) {
   const pipeline::EventOrigin nobodys{{"heat", {}, 1}, "n1", 0, 7, "", "/p"};
-  EXPECT_FALSE(events_in(pipeline::to_line(nobodys, 0, {.name = "start", .says_whose = true}))[0].contains("job"));
+  EXPECT_FALSE(events_in(pipeline::to_line(nobodys, 0, {.name = "start", .has_origin = true}))[0].contains("job"));
   EXPECT_FALSE(events_in(pipeline::to_line(nobodys, 0, {.name = "commit"}))[0].contains("prefix"));
 }
 
 TEST(EventFiles, AreNamedByUserAndJob) {
   pipeline::EventOrigin origin{{"heat", {}, 1}, "n1", 0, 61001, "12[3]", "/p"};
-  EXPECT_EQ(pipeline::event_file("/all", origin), "/all/61001-12[3]-heat-n1.jsonl");
-  EXPECT_EQ(pipeline::event_file("/of-{user}/{job}", origin), "/of-61001/12[3]/61001-12[3]-heat-n1.jsonl");
-  EXPECT_EQ(pipeline::event_file("/all/{node}-{user}-{job}", origin), "/all/n1-61001-12[3]");
+  EXPECT_EQ(pipeline::expand_events_path("/all", origin), "/all/61001-12[3]-heat-n1.jsonl");
+  EXPECT_EQ(pipeline::expand_events_path("/of-{user}/{job}", origin), "/of-61001/12[3]/61001-12[3]-heat-n1.jsonl");
+  EXPECT_EQ(pipeline::expand_events_path("/all/{node}-{user}-{job}", origin), "/all/n1-61001-12[3]");
   origin.job.clear();
-  EXPECT_EQ(pipeline::event_file("/all", origin), "/all/61001-nojob-heat-n1.jsonl");
+  EXPECT_EQ(pipeline::expand_events_path("/all", origin), "/all/61001-nojob-heat-n1.jsonl");
 }
 
 /// On the real file system.

@@ -212,8 +212,9 @@ class LastStage final : public pipeline::Stage {
  public:
   explicit LastStage(std::vector<Tag>& seen) : seen_(seen) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "last"; }
-  [[nodiscard]] Level reaches() const noexcept override { return Level::none; }
-  [[nodiscard]] std::string warning(const CommitHead& commit, const Failure& failure, std::uint64_t) const override {
+  [[nodiscard]] Level level() const noexcept override { return Level::none; }
+  [[nodiscard]] std::string failure_warning(const CommitHead& commit, const Failure& failure,
+                                            std::uint64_t) const override {
     return compose("{}: {}", commit.tag, to_string(failure));
   }
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const pipeline::CommitFiles& files) override {
@@ -245,8 +246,8 @@ TEST_P(FailedStages, NoStageFollowsAFlushThatFindsALaterStart) {
     commit_step(engine, scope.rank, "x", 1);
     once(engine, scope.rank, [&] {
       persist::RunStart later({job.disk.view(0), "/prefix", "overtaken"});
-      (void)later.take();
-      later.begin({});
+      (void)later.take_incarnation();
+      later.mark_begun({});
     });
     commit_step(engine, scope.rank, "y", 2);
     EXPECT_TRUE(code_of([&] { engine.create("z"); }));
@@ -257,8 +258,10 @@ TEST_P(FailedStages, NoStageFollowsAFlushThatFindsALaterStart) {
 class SomeFlush final : public pipeline::Stage {
  public:
   [[nodiscard]] std::string_view name() const noexcept override { return "flush"; }
-  [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
-  [[nodiscard]] std::string warning(const CommitHead&, const Failure&, std::uint64_t) const override { return {}; }
+  [[nodiscard]] Level level() const noexcept override { return Level::persistent; }
+  [[nodiscard]] std::string failure_warning(const CommitHead&, const Failure&, std::uint64_t) const override {
+    return {};
+  }
   [[nodiscard]] std::optional<Failure> run(const comm::Group&, const pipeline::CommitFiles&) override { return {}; }
 };
 
@@ -271,11 +274,11 @@ TEST(DueStages, ACheckpointThatIsMadeForALowerLevelLeavesTheNextDueForTheFailedF
   pipeline::StageList list(std::move(stages));
   list[0].policy->mark_result(true);
   const auto is_due = [&](std::optional<Level> highest) {
-    list.count();
+    list.count_checkpoint();
     pipeline::CommitProgress progress = list.progress_of({});
-    list.mark_due(progress, highest, list.take_failed());
+    list.mark_due(progress, highest, list.take_failed_stages());
     list.restart_due(progress);
-    return progress.is_due();
+    return progress.has_due_stage();
   };
   EXPECT_FALSE(is_due(Level::local));
   EXPECT_TRUE(is_due({}));

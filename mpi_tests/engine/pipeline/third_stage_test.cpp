@@ -13,8 +13,9 @@ class IndexStage final : public pipeline::Stage {
  public:
   explicit IndexStage(std::vector<std::string>& lines) : lines_(lines) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "index"; }
-  [[nodiscard]] Level reaches() const noexcept override { return Level::none; }
-  [[nodiscard]] std::string warning(const CommitHead& commit, const Failure& failure, std::uint64_t) const override {
+  [[nodiscard]] Level level() const noexcept override { return Level::none; }
+  [[nodiscard]] std::string failure_warning(const CommitHead& commit, const Failure& failure,
+                                            std::uint64_t) const override {
     return compose("{} is not in the index: {}", commit.tag, to_string(failure));
   }
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const pipeline::CommitFiles& files) override {

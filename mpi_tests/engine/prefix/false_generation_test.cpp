@@ -46,16 +46,16 @@ class GreatestGeneration : public FlushFixture {
       const std::string path = manifest_of(job, "b");
       format::ManifestHead head = format::decode_manifest_head(job.disk.read_all(path), path);
       head.commit = lie.commit;
-      write_head(path, format::encode(head));
+      write_head(path, format::encode_manifest_head(head));
     }
     for (std::uint32_t rank = 0; told.containers && rank < kRanks; ++rank) {
       const std::string path = container_of(job, "b", rank);
-      format::Superblock superblock = format::decode(job.disk.read_all(path), path);
+      format::Superblock superblock = format::decode_superblock(job.disk.read_all(path), path);
       superblock.commit = lie.commit;
-      write_head(path, format::encode(superblock));
+      write_head(path, format::encode_superblock(superblock));
     }
     if (told.directory) {
-      lie.directory = persist::directory_name(lie.commit);
+      lie.directory = persist::tag_directory_name(lie.commit);
       job.disk.view(0)->rename("/prefix/" + truth.directory, "/prefix/" + lie.directory);
     }
     job.disk.remove_all(kRecords + "/" + std::string(persist::kTagCatalogFile));

@@ -171,7 +171,7 @@ TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
     EXPECT_EQ(engine.level("d"), Level::persistent);
   }));
   EXPECT_EQ(directories(job).size(), had + 1);
-  EXPECT_TRUE(list(job).unusable.empty());
+  EXPECT_TRUE(list(job).unusable_tags.empty());
 }
 
 /// A flush on demand in which one operation of one rank fails, each in turn: the same failure on all ranks, the commit
@@ -206,7 +206,7 @@ TEST_F(FlushDamage, AnyOperationOfAFlushMayFail) {
         }));
         job.disk.remove_all("/nodes");
         EXPECT_EQ(reopen(job).step, 3) << "rank " << rank << ", operation " << n;
-        EXPECT_TRUE(list(job).unusable.empty()) << "rank " << rank << ", operation " << n;
+        EXPECT_TRUE(list(job).unusable_tags.empty()) << "rank " << rank << ", operation " << n;
         if (HasFailure() || !reached) break;
       }
       if (HasFailure()) return;

@@ -52,13 +52,13 @@ TEST(FlushPace, ANodeWritesNoFasterThanTheLimit) {
 TEST(FlushPace, TimeThatNothingWasWrittenIsNotMadeUpFor) {
   FakeClock clock;
   fs::RateLimiter pace(clock, 100);
-  pace.pass(100);
+  pace.acquire(100);
   EXPECT_EQ(clock.seconds(), 0);
-  pace.pass(50);
+  pace.acquire(50);
   EXPECT_EQ(clock.seconds(), 1);
   clock.sleep_for(std::chrono::seconds(10));
-  pace.pass(100);
-  pace.pass(100);
+  pace.acquire(100);
+  pace.acquire(100);
   EXPECT_EQ(clock.seconds(), 12);
 }
 

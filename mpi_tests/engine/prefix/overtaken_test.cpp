@@ -44,8 +44,8 @@ class Overtaken : public FlushFixture {
     const auto count_down = [&](Deadline) {
       if (left == 0 || --left != 0) return;
       persist::RunStart later({one.disk.view(0), "/prefix", "test"});
-      (void)later.take();
-      later.begin({});
+      (void)later.take_incarnation();
+      later.mark_begun({});
       ended.overtaken = true;
     };
     one.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
@@ -98,17 +98,17 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   reopen(job, latest, Newer::keep, {{"x", 1}, {"y", 2}});
   const auto entries = list(job).entries;
   persist::RunStart old_start({file_system, "/prefix", "overtaken"});
-  (void)old_start.take();
-  old_start.begin({});
+  (void)old_start.take_incarnation();
+  old_start.mark_begun({});
   const persist::PrefixStorage old_prefix = persist::posix_prefix_storage(file_system, "/prefix", {}, &old_start);
   persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
   entry.commit.tag = "z";
   ++entry.commit.generation;
-  entry.directory = persist::directory_name(entry.commit);
-  old_prefix.writer->begin(entry, 1000, {});
+  entry.directory = persist::tag_directory_name(entry.commit);
+  old_prefix.writer->begin_commit(entry, 1000, {});
   persist::RunStart new_start({file_system, "/prefix", "overtaken"});
-  (void)new_start.take();
-  new_start.begin({});
+  (void)new_start.take_incarnation();
+  new_start.mark_begun({});
 
   const auto before = job.disk.snapshot();
   const auto expect_busy = [&](const char* what, auto&& step) {
@@ -117,17 +117,17 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
     EXPECT_EQ(failure->code, ErrorCode::busy) << what;
   };
   const std::vector<std::byte> manifest(5000);
-  expect_busy("begin", [&] { old_prefix.writer->begin(entry, 1000, {}); });
+  expect_busy("begin", [&] { old_prefix.writer->begin_commit(entry, 1000, {}); });
   expect_busy("publish", [&] { (void)old_prefix.writer->publish(entry, manifest); });
-  expect_busy("discard", [&] { old_prefix.remover->discard(entry); });
-  expect_busy("remove", [&] { old_prefix.remover->remove(entries.back()); });
-  expect_busy("sweep", [&] { (void)old_prefix.remover->sweep(entry.commit.run_id); });
+  expect_busy("discard", [&] { old_prefix.remover->discard_unpublished(entry); });
+  expect_busy("remove", [&] { old_prefix.remover->remove_commit(entries.back()); });
+  expect_busy("sweep", [&] { (void)old_prefix.remover->remove_leftovers(entry.commit.run_id); });
   persist::PrefixCommitList history;
-  const persist::Retained retained = persist::retract_old_commits(old_prefix, persist::PrefixMarkers(old_start),
-                                                                  history, {entry.commit.run_id, 1, {}, {}});
+  const persist::RetractionResult retained = persist::retract_old_commits(old_prefix, persist::PrefixMarkers(old_start),
+                                                                          history, {entry.commit.run_id, 1, {}, {}});
   ASSERT_TRUE(retained.failure);
   EXPECT_EQ(retained.failure->code, ErrorCode::busy);
-  EXPECT_TRUE(retained.removed.empty());
+  EXPECT_TRUE(retained.retracted.empty());
   const auto pin = [&](bool pinned) {
     set_pinned(old_prefix, persist::PrefixMarkers(old_start), entry.commit.run_id, "y", pinned);
   };
@@ -147,8 +147,8 @@ TEST_F(Overtaken, AnEngineIsDead) {
     (void)engine.need_checkpoint();
     if (scope.rank == 0) {
       persist::RunStart later({job.disk.view(0), "/prefix", "overtaken"});
-      (void)later.take();
-      later.begin({});
+      (void)later.take_incarnation();
+      later.mark_begun({});
     }
     (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "y", 2);

@@ -28,9 +28,9 @@ class PrefixAttack : public FlushFixture {
     auto manifest = snapshot.at(manifest_of(job, tag)).bytes;
     format::ManifestHead head = format::decode_manifest_head(manifest, "planted");
     head.commit.generation = generation;
-    const auto bytes = format::encode(head);
+    const auto bytes = format::encode_manifest_head(head);
     std::ranges::copy(bytes, manifest.begin());
-    const std::string to = "/prefix/" + persist::directory_name(head.commit);
+    const std::string to = "/prefix/" + persist::tag_directory_name(head.commit);
     job.disk.make_directories(to, 0755);
     job.disk.write_all(to + "/checkpoint.h5", manifest);
     for (const std::string& path : {to, to + "/checkpoint.h5"}) {
@@ -41,7 +41,7 @@ class PrefixAttack : public FlushFixture {
     }
     const auto planted = list(job);
     EXPECT_EQ(planted.entries.front().commit.generation, generation);
-    for (const auto& one : planted.unusable) ADD_FAILURE() << one.directory << ": " << one.reason;
+    for (const auto& one : planted.unusable_tags) ADD_FAILURE() << one.directory << ": " << one.reason;
   }
 };
 

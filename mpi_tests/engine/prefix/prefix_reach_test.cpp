@@ -242,8 +242,8 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
   commit_steps(job, {{"a", 1}});
   const auto file_system = job.disk.view(0);
   persist::RunStart start({file_system, "/prefix", job.options.run});
-  (void)start.take();
-  start.begin({});
+  (void)start.take_incarnation();
+  start.mark_begun({});
   const persist::PrefixStorage prefix =
       persist::posix_prefix_storage(file_system, "/prefix", job.options.persistent, &start);
   persist::TagEntry entry = list(job).entries.front();
@@ -258,13 +258,13 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.plant(path, status);
-    EXPECT_TRUE(attempt([&] { prefix.writer->begin(entry, 1000, {}); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.writer->begin_commit(entry, 1000, {}); })) << path;
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.remove_all(path);
     job.disk.make_directories("/elsewhere", 0755);
     job.disk.plant_link(path, "/elsewhere");
-    EXPECT_TRUE(attempt([&] { prefix.writer->begin(entry, 1000, {}); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.writer->begin_commit(entry, 1000, {}); })) << path;
   }
 }
 
@@ -277,20 +277,20 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedManifestFirst) {
   const auto entry = list(job).entries.front();
   const std::string directory = "/prefix/" + entry.directory;
   persist::RunStart old_start({file_system, "/prefix", job.options.run});
-  (void)old_start.take();
-  old_start.begin({});
+  (void)old_start.take_incarnation();
+  old_start.mark_begun({});
   persist::UnfinishedTags(old_start).mark(entry.directory);
   file_system->rename(directory + "/checkpoint.h5", directory + "/checkpoint.h5.new");  // about to be renamed back
   persist::RunStart new_start({file_system, "/prefix", job.options.run});
-  (void)new_start.take();
-  new_start.begin({});
+  (void)new_start.take_incarnation();
+  new_start.mark_begun({});
   const persist::PrefixStorage prefix =
       persist::posix_prefix_storage(file_system, "/prefix", job.options.persistent, &new_start);
   const auto before = job.disk.snapshot();
   for (std::uint64_t n = 1; n < 20; ++n) {
     job.disk.restore(before);
     job.disk.fail(0, job.disk.operations(0) + n, EIO);
-    (void)attempt([&] { (void)prefix.remover->sweep(entry.commit.run_id); });
+    (void)attempt([&] { (void)prefix.remover->remove_leftovers(entry.commit.run_id); });
     job.disk.heal(0);
     const auto after = job.disk.snapshot();
     const bool whole =

@@ -27,7 +27,7 @@ class Removal : public FlushFixture {
   static std::size_t directories_left(SimulatedJob& job) {
     const auto names = job.disk.view(0)->list("/prefix");
     return static_cast<std::size_t>(std::ranges::count_if(
-        names, [](const std::string& name) { return persist::parse_directory_name(name).has_value(); }));
+        names, [](const std::string& name) { return persist::parse_tag_directory_name(name).has_value(); }));
   }
   static void make_slow(SimulatedJob& job, double seconds) {
     job.surroundings = [seconds](int, start::Environment& environment) {

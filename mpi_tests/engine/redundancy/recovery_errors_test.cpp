@@ -152,16 +152,16 @@ class RebuiltByALie : public testing::Test {
       const std::span copy = std::span(bytes).subspan(format::kSuperblockBytes);
       change(copy);
       file.set.parity_crc = crc32c(copy);
-      std::ranges::copy(format::encode(file.set), bytes.begin());
+      std::ranges::copy(format::encode_set_descriptor(file.set), bytes.begin());
       job.disk.write_all(file.path, bytes);
     }
     job.disk.remove_all("/nodes/n0");
     return reopen(job);
   }
   static void change_head(std::span<std::byte> container, const std::function<void(format::Superblock&)>& change) {
-    format::Superblock superblock = format::decode(container.first(format::kSuperblockBytes), "the copy");
+    format::Superblock superblock = format::decode_superblock(container.first(format::kSuperblockBytes), "the copy");
     change(superblock);
-    std::ranges::copy(format::encode(superblock), container.begin());
+    std::ranges::copy(format::encode_superblock(superblock), container.begin());
   }
   SimulatedJob job;
 };

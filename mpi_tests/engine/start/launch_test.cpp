@@ -37,11 +37,11 @@ TEST(Launch, IsWhatTheLauncherSays) {
   EXPECT_EQ(found, (persist::LaunchInfo{"Slurm step 0, job 7", 3, 8, 2, "", "", {}}));
   Variables again = srun;
   again["SLURM_RESTART_COUNT"] = "1";
-  EXPECT_NE(launch_info(again).launch, found.launch) << "a job that was queued again is another launch";
+  EXPECT_NE(launch_info(again).launch_id, found.launch_id) << "a job that was queued again is another launch";
   again["PMIX_NAMESPACE"] = "slurm.pmix.7.0";
-  const std::string first = launch_info(again).launch;
+  const std::string first = launch_info(again).launch_id;
   again["SLURM_RESTART_COUNT"] = "2";
-  EXPECT_NE(launch_info(again).launch, first);
+  EXPECT_NE(launch_info(again).launch_id, first);
 }
 
 TEST(Launch, TheBatchSystemsJobHasOneNameWhereverItIsAskedFor) {
@@ -61,7 +61,7 @@ TEST(Launch, AStoreSaysWhichJobUsedItLast) {
   job.ranks_per_node = 2;
   const auto start_in = [&](const Variables& variables, bool is_drain = false) {
     job.surroundings = [=](int rank, start::Environment& environment) {
-      if (rank == 0) environment.variable = from(variables);  // of the other node's processes nobody says it
+      if (rank == 0) environment.find_variable = from(variables);  // of the other node's processes nobody says it
       environment.is_drain = is_drain;
     };
     expect_all_returned(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }));
@@ -87,11 +87,12 @@ TEST(Launch, AStoreSaysWhichJobUsedItLast) {
 TEST(Launch, IsTheProcessWhereNobodyLaunchesIt) {
   EXPECT_EQ(launch_info({}), (persist::LaunchInfo{"process vm/17@5", -1, -1, 2, "", "", {}}));
   // In a Slurm script, beside srun: variables of the job, but of no step.
-  EXPECT_EQ(launch_info({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).launch,
+  EXPECT_EQ(launch_info({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).launch_id,
             "process vm/17@5, job 7");
   EXPECT_EQ(launch_info({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}),
             (persist::LaunchInfo{"process vm/3@1", 1, 2, 2, "", "", {}}));
-  EXPECT_EQ(launch_info({{"OMPI_MCA_orte_precondition_transports", "a-b"}}, "").launch, "") << "no identity asked for";
+  EXPECT_EQ(launch_info({{"OMPI_MCA_orte_precondition_transports", "a-b"}}, "").launch_id, "")
+      << "no identity asked for";
 }
 
 TEST(Launch, ByMpichsDaemonIsKnownByItWhateverSlurmSays) {
@@ -114,9 +115,9 @@ TEST(Launch, IsNotWhatSomebodySetByHand) {
 TEST(Launch, InAShellThatSrunStartedIsTheProcess) {
   Variables shell{{"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "0"},     {"SLURM_PROCID", "0"},
                   {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PTY_PORT", "4711"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}};
-  EXPECT_EQ(launch_info(shell).launch, "process vm/17@5, job 7");
+  EXPECT_EQ(launch_info(shell).launch_id, "process vm/17@5, job 7");
   shell["PMI_RANK"] = "0";
-  EXPECT_EQ(launch_info(shell).launch, "process vm/3@1, job 7");
+  EXPECT_EQ(launch_info(shell).launch_id, "process vm/3@1, job 7");
 }
 
 TEST(Launch, ByPmixOutsideOfSlurmHasOpenMpisSize) {
@@ -128,10 +129,10 @@ TEST(Launch, OfTorchrunIsEachOfItsRestarts) {
   Variables torchrun{{"TORCHELASTIC_RUN_ID", "none"},     {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"},
                      {"TORCHELASTIC_RESTART_COUNT", "0"}, {"RANK", "1"},        {"WORLD_SIZE", "3"}};
   const persist::LaunchInfo found = launch_info(torchrun);
-  EXPECT_TRUE(says(found.launch, {"process vm/3@1", "restart 0"})) << found.launch;
-  EXPECT_EQ((std::pair{found.first, found.launched}), (std::pair{1, 3}));
+  EXPECT_TRUE(says(found.launch_id, {"process vm/3@1", "restart 0"})) << found.launch_id;
+  EXPECT_EQ((std::pair{found.first_process, found.process_count}), (std::pair{1, 3}));
   torchrun["TORCHELASTIC_RESTART_COUNT"] = "1";
-  EXPECT_NE(launch_info(torchrun).launch, found.launch);
+  EXPECT_NE(launch_info(torchrun).launch_id, found.launch_id);
 }
 
 TEST(Launch, ArrayTasksOfAllBatchSystems) {
@@ -144,13 +145,13 @@ TEST(Launch, ArrayTasksOfAllBatchSystems) {
 }
 
 TEST(RunOfPart, IsTheRunsNameAndTheCommunicators) {
-  EXPECT_EQ(persist::run_of_part("a", ""), "a");
-  EXPECT_EQ(persist::run_of_part("a", "MPI_COMM_WORLD"), "a");
-  EXPECT_EQ(persist::run_of_part("a", "MPI_COMM_SELF"), "a");
-  EXPECT_EQ(persist::run_of_part("a", "a"), "a");
-  EXPECT_EQ(persist::run_of_part("a", "ocean 1"), "a.ocean-1");
-  EXPECT_EQ(persist::run_of_part(std::string(32, 'a'), std::string(31, 'b')).size(), 64U);
-  EXPECT_THROW((void)persist::run_of_part(std::string(32, 'a'), std::string(32, 'b')), Error);
+  EXPECT_EQ(persist::run_name_of_part("a", ""), "a");
+  EXPECT_EQ(persist::run_name_of_part("a", "MPI_COMM_WORLD"), "a");
+  EXPECT_EQ(persist::run_name_of_part("a", "MPI_COMM_SELF"), "a");
+  EXPECT_EQ(persist::run_name_of_part("a", "a"), "a");
+  EXPECT_EQ(persist::run_name_of_part("a", "ocean 1"), "a.ocean-1");
+  EXPECT_EQ(persist::run_name_of_part(std::string(32, 'a'), std::string(31, 'b')).size(), 64U);
+  EXPECT_THROW((void)persist::run_name_of_part(std::string(32, 'a'), std::string(32, 'b')), Error);
 }
 
 }  // namespace

@@ -186,16 +186,16 @@ TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
   SimulatedJob job(2);
   job.disk.make_directories("/prefix", 0755);
   persist::RunStart first({job.disk.view(0), "/prefix", "test"});
-  EXPECT_EQ(first.take(), 1U);
-  first.begin({});
+  EXPECT_EQ(first.take_incarnation(), 1U);
+  first.mark_begun({});
   {
     persist::RunStart second({job.disk.view(1), "/prefix", "test"});
-    EXPECT_EQ(second.take(), 2U);
+    EXPECT_EQ(second.take_incarnation(), 2U);
     EXPECT_TRUE(first.is_newest());
   }
   persist::RunStart third({job.disk.view(1), "/prefix", "test"});
-  EXPECT_EQ(third.take(), 3U);
-  third.begin({});
+  EXPECT_EQ(third.take_incarnation(), 3U);
+  third.mark_begun({});
   EXPECT_FALSE(first.is_newest());
   EXPECT_TRUE(third.is_newest());
   third.withdraw();

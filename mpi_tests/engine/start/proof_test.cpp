@@ -56,7 +56,7 @@ void write_text(FaultyDisk& disk, const std::string& path, std::string_view text
 void set_racks(SimulatedJob& job, const std::vector<std::string>& racks) {
   job.options.topology.failure_domain = "env:RACK";
   job.surroundings = [racks](int rank, start::Environment& environment) {
-    environment.variable = [rack = racks[static_cast<std::size_t>(rank)]](const std::string& name) {
+    environment.find_variable = [rack = racks[static_cast<std::size_t>(rank)]](const std::string& name) {
       return name == "RACK" && !rack.empty() ? std::optional(rack) : std::nullopt;
     };
   };
@@ -279,13 +279,13 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
   const auto outcomes = world.run([&](int rank) {
     const auto file_system = disk.view(rank);
     persist::RunStart start({file_system, "/prefix", "test"});
-    const commits::RunIdentity run{"test", {}, start.take()};
+    const commits::RunIdentity run{"test", {}, start.take_incarnation()};
     bool is_overtaken = false;
     testing::WatchedCommunicator communicator(world.communicator(rank), [&](Deadline) {
       if (std::exchange(is_overtaken, true)) return;  // once, when the record is written and nobody has read it
       persist::RunStart later({file_system, "/prefix", "test"});
-      (void)later.take();
-      later.begin({});
+      (void)later.take_incarnation();
+      later.mark_begun({});
       later.remove_nonces();
     });
     communicator.connect(Deadline::never());

@@ -46,7 +46,7 @@ class RemovedRun : public RightRun {
 
 TEST_F(RemovedRun, WhatWasPublishedSinceItWasListedGoesToo) {
   commit_steps(job, {{"a", 1}});
-  const auto listed = persist::find_on_prefix(*job.disk.view(0), kPrefix, "main");
+  const auto listed = persist::find_run_on_prefix(*job.disk.view(0), kPrefix, "main");
   EXPECT_EQ(listed.entries.size(), 1U);
   commit_steps(job, {{"b", 2}});
   const auto removed = persist::remove_run(job.disk.view(0), kPrefix, "main");
@@ -90,7 +90,7 @@ TEST_F(RemovedRun, AJobThatIsAlivePublishesNothingAtAnyMoment) {
 TEST_F(RemovedRun, WhatIsPublishedWhileItIsRemovedGoesToo) {
   commit_steps(job, {{"a", 1}, {"b", 2}});
   const std::string late = kPrefix + std::string("/") +
-                           persist::find_on_prefix(*job.disk.view(0), kPrefix, "main").entries.front().directory;
+                           persist::find_run_on_prefix(*job.disk.view(0), kPrefix, "main").entries.front().directory;
   const auto before = job.disk.snapshot();
   std::vector<std::pair<std::string, std::vector<std::byte>>> files;
   for (const auto& [path, entry] : before) {

@@ -312,8 +312,8 @@ TEST_F(RightRun, AFirstCommitOfAStartThatWasOvertakenIsBusyOnAllRanks) {
     Engine engine = scope.make_engine();
     if (scope.rank == 0) {
       persist::RunStart later({job.disk.view(0), "/case/checkpoints", "main"});
-      (void)later.take();
-      later.begin({});
+      (void)later.take_incarnation();
+      later.mark_begun({});
     }
     scope.communicator.barrier(Deadline::never());
     met.put(scope.rank, failure_of([&] { commit_step(engine, scope.rank, "a", 1); }));

@@ -50,7 +50,7 @@ Chosen choose(Io io, bool durable, bool memory_backed, const fs::WriteProbe& pro
     const LogicalRank mine{static_cast<std::uint32_t>(rank)};
     store::NodeStore store(systems[rank], options.store, {"/store", memory_backed}, mine);
     start::choose_store_io(comm::Group(communicator, std::chrono::hours(1)), *systems[rank], options, store.space, log);
-    store.new_files.discard(store.new_files.begin({store::FileKind::container, 0}));
+    store.new_files.discard_file(store.new_files.begin_file({store::FileKind::container, 0}));
   }));
   chosen.direct = systems[0]->direct != 0;
   chosen.probes = systems[0]->probes + systems[1]->probes;

@@ -47,7 +47,7 @@ struct Succession : testing::Test {
 
   void enter(Variables variables, const std::string& process = "vm/1@1") {
     job.surroundings = [=](int /*rank*/, engine::EngineEnvironment& environment) {
-      environment.variable = from(variables);
+      environment.find_variable = from(variables);
       environment.processes = {process, "vm/3@1", ""};
     };
   }
@@ -113,10 +113,10 @@ TEST_F(Succession, APartThatRunsIsSeenByTheOthers) {
          Engine engine = scope.make_engine();
          once(engine, scope.rank, [&] {
            persist::RunStart start({job.disk.view(0), "/prefix", "test"});
-           (void)start.take({"OMPI_MCA_orte_precondition_transports k", 2, 4, 2, "", "", {}});
-           const auto before = start.previous();
+           (void)start.take_incarnation({"OMPI_MCA_orte_precondition_transports k", 2, 4, 2, "", "", {}});
+           const auto before = start.previous_start();
            ASSERT_TRUE(before);
-           EXPECT_EQ(before->launch_info.first, 0);
+           EXPECT_EQ(before->launch_info.first_process, 0);
            start.withdraw();
          });
          engine.finalize();
@@ -191,11 +191,11 @@ TEST_F(Succession, AStartThatWasRefusedIsNobodysPredecessor) {
   enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/1@1");
   run_until_thrown_out("a", 1);
   persist::RunStart second({job.disk.view(0), "/prefix", "test"});
-  (void)second.take({"second", -1, -1, 2, "2", "", {}});
+  (void)second.take_incarnation({"second", -1, -1, 2, "2", "", {}});
   persist::RunStart third({job.disk.view(0), "/prefix", "test"});
-  (void)third.take({"third", -1, -1, 2, "3", "", {}});
+  (void)third.take_incarnation({"third", -1, -1, 2, "3", "", {}});
   second.withdraw();
-  EXPECT_EQ(third.previous()->incarnation, 1U);
+  EXPECT_EQ(third.previous_start()->incarnation, 1U);
   third.withdraw();
   enter({{"SLURM_ARRAY_TASK_ID", "2"}}, "vm/2@1");
   expect_refused({"task 1 of a job array", "task 2"});
@@ -208,9 +208,9 @@ TEST_F(Succession, APartThatWasRefusedIsNobodysPredecessor) {
   run_until_thrown_out("a", 1);
   const std::string launch = "OMPI_MCA_orte_precondition_transports k";
   persist::RunStart second({job.disk.view(0), "/prefix", "test"});
-  (void)second.take({launch, 2, 4, 2, "", "", {}});
+  (void)second.take_incarnation({launch, 2, 4, 2, "", "", {}});
   persist::RunStart third({job.disk.view(0), "/prefix", "test"});
-  (void)third.take({launch, 3, 4, 2, "", "", {}});
+  (void)third.take_incarnation({launch, 3, 4, 2, "", "", {}});
   second.withdraw();
   third.withdraw();
   EXPECT_EQ(reopen(job).step, 1);
@@ -259,7 +259,7 @@ TEST_F(Succession, AStartThatWasKilledOnItsWayIsNobodysPredecessor) {
   enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/1@1");
   run_until_thrown_out("a", 1);
   persist::RunStart killed({job.disk.view(0), "/prefix", "test"});
-  (void)killed.take({"killed", -1, -1, 2, "2", "", {}});
+  (void)killed.take_incarnation({"killed", -1, -1, 2, "2", "", {}});
   enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/3@1");
   EXPECT_EQ(reopen(job).step, 1);
 }
@@ -332,9 +332,9 @@ TEST_F(Succession, AStartThatOnlyFlushesIsNobodysPredecessor) {
   run_to_the_end("a", 1);
   {
     persist::RunStart drain({job.disk.view(0), "/prefix", "test"});
-    (void)drain.take({"drain", 0, 1, 2, "", "", {}});
+    (void)drain.take_incarnation({"drain", 0, 1, 2, "", "", {}});
     drain.mark_drain();
-    drain.begin({});
+    drain.mark_begun({});
   }
   enter(mpirun("k", 2));
   expect_refused({"process 0 of the launch"});

@@ -29,12 +29,12 @@ TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
     environment.machine = rank < 4 ? "boot-1/host" : "boot-2/host";
     environment.node = rank % 2 == 0 ? "n0" : "n1";
   });
-  EXPECT_EQ(found[2].node, (std::vector<int>{0, 2}));
-  EXPECT_EQ(found[3].domain, (std::vector<int>{1, 3}));
-  EXPECT_EQ(found[4].node, (std::vector<int>{4}));
-  EXPECT_EQ(found[5].node, (std::vector<int>{5}));
-  EXPECT_EQ(found[0].domains, (DomainCounts{{2, 2}, {2, 1}}));
-  EXPECT_EQ(found[5].place, 5U);
+  EXPECT_EQ(found[2].node_ranks, (std::vector<int>{0, 2}));
+  EXPECT_EQ(found[3].domain_ranks, (std::vector<int>{1, 3}));
+  EXPECT_EQ(found[4].node_ranks, (std::vector<int>{4}));
+  EXPECT_EQ(found[5].node_ranks, (std::vector<int>{5}));
+  EXPECT_EQ(found[0].domain_counts, (DomainCounts{{2, 2}, {2, 1}}));
+  EXPECT_EQ(found[5].sorted_rank, 5U);
 }
 
 TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
@@ -42,20 +42,20 @@ TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
     environment.ranks_per_node = 2;
     environment.machine = compose("boot/{}", rank);
   });
-  EXPECT_EQ(found[1].node, (std::vector<int>{0, 1}));
-  EXPECT_EQ(found[4].domain, (std::vector<int>{4}));
-  EXPECT_EQ(found[4].domains, (DomainCounts{{2, 2}, {1, 1}}));
+  EXPECT_EQ(found[1].node_ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(found[4].domain_ranks, (std::vector<int>{4}));
+  EXPECT_EQ(found[4].domain_counts, (DomainCounts{{2, 2}, {1, 1}}));
 }
 
 TEST(EngineTopology, FailureDomainsOfAVariable) {
   const auto found = topologies(6, [](int rank, Options& options, start::Environment& environment) {
     environment.ranks_per_node = 2;
     options.topology.failure_domain = "env:RACK";
-    environment.variable = [rank](const std::string&) { return rank < 2 ? "a" : "b"; };
+    environment.find_variable = [rank](const std::string&) { return rank < 2 ? "a" : "b"; };
   });
-  EXPECT_EQ(found[3].node, (std::vector<int>{2, 3}));
-  EXPECT_EQ(found[3].domain, (std::vector<int>{2, 3, 4, 5}));
-  EXPECT_EQ(found[0].place, 4U);
+  EXPECT_EQ(found[3].node_ranks, (std::vector<int>{2, 3}));
+  EXPECT_EQ(found[3].domain_ranks, (std::vector<int>{2, 3, 4, 5}));
+  EXPECT_EQ(found[0].sorted_rank, 4U);
 }
 
 TEST(EngineTopology, TheRealMachineIsNamed) {
@@ -63,9 +63,9 @@ TEST(EngineTopology, TheRealMachineIsNamed) {
   EXPECT_FALSE(environment.machine.empty());
   EXPECT_EQ(environment.machine, start::Environment::system().machine);
   ASSERT_EQ(setenv("KEDGE_TEST_RACK", "r7", 1), 0);
-  EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), "r7");
+  EXPECT_EQ(environment.find_variable("KEDGE_TEST_RACK"), "r7");
   ASSERT_EQ(unsetenv("KEDGE_TEST_RACK"), 0);
-  EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), std::nullopt);
+  EXPECT_EQ(environment.find_variable("KEDGE_TEST_RACK"), std::nullopt);
 }
 
 std::vector<unsigned> copy_threads(

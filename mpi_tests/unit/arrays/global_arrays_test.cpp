@@ -144,7 +144,7 @@ TEST(GlobalArrays, TheViewListsWhatEveryRankSavedUnlessThatIsTooMuch) {
       if (!view->rank_regions || !group.is_root()) continue;
       EXPECT_EQ(view->replicas[0].shape, Shape{2});
       ASSERT_EQ(view->rank_regions->size(), 2U * kRanks);
-      for (const format::View::RankRegion& region : *view->rank_regions) {
+      for (const format::ManifestView::RankRegion& region : *view->rank_regions) {
         EXPECT_EQ(region.is_shared, region.name == "parameters");
         if (region.is_shared) continue;  // a link needs no more
         EXPECT_EQ(region.name, "own/state");

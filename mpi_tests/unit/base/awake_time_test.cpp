@@ -34,24 +34,24 @@ TEST(AwakeTime, WhatIsWaitedCounts) {
   LookedAt wait(1000);
   wait.wait_s(500);
   wait.look_after(0.25);
-  EXPECT_EQ(wait.awake.uncounted().count(), 0);
-  EXPECT_EQ(wait.awake.stopped().count(), 0);
+  EXPECT_EQ(wait.awake.uncounted_time().count(), 0);
+  EXPECT_EQ(wait.awake.stopped_time().count(), 0);
 }
 
 TEST(AwakeTime, AStopDoesNotAndOthersMayBeContinuedLater) {
   LookedAt wait(1000);
   wait.wait_s(4);
   wait.look_after(12);
-  EXPECT_NEAR(wait.awake.stopped().count(), 12, 1e-6);
-  EXPECT_NEAR(wait.awake.uncounted().count(), 12 - 0.25 + 2, 1e-6) << "half of what was awake besides";
+  EXPECT_NEAR(wait.awake.stopped_time().count(), 12, 1e-6);
+  EXPECT_NEAR(wait.awake.uncounted_time().count(), 12 - 0.25 + 2, 1e-6) << "half of what was awake besides";
   wait.wait_s(300);
-  EXPECT_NEAR(wait.awake.uncounted().count(), 12 - 0.25 + 2, 1e-6);
+  EXPECT_NEAR(wait.awake.uncounted_time().count(), 12 - 0.25 + 2, 1e-6);
   wait.look_after(3600);
-  EXPECT_NEAR(wait.awake.uncounted().count(), 12 - 0.25 + 2 + 3600 - 0.25 + 30, 1e-6);
+  EXPECT_NEAR(wait.awake.uncounted_time().count(), 12 - 0.25 + 2 + 3600 - 0.25 + 30, 1e-6);
   wait.wait_s(300);
   wait.look_after(0.35);
-  EXPECT_NEAR(wait.awake.stopped().count(), 12 + 3600 + 0.35, 1e-6);
-  EXPECT_LT(wait.awake.uncounted().count(), 12 + 2 + 3600 + 30 + 0.4) << "a short one makes it little later";
+  EXPECT_NEAR(wait.awake.stopped_time().count(), 12 + 3600 + 0.35, 1e-6);
+  EXPECT_LT(wait.awake.uncounted_time().count(), 12 + 2 + 3600 + 30 + 0.4) << "a short one makes it little later";
 }
 
 TEST(AwakeTime, OneStopThatSeveralFindCountsOnce) {
@@ -59,11 +59,11 @@ TEST(AwakeTime, OneStopThatSeveralFindCountsOnce) {
   wait.wait_s(100);
   const double before_s = wait.now_s;
   wait.look_after(50);
-  const Seconds uncounted = wait.awake.uncounted();
+  const Seconds uncounted = wait.awake.uncounted_time();
   wait.awake.record_check(Seconds(before_s - 0.05), Seconds(wait.now_s + 0.01));
   wait.awake.record_check(Seconds(before_s - 0.08), Seconds(wait.now_s + 0.2));
   wait.awake.record_check(Seconds(before_s), Seconds(wait.now_s));
-  EXPECT_EQ(wait.awake.uncounted(), uncounted);
+  EXPECT_EQ(wait.awake.uncounted_time(), uncounted);
 }
 
 TEST(AwakeTime, AWaitEndsThatIsStoppedAgainAndAgain) {
@@ -72,10 +72,10 @@ TEST(AwakeTime, AWaitEndsThatIsStoppedAgainAndAgain) {
     turns.wait_s(5);
     turns.look_after(60);
   }
-  EXPECT_GE(turns.now_s - 1000 - turns.awake.uncounted().count(), 100 * 5 / 2.0);
+  EXPECT_GE(turns.now_s - 1000 - turns.awake.uncounted_time().count(), 100 * 5 / 2.0);
   LookedAt slow(1000);  // each look takes long
   for (int i = 0; i < 100; ++i) slow.look_after(10);
-  EXPECT_GE(slow.now_s - 1000 - slow.awake.uncounted().count(), 100 * 0.25 - 1e-6);
+  EXPECT_GE(slow.now_s - 1000 - slow.awake.uncounted_time().count(), 100 * 0.25 - 1e-6);
 }
 
 class JumpingClock final : public Clock {

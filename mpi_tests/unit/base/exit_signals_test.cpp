@@ -63,18 +63,18 @@ TEST_F(ExitSignalsTest, NamesAreThoseOfTheSystem) {
 
 TEST_F(ExitSignalsTest, OneThatCameIsNotedAndKillsNothing) {
   const ExitSignals signals(Names{"SIGTERM", "SIGUSR1"});
-  EXPECT_EQ(signals.arrived(), 0);
+  EXPECT_EQ(signals.received_signal(), 0);
   std::raise(SIGUSR1);
-  EXPECT_EQ(signals.arrived(), SIGUSR1);
-  EXPECT_EQ(signals.arrived(), SIGUSR1) << "from then on";
+  EXPECT_EQ(signals.received_signal(), SIGUSR1);
+  EXPECT_EQ(signals.received_signal(), SIGUSR1) << "from then on";
   std::thread([] { std::raise(SIGTERM); }).join();
-  EXPECT_EQ(signals.arrived(), SIGTERM);
+  EXPECT_EQ(signals.received_signal(), SIGTERM);
 }
 
 TEST_F(ExitSignalsTest, OthersAreLeftAlone) {
   const ExitSignals signals(Names{"SIGUSR1", "SIGKILL", "nonsense"});
   EXPECT_EQ(action_of(SIGTERM).sa_handler, SIG_DFL);
-  EXPECT_TRUE(signals.not_watched().empty());
+  EXPECT_TRUE(signals.unwatched_signals().empty());
 }
 
 TEST_F(ExitSignalsTest, TheHandlerBeforeIsCalledAndRestored) {
@@ -86,7 +86,7 @@ TEST_F(ExitSignalsTest, TheHandlerBeforeIsCalledAndRestored) {
     std::raise(SIGUSR1);
     EXPECT_EQ(errno, ERANGE) << "of what the signal interrupted";
     EXPECT_EQ(calls, 2);
-    EXPECT_EQ(signals.arrived(), SIGUSR1);
+    EXPECT_EQ(signals.received_signal(), SIGUSR1);
   }
   EXPECT_EQ(action_of(SIGUSR1).sa_handler, count);
   std::raise(SIGUSR1);
@@ -119,7 +119,7 @@ TEST_F(ExitSignalsTest, WhatWasIgnoredIsNotedAndIgnoredAgain) {
   {
     const ExitSignals signals(Names{"SIGUSR1"});
     std::raise(SIGUSR1);
-    EXPECT_EQ(signals.arrived(), SIGUSR1);
+    EXPECT_EQ(signals.received_signal(), SIGUSR1);
   }
   EXPECT_EQ(action_of(SIGUSR1).sa_handler, SIG_IGN);
 }
@@ -129,10 +129,10 @@ TEST_F(ExitSignalsTest, SeveralShareOneHandlerUntilTheLastEnds) {
   auto first = std::make_unique<ExitSignals>(Names{"SIGUSR1"});
   std::raise(SIGUSR1);
   auto second = std::make_unique<ExitSignals>(Names{"SIGUSR1"});
-  EXPECT_EQ(second->arrived(), 0) << "it came before";
+  EXPECT_EQ(second->received_signal(), 0) << "it came before";
   std::raise(SIGUSR1);
   EXPECT_EQ(calls, 2) << "each signal is passed on once";
-  EXPECT_EQ(second->arrived(), SIGUSR1);
+  EXPECT_EQ(second->received_signal(), SIGUSR1);
   first.reset();
   std::raise(SIGUSR1);
   EXPECT_EQ(calls, 3);
@@ -155,7 +155,7 @@ TEST_F(ExitSignalsTest, AHandlerThatTheProgramInstalledSinceStays) {
     const ExitSignals signals(Names{"SIGUSR1"});
     install_over(SIGUSR1);
     std::raise(SIGUSR1);
-    EXPECT_EQ(signals.arrived(), SIGUSR1);
+    EXPECT_EQ(signals.received_signal(), SIGUSR1);
   }
   EXPECT_EQ(action_of(SIGUSR1).sa_sigaction, count_and_chain);
   std::raise(SIGUSR1);
@@ -163,7 +163,7 @@ TEST_F(ExitSignalsTest, AHandlerThatTheProgramInstalledSinceStays) {
   EXPECT_EQ(calls, 2) << "which still reaches the first one";
   const ExitSignals again(Names{"SIGUSR1"});
   std::raise(SIGUSR1);
-  EXPECT_EQ(again.arrived(), SIGUSR1);
+  EXPECT_EQ(again.received_signal(), SIGUSR1);
   EXPECT_EQ(calls_over, 3);
   EXPECT_EQ(calls, 3) << "once each, and not in a circle";
 }
@@ -172,11 +172,11 @@ TEST_F(ExitSignalsTest, WhereAnotherHandlerWasInstalledTheNextEngineHearsOfSigna
   const ExitSignals first(Names{"SIGUSR1"});
   std::signal(SIGUSR1, count);  // calls nobody
   std::raise(SIGUSR1);
-  EXPECT_EQ(first.arrived(), 0);
+  EXPECT_EQ(first.received_signal(), 0);
   const ExitSignals second(Names{"SIGUSR1"});
   std::raise(SIGUSR1);
   EXPECT_EQ(calls, 2);
-  EXPECT_EQ(second.arrived(), SIGUSR1);
+  EXPECT_EQ(second.received_signal(), SIGUSR1);
 }
 
 /// How a child ends that does this.
@@ -196,7 +196,7 @@ TEST_F(ExitSignalsTest, TheChildOfAForkIsKilledAsBefore) {
   const ExitSignals signals(Names{"SIGTERM"});
   const int status = end_of_child([] { std::raise(SIGTERM); });
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
-  EXPECT_EQ(signals.arrived(), 0);
+  EXPECT_EQ(signals.received_signal(), 0);
 }
 
 TEST_F(ExitSignalsTest, AChildWithAnEngineOfItsOwnIsNot) {
@@ -204,7 +204,7 @@ TEST_F(ExitSignalsTest, AChildWithAnEngineOfItsOwnIsNot) {
   const int status = end_of_child([] {
     const ExitSignals own(Names{"SIGTERM"});
     std::raise(SIGTERM);
-    if (own.arrived() != SIGTERM) ::_exit(2);
+    if (own.received_signal() != SIGTERM) ::_exit(2);
   });
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
@@ -216,9 +216,9 @@ TEST_F(ExitSignalsTest, HandlersThatAreLeftOverAreAtMostFourAndNoneCallsItself) 
     for (int round = 1; round <= 6; ++round) {
       {
         const ExitSignals signals(Names{"SIGTERM"});
-        if (signals.not_watched().size() != (round <= 4 ? 0U : 1U)) ::_exit(1);
+        if (signals.unwatched_signals().size() != (round <= 4 ? 0U : 1U)) ::_exit(1);
         std::raise(SIGTERM);
-        if ((signals.arrived() == SIGTERM) != (round <= 4)) ::_exit(2);
+        if ((signals.received_signal() == SIGTERM) != (round <= 4)) ::_exit(2);
         if (calls != 1) ::_exit(3);
         std::signal(SIGTERM, count);
       }

@@ -69,7 +69,7 @@ TEST_F(ExpandPath, WhatAProgramSetsItMustExpandItself) {
   Options options;
   for (const std::string text : {"~/kept", "/a/$SCRATCH", "${SCRATCH}"}) {
     options.persistent.path = text;
-    const auto refused = check(options);
+    const auto refused = check_options(options);
     ASSERT_TRUE(refused) << text;
     EXPECT_THAT(refused->message, HasSubstr("expand them in the program"));
   }

@@ -25,8 +25,8 @@ TEST(Log, GoesToTheSinkFromItsLevelOn) {
   log.warning("c {} %v");
   log.error("d");
   EXPECT_EQ(lines, (std::vector<std::string>{"2c {} %v", "3d"}));
-  EXPECT_FALSE(log.enabled(LogLevel::info));
-  EXPECT_TRUE(log.enabled(LogLevel::error));
+  EXPECT_FALSE(log.is_enabled(LogLevel::info));
+  EXPECT_TRUE(log.is_enabled(LogLevel::error));
 }
 
 TEST(Log, WithoutASinkGoesToStandardError) {

@@ -49,7 +49,7 @@ class OptionsTest : public testing::Test {
 TEST_F(OptionsTest, WithoutFileAndEnvironmentAreTheDefaults) {
   const auto loaded = load({"HOME=/nowhere", "KEDGE_NODE=n7", "KEDGE_TEST_FULL=1"});
   ASSERT_FALSE(loaded.options.load_failure);
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_EQ(field.get(loaded.options), field.get(Options{})) << dotted_name(field);
     EXPECT_EQ(loaded.origin.at(dotted_name(field)), "default");
   }
@@ -121,12 +121,12 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"events.path", "/events/{node}.jsonl"},
                                                      {"events.max_bytes", "8192"}};
   std::vector<std::string> environment;
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     environment.push_back(variable_name(field) + "=" + values.at(dotted_name(field)));
   }
   const auto loaded = load(environment);
   ASSERT_FALSE(loaded.options.load_failure) << to_string(*loaded.options.load_failure);
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_EQ(field.get(loaded.options), values.at(dotted_name(field)));
     EXPECT_NE(field.get(loaded.options), field.get(Options{}));
     EXPECT_EQ(loaded.origin.at(dotted_name(field)), variable_name(field));
@@ -144,7 +144,7 @@ TEST_F(OptionsTest, AnOptionThatWasRemovedSaysWhatToWrite) {
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->message,
             "there is no option device.gds any more; set device.path (KEDGE_DEVICE_PATH) to auto or gds");
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_FALSE(describe_removed_option(dotted_name(field))) << dotted_name(field);
     EXPECT_FALSE(describe_removed_variable(variable_name(field))) << variable_name(field);
   }
@@ -328,7 +328,7 @@ TEST_F(OptionsTest, TemplateHoldsEveryFieldWithItsDefault) {
   ASSERT_FALSE(loaded.options.load_failure) << to_string(*loaded.options.load_failure);
   std::ifstream stream(file);
   const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  for (const Field& field : option_fields()) {
+  for (const OptionField& field : option_fields()) {
     EXPECT_THAT(loaded.origin.at(dotted_name(field)), HasSubstr("kedge.toml:")) << "missing: " << dotted_name(field);
     EXPECT_EQ(field.get(loaded.options), field.get(Options{})) << dotted_name(field);
     EXPECT_THAT(text, HasSubstr(variable_name(field)));
@@ -336,11 +336,11 @@ TEST_F(OptionsTest, TemplateHoldsEveryFieldWithItsDefault) {
 }
 
 TEST_F(OptionsTest, CheckFindsWhatAProgramSetWrong) {
-  EXPECT_EQ(check(Options{}), std::nullopt);
+  EXPECT_EQ(check_options(Options{}), std::nullopt);
   const auto problem = [](auto change) {
     Options options;
     change(options);
-    const auto failure = check(options);
+    const auto failure = check_options(options);
     return failure ? to_string(*failure) : "no failure";
   };
   EXPECT_THAT(problem([](Options& o) { o.run = ".hidden"; }), HasSubstr("option run must be"));
@@ -367,8 +367,8 @@ TEST_F(OptionsTest, CheckFindsWhatAProgramSetWrong) {
 
 TEST_F(OptionsTest, DigestSeesEveryDifferenceThatMatters) {
   const auto differing = [](const Options& a, const Options& b) {
-    const auto left = digest(a);
-    const auto right = digest(b);
+    const auto left = option_digests(a);
+    const auto right = option_digests(b);
     std::set<std::string> names;
     for (std::size_t i = 0; i < left.size(); ++i) {
       EXPECT_EQ(left[i].name, right[i].name);
@@ -385,7 +385,7 @@ TEST_F(OptionsTest, DigestSeesEveryDifferenceThatMatters) {
   changed.schedule.every = 2;
   changed.comm.timeout_s = 300.5;
   EXPECT_EQ(differing(Options{}, changed), (std::set<std::string>{"schedule.every", "comm.timeout_s"}));
-  EXPECT_EQ(digest(Options{}).size(), option_fields().size() - 4);
+  EXPECT_EQ(option_digests(Options{}).size(), option_fields().size() - 4);
 }
 
 }  // namespace

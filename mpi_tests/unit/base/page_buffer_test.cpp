@@ -30,18 +30,18 @@ std::uint64_t private_bytes() {
 
 TEST(PageBuffer, KeepsItsBytesUntilMoreAreAskedFor) {
   PageBuffer buffer;
-  EXPECT_TRUE(buffer.room(0).empty());
-  std::ranges::fill(buffer.room(5000), std::byte{7});
-  const auto less = buffer.room(100);
+  EXPECT_TRUE(buffer.ensure_size(0).empty());
+  std::ranges::fill(buffer.ensure_size(5000), std::byte{7});
+  const auto less = buffer.ensure_size(100);
   EXPECT_EQ(less.size(), 100U);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(less.data()) % 4096, 0U);
-  EXPECT_TRUE(std::ranges::all_of(buffer.room(5000), [](std::byte byte) { return byte == std::byte{7}; }));
-  EXPECT_EQ(buffer.room(3 * kMiB).size(), 3 * kMiB);
-  buffer.room(3 * kMiB).back() = std::byte{1};
+  EXPECT_TRUE(std::ranges::all_of(buffer.ensure_size(5000), [](std::byte byte) { return byte == std::byte{7}; }));
+  EXPECT_EQ(buffer.ensure_size(3 * kMiB).size(), 3 * kMiB);
+  buffer.ensure_size(3 * kMiB).back() = std::byte{1};
   PageBuffer other = std::move(buffer);
-  EXPECT_EQ(other.room(3 * kMiB).back(), std::byte{1});
-  EXPECT_THROW((void)other.room(std::uint64_t{1} << 62U), std::bad_alloc);
-  EXPECT_EQ(other.room(10).size(), 10U) << "usable after what was refused";
+  EXPECT_EQ(other.ensure_size(3 * kMiB).back(), std::byte{1});
+  EXPECT_THROW((void)other.ensure_size(std::uint64_t{1} << 62U), std::bad_alloc);
+  EXPECT_EQ(other.ensure_size(10).size(), 10U) << "usable after what was refused";
 }
 
 /// With memory from malloc the second turn and later ones leave holes that are never given back.
@@ -52,7 +52,7 @@ TEST(PageBuffer, GivesEverythingBack) {
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<PageBuffer> buffers(16);
     for (PageBuffer& buffer : buffers) {
-      std::ranges::fill(buffer.room(kMiB), std::byte{1});
+      std::ranges::fill(buffer.ensure_size(kMiB), std::byte{1});
       small.emplace_back(3000);
     }
     EXPECT_GE(private_bytes(), before + 15 * kMiB);

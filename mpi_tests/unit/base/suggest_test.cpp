@@ -14,10 +14,11 @@ namespace {
 TEST(Suggest, FindsTheNearestWordOrNone) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
   EXPECT_EQ(edit_distance("", "abc"), 3U);
-  EXPECT_EQ(nearest("shwo", {"verify", "show"}), "show");
-  EXPECT_EQ(nearest("banana", {"verify", "show"}), std::nullopt);
-  EXPECT_EQ(nearest("STORE_QUOTA", {"STORE_PATH", "STORE_QUOTA_BYTES_MAX", "STORE_QUOTA_BYTES"}), "STORE_QUOTA_BYTES");
-  EXPECT_EQ(nearest("s", {"verify", "show"}), std::nullopt) << "one letter says too little";
+  EXPECT_EQ(nearest_name("shwo", {"verify", "show"}), "show");
+  EXPECT_EQ(nearest_name("banana", {"verify", "show"}), std::nullopt);
+  EXPECT_EQ(nearest_name("STORE_QUOTA", {"STORE_PATH", "STORE_QUOTA_BYTES_MAX", "STORE_QUOTA_BYTES"}),
+            "STORE_QUOTA_BYTES");
+  EXPECT_EQ(nearest_name("s", {"verify", "show"}), std::nullopt) << "one letter says too little";
 }
 
 TEST(OptionsLoad, ReadsThisProcess) {

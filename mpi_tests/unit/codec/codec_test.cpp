@@ -138,7 +138,7 @@ bool right(std::span<std::byte> out, const std::vector<Term>& terms) {
   for (const auto& [bytes, coefficient] : terms) {
     for (std::size_t i = 0; i < bytes.size(); ++i) expected[i] ^= times(coefficient, bytes[i]);
   }
-  combine(out, terms);
+  combine_into(out, terms);
   return std::ranges::equal(out, expected);
 }
 
@@ -193,16 +193,17 @@ TEST(Combine, TheResultMayBeOneOfTheTerms) {
 TEST(Combine, RefusesATermThatIsLongerThanTheResult) {
   Bytes out(10);
   const Bytes longer(11);
-  EXPECT_THROW(combine(out, std::vector<Term>{{longer, 2}}), Error);
-  EXPECT_THROW(combine(out, std::vector<Term>{{longer, 1}}), Error);
+  EXPECT_THROW(combine_into(out, std::vector<Term>{{longer, 2}}), Error);
+  EXPECT_THROW(combine_into(out, std::vector<Term>{{longer, 1}}), Error);
 }
 
 /// Symbols as single bytes: data at random, parity by the coefficients.
 std::vector<std::byte> word_of(const ErasureCode& code, std::uint64_t seed) {
-  Bytes word = noise(code.data(), seed);
-  for (std::uint32_t parity = 0; parity < code.parity(); ++parity) {
+  Bytes word = noise(code.data_count(), seed);
+  for (std::uint32_t parity = 0; parity < code.parity_count(); ++parity) {
     std::byte sum{0};
-    for (std::uint32_t data = 0; data < code.data(); ++data) sum ^= times(code.coefficient(parity, data), word[data]);
+    for (std::uint32_t data = 0; data < code.data_count(); ++data)
+      sum ^= times(code.coefficient(parity, data), word[data]);
     word.push_back(sum);
   }
   return word;
@@ -217,7 +218,7 @@ void lose(const ErasureCode& code, const Bytes& word, const std::vector<bool>& p
       ASSERT_TRUE(present[part]);
       sum ^= times(coefficient, word[part]);
     }
-    ASSERT_EQ(sum, word[symbol]) << code.data() << " + " << code.parity() << ", symbol " << symbol;
+    ASSERT_EQ(sum, word[symbol]) << code.data_count() << " + " << code.parity_count() << ", symbol " << symbol;
   }
 }
 

@@ -59,12 +59,12 @@ TEST(Group, OneThatAsksIsHeardOnAllRanksBesideAFailure) {
         std::optional<Failure> local;
         if (fails && group.rank() == 2) local = Failure{ErrorCode::io, "disk", -1, {}, 0};
         const VoteResult ballot = group.vote_with_request(local, group.rank() == asking);
-        EXPECT_TRUE(ballot.asked);
+        EXPECT_TRUE(ballot.is_requested);
         EXPECT_EQ(ballot.failure ? ballot.failure->rank : -1, fails ? 2 : -1);
       }
     }
     const VoteResult none = group.vote_with_request({}, false);
-    EXPECT_FALSE(none.asked);
+    EXPECT_FALSE(none.is_requested);
     EXPECT_FALSE(none.failure);
   });
 }

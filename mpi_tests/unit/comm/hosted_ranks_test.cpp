@@ -32,7 +32,7 @@ class Wires {
    public:
     Link(Wires& wires, int process) : wires_(wires), process_(process) {}
     [[nodiscard]] int process() const noexcept override { return process_; }
-    [[nodiscard]] int processes() const noexcept override { return static_cast<int>(wires_.inboxes_.size()); }
+    [[nodiscard]] int process_count() const noexcept override { return static_cast<int>(wires_.inboxes_.size()); }
     [[nodiscard]] std::string library() const override { return "wires"; }
     void send(int to, std::vector<std::byte> message) override {
       check();

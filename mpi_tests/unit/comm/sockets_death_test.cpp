@@ -114,11 +114,11 @@ TEST(SocketsDeath, WhereAnotherProgramListensNowNothingIsSent) {
   std::size_t bytes_that_came = 0;
   std::jthread other([&] {
     Socket taken;
-    while (!taken.is_open()) taken = std::move(accept_one(listener).socket);
+    while (!taken.is_open()) taken = std::move(accept_connection(listener).socket);
     Welcome welcome;  // without the job's token
     (void)send_some(taken, std::as_bytes(std::span(&welcome, 1)), {});
     std::array<std::byte, 1000> bytes{};
-    for (TransferResult moved; !moved.ended; moved = receive_some(taken, bytes)) bytes_that_came += moved.bytes;
+    for (TransferResult moved; !moved.has_ended; moved = receive_some(taken, bytes)) bytes_that_came += moved.bytes;
   });
   failure = attempt([&] { (void)mesh.wait(*sent, soon()); });
   other.join();

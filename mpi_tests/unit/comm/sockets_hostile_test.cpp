@@ -75,26 +75,27 @@ TEST(SocketsHostile, WhoeverDoesNotShowTheTokenIsClosedAndHurtsNobody) {
 
 TEST(SocketsHostile, AConnectionThatSaysNothingIsClosedAfterAWhileAndManyAtOnce) {
   auto plans = socket_plans(2);
-  ConnectionAcceptor greeter(std::move(plans[0].listener), 0, 2, plans[0].token, plans[0].welcome);
+  ConnectionAcceptor greeter(std::move(plans[0].listener), 0, 2, plans[0].token, plans[0].welcome_token);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<UnknownClient> silent;
   const auto turn = [&](std::chrono::milliseconds after) {
     std::size_t admitted = 0;
     for (int i = 0; i < 5; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      admitted += greeter.progress(begin + after).size();
+      admitted += greeter.accept_ranks(begin + after).size();
     }
     return admitted;
   };
   silent.emplace_back(plans[0].addresses[0]);
   silent.back().say(std::byte{0x4b});
   EXPECT_EQ(turn(std::chrono::milliseconds(0)), 0U);
-  EXPECT_EQ(turn(ConnectionAcceptor::kGreetingLimit - std::chrono::milliseconds(1)), 0U);
+  EXPECT_EQ(turn(ConnectionAcceptor::kGreetingTimeout - std::chrono::milliseconds(1)), 0U);
   EXPECT_FALSE(silent.back().is_closed(Deadline::after(std::chrono::milliseconds(20))));
-  EXPECT_EQ(turn(ConnectionAcceptor::kGreetingLimit), 0U);
+  EXPECT_EQ(turn(ConnectionAcceptor::kGreetingTimeout), 0U);
   EXPECT_TRUE(silent.back().is_closed(soon()));
   silent.clear();
-  for (std::size_t i = 0; i < ConnectionAcceptor::kUnknownMax + 20; ++i) silent.emplace_back(plans[0].addresses[0]);
+  for (std::size_t i = 0; i < ConnectionAcceptor::kUnidentifiedMax + 20; ++i)
+    silent.emplace_back(plans[0].addresses[0]);
   EXPECT_EQ(turn(std::chrono::milliseconds(0)), 0U);
   for (std::size_t i = 0; i < silent.size(); ++i) {
     const auto deadline = i < 20 ? soon() : Deadline::after(std::chrono::milliseconds(0));
@@ -114,12 +115,12 @@ TEST(SocketsHostile, ARankThatWasClosedBeforeItWasWelcomedConnectsAgain) {
   const auto deadline = soon();
   for (int closed = 0; closed < 3 && !deadline.passed();) {
     EXPECT_FALSE(a.test(*sent));
-    if (accept_one(plans[1].listener).socket.is_open()) ++closed;
+    if (accept_connection(plans[1].listener).socket.is_open()) ++closed;
   }
   Mesh b(std::move(plans[1]));
   const auto received = b.receive(0, {0, 1}, one);
   while (!b.test(*received) && !deadline.passed()) (void)a.test(*sent);
-  EXPECT_TRUE(received->done);
+  EXPECT_TRUE(received->is_done);
 }
 
 /// What rank 0 gets that waits for rank 1, of which `says` plays the part after it was welcomed.

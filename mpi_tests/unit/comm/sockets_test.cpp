@@ -41,11 +41,11 @@ using Bytes = std::vector<std::byte>;
 
 TEST(Networks, TheFastestIsTriedFirst) {
   const NetworkAddress address{{10, 0, 0, 1}, 0};
-  const std::vector<Interface> interfaces{{"lo", address, 8, true, 0},
-                                          {"admin", address, 24, false, 1'000},
-                                          {"tunnel", address, 24, false, 0},
-                                          {"ib0", address, 16, false, 100'000},
-                                          {"ib1", address, 16, false, 100'000}};
+  const std::vector<NetworkInterface> interfaces{{"lo", address, 8, true, 0},
+                                                 {"admin", address, 24, false, 1'000},
+                                                 {"tunnel", address, 24, false, 0},
+                                                 {"ib0", address, 16, false, 100'000},
+                                                 {"ib1", address, 16, false, 100'000}};
   EXPECT_THAT(networks_of(interfaces),
               ElementsAre("ib0@10.0.0.1/16", "ib1@10.0.0.1/16", "admin@10.0.0.1/24", "tunnel@10.0.0.1/24"));
 }
@@ -257,7 +257,7 @@ TEST(Sockets, DescriptorsAreFewNotInheritedAndClosed) {
   const auto received = meshes[1]->receive(0, {0, 1}, one);
   const auto deadline = soon();
   while (!meshes[1]->test(*received) && !deadline.passed()) (void)meshes[0]->test(*sent);
-  EXPECT_TRUE(received->done);
+  EXPECT_TRUE(received->is_done);
   // Between those that sent to each other alone: one for each direction, with two ends.
   EXPECT_LE(descriptors().first - before.first, 4 * 2 + 4);
   EXPECT_EQ(descriptors().second, before.second);
@@ -275,7 +275,7 @@ TEST(Sockets, TheChildOfAForkLeavesTheConnectionsAlone) {
     const auto received = b->receive(0, {0, tag}, one);
     const auto deadline = soon();
     while (!b->test(*received) && !deadline.passed()) (void)a->test(*sent);
-    return received->done;
+    return received->is_done;
   };
   ASSERT_TRUE(pass(1));
   const ::pid_t child = ::fork();

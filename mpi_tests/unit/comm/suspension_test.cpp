@@ -24,7 +24,7 @@
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 #include "kedge/transport.hpp"
-#include "pipeline/pause.hpp"
+#include "pipeline/background_pause.hpp"
 
 namespace kedge::comm::suspension_test {
 namespace {
@@ -136,17 +136,17 @@ void for_a_thread(const std::function<void()>& ready, Clock::time_point comes_at
 /// A pause that resume() ends after the suspension does not end by its time limit before.
 void in_a_pause(const std::function<void()>& ready, Clock::time_point comes_at) {
   std::atomic<bool> is_too_long = false;
-  pipeline::Pause pause(kLimit, [&](auto) { is_too_long = true; });
+  pipeline::BackgroundPause pause(kLimit, [&](auto) { is_too_long = true; });
   pause.set_signal(single_process()->signal());
-  pause.ask(true);
+  pause.set_requested(true);
   const std::jthread other([&] {
     std::this_thread::sleep_until(comes_at);
-    pause.ask(false);
+    pause.set_requested(false);
   });
-  pause.begin();
+  pause.restart_limit();
   ready();
   ready();
-  pause.pass();
+  pause.wait_while_paused();
   if (is_too_long || Clock::now() < comes_at) throw Error(ErrorCode::timeout, "the pause ended by itself");
 }
 

@@ -99,8 +99,8 @@ TEST(Topology, NamesAreComparedToTheLastByteAndBounded) {
   InProcessWorld world(3);
   for (const auto& outcome : world.run_connected([&](Communicator& communicator) {
          const auto topology = find_topology(communicator, most + (communicator.rank() == 1 ? "a" : "b"), "", soon());
-         EXPECT_EQ(topology.node, communicator.rank() == 1 ? std::vector<int>{1} : (std::vector<int>{0, 2}));
-         EXPECT_EQ(topology.domain, (std::vector<int>{0, 1, 2}));
+         EXPECT_EQ(topology.node_ranks, communicator.rank() == 1 ? std::vector<int>{1} : (std::vector<int>{0, 2}));
+         EXPECT_EQ(topology.domain_ranks, (std::vector<int>{0, 1, 2}));
        })) {
     EXPECT_TRUE(outcome.returned());
   }
@@ -116,7 +116,7 @@ TEST(Topology, AnUnknownPlaceIsRefusedOnAllRanks) {
       const auto topology = find_topology(communicator, "n", "d", soon());
       std::vector<std::uint64_t> places{0, 1, 2};
       if (communicator.rank() == 2) places = {1, place};
-      (void)ranks_of_sorted(communicator, topology, places, soon());
+      (void)find_ranks_by_sorted_rank(communicator, topology, places, soon());
     });
     EXPECT_NE(text.find("sorted rank " + std::to_string(place) + "; sorted ranks are 0 to 2"), std::string::npos)
         << text;
@@ -129,7 +129,7 @@ TEST(Topology, ARankThatDiesMeanwhileLeavesNobodyHanging) {
     const auto node = std::to_string(communicator.rank() / 2);
     const auto topology = find_topology(communicator, node, node, soon());
     const std::vector<std::uint64_t> places{0, 1, 2, 3, 4};
-    (void)ranks_of_sorted(communicator, topology, places, soon());
+    (void)find_ranks_by_sorted_rank(communicator, topology, places, soon());
   };
   for (int victim = 0; victim < kRanks; ++victim) {
     bool died = true;

@@ -17,23 +17,23 @@ constexpr Level kProtected = Level::protected_;
 using Levels = std::vector<Level>;
 using Stays = std::vector<bool>;
 
-TEST(Retention, NothingIsKeptOfNothing) { EXPECT_EQ(kept(Levels{}, 1), Stays{}); }
+TEST(Retention, NothingIsKeptOfNothing) { EXPECT_EQ(select_by_level(Levels{}, 1), Stays{}); }
 
 TEST(Retention, TheNewestStay) {
-  EXPECT_EQ(kept(Levels{kLocal, kLocal, kLocal}, 1), (Stays{true, false, false}));
-  EXPECT_EQ(kept(Levels{kLocal, kLocal, kLocal}, 2), (Stays{true, true, false}));
-  EXPECT_EQ(kept(Levels{kProtected, kProtected}, 5), (Stays{true, true}));
+  EXPECT_EQ(select_by_level(Levels{kLocal, kLocal, kLocal}, 1), (Stays{true, false, false}));
+  EXPECT_EQ(select_by_level(Levels{kLocal, kLocal, kLocal}, 2), (Stays{true, true, false}));
+  EXPECT_EQ(select_by_level(Levels{kProtected, kProtected}, 5), (Stays{true, true}));
 }
 
 TEST(Retention, TheNewestProtectedOneStaysBesideNewerUnprotectedOnes) {
-  EXPECT_EQ(kept(Levels{kLocal, kProtected, kProtected}, 1), (Stays{true, true, false}));
-  EXPECT_EQ(kept(Levels{kLocal, kLocal, kProtected, kLocal}, 1), (Stays{true, false, true, false}));
-  EXPECT_EQ(kept(Levels{kLocal, kLocal, kProtected, kProtected}, 2), (Stays{true, true, true, false}));
+  EXPECT_EQ(select_by_level(Levels{kLocal, kProtected, kProtected}, 1), (Stays{true, true, false}));
+  EXPECT_EQ(select_by_level(Levels{kLocal, kLocal, kProtected, kLocal}, 1), (Stays{true, false, true, false}));
+  EXPECT_EQ(select_by_level(Levels{kLocal, kLocal, kProtected, kProtected}, 2), (Stays{true, true, true, false}));
 }
 
 TEST(Retention, AProtectedOneSupersedesAllBefore) {
-  EXPECT_EQ(kept(Levels{kProtected, kLocal, kProtected}, 1), (Stays{true, false, false}));
-  EXPECT_EQ(kept(Levels{kLocal, kProtected, kLocal, kProtected}, 1), (Stays{true, true, false, false}));
+  EXPECT_EQ(select_by_level(Levels{kProtected, kLocal, kProtected}, 1), (Stays{true, false, false}));
+  EXPECT_EQ(select_by_level(Levels{kLocal, kProtected, kLocal, kProtected}, 1), (Stays{true, true, false, false}));
 }
 
 TEST(Retention, EveryHistoryKeepsTheNewestOfEachLevelAndNoMoreThanTheInvariantAllows) {
@@ -46,7 +46,7 @@ TEST(Retention, EveryHistoryKeepsTheNewestOfEachLevelAndNoMoreThanTheInvariantAl
       for (std::uint32_t rest = history, i = 0; i < length; ++i, rest /= 3) levels.push_back(kLevels[rest % 3]);
       for (std::uint32_t keep = 1; keep <= 3; ++keep) {
         SCOPED_TRACE(compose("history {} of {}, keep {}", history, length, keep));
-        const Stays stays = kept(levels, keep);
+        const Stays stays = select_by_level(levels, keep);
         ASSERT_EQ(stays.size(), levels.size());
         std::uint32_t beyond = 0;
         for (std::uint32_t i = 0; i < length; ++i) {

@@ -26,7 +26,7 @@ class ChecksumsOfDevices : public Straight {
   ChecksumsOfDevices() {
     devices->compute_checksums();
     fill(array.contents(), 9);
-    (void)choosing.reaches(memory(array, 0, 1).location, owned.memory());
+    (void)choosing.can_access(memory(array, 0, 1).location, owned.memory());
   }
   std::vector<std::uint32_t> read_into(const Span& from) {
     const auto target = std::span(owned.bytes).first(from.size_bytes);
@@ -107,7 +107,7 @@ TEST_F(ChecksumsOfDevices, WhateverFailsTheHostComputesThem) {
   for (std::uint64_t nth = 1; nth <= 5; ++nth) {  // made, and twice begun and finished
     choosing.release();
     told.clear();
-    (void)choosing.reaches(memory(array, 0, 1).location, owned.memory());
+    (void)choosing.can_access(memory(array, 0, 1).location, owned.memory());
     devices->fail("checksums", nth, ErrorCode::no_space);
     read_into(memory(array, 0, kSize));
     read_into(memory(array, 0, kSize));
@@ -143,9 +143,9 @@ TEST_F(ChecksumsOfDevices, ManyPiecesMakeABlock) {
   constexpr std::size_t kLargeBlock = std::size_t{4} << 20U;
   const ModelDevices::Array large(*devices, 0, kLarge);
   fill(large.contents(), 10);
-  const auto device = devices->checksums(memory(large, 0, 1).location);
-  begin_blocks(*device, {static_cast<const std::byte*>(large.address()), kLarge}, kLargeBlock);
-  const auto found = finish_blocks(*device, kLarge, kLargeBlock);
+  const auto device = devices->make_checksums(memory(large, 0, 1).location);
+  begin_block_checksums(*device, {static_cast<const std::byte*>(large.address()), kLarge}, kLargeBlock);
+  const auto found = finish_block_checksums(*device, kLarge, kLargeBlock);
   EXPECT_GT(devices->checksums_computed(), 30U);
   ASSERT_EQ(found.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {

@@ -39,7 +39,7 @@ TEST_F(CopiesTest, AreThereWhenTakeReturns) {
   for (const int ordinal : {0, 1}) {
     const ModelDevices::Array array(*devices, ordinal, 200);
     std::ranges::fill(array.contents(), std::byte{7});
-    const auto copy = copies->take(span(array, 200));
+    const auto copy = copies->make_copy(span(array, 200));
     std::ranges::fill(array.contents(), std::byte{0});
     ASSERT_TRUE(copy);
     EXPECT_EQ(copy->span().location, devices->location_of(array.address()));
@@ -49,11 +49,11 @@ TEST_F(CopiesTest, AreThereWhenTakeReturns) {
 
 TEST_F(CopiesTest, UseMemoryOfTheirSizeAgainUntilItIsReleased) {
   const ModelDevices::Array array(*devices, 0, 200);
-  std::byte* first = copies->take(span(array, 200))->span().data;
-  EXPECT_EQ(copies->take(span(array, 200))->span().data, first);
-  auto other = copies->take(span(array, 100));
+  std::byte* first = copies->make_copy(span(array, 200))->span().data;
+  EXPECT_EQ(copies->make_copy(span(array, 200))->span().data, first);
+  auto other = copies->make_copy(span(array, 100));
   EXPECT_EQ(devices->allocated_bytes(), 300U);
-  copies->drop_unused();
+  copies->free_unused();
   EXPECT_EQ(devices->allocated_bytes(), 100U);
   copies->release();
   EXPECT_EQ(devices->allocated_bytes(), 100U) << "it is in use";
@@ -64,14 +64,14 @@ TEST_F(CopiesTest, UseMemoryOfTheirSizeAgainUntilItIsReleased) {
 // Memory that is kept for others must not be the memory that is missing.
 TEST_F(CopiesTest, WithoutMemoryWhatIsNotInUseIsFreedFirst) {
   const ModelDevices::Array array(*devices, 0, 200);
-  (void)copies->take(span(array, 200));
+  (void)copies->make_copy(span(array, 200));
   devices->fail("allocate", 1, ErrorCode::no_space);
-  EXPECT_TRUE(copies->take(span(array, 100)));
+  EXPECT_TRUE(copies->make_copy(span(array, 100)));
   EXPECT_EQ(devices->allocated_bytes(), 100U);
-  copies->drop_unused();
+  copies->free_unused();
   devices->fail("allocate", 1, ErrorCode::no_space);
-  EXPECT_FALSE(copies->take(span(array, 100)));
-  EXPECT_TRUE(copies->take(span(array, 100)));
+  EXPECT_FALSE(copies->make_copy(span(array, 100)));
+  EXPECT_TRUE(copies->make_copy(span(array, 100)));
 }
 
 TEST_F(CopiesTest, WhatFailsIsThrownAndLeavesNothingUnderWay) {
@@ -79,16 +79,16 @@ TEST_F(CopiesTest, WhatFailsIsThrownAndLeavesNothingUnderWay) {
   for (const char* what : {"allocate", "queue", "copy_within", "wait"}) {
     copies->release();
     devices->fail(what, 1, ErrorCode::invalid_argument);
-    EXPECT_THROW((void)copies->take(span(array, 200)), Error) << what;
+    EXPECT_THROW((void)copies->make_copy(span(array, 200)), Error) << what;
     EXPECT_EQ(devices->copies_in_progress(), 0U) << what;
     EXPECT_EQ(devices->allocated_bytes(), 0U) << what;
-    EXPECT_TRUE(copies->take(span(array, 200))) << what;
+    EXPECT_TRUE(copies->make_copy(span(array, 200))) << what;
   }
 }
 
 TEST_F(CopiesTest, MayOutliveTheirOwner) {
   const ModelDevices::Array array(*devices, 0, 200);
-  auto copy = copies->take(span(array, 200));
+  auto copy = copies->make_copy(span(array, 200));
   copies.reset();
   std::thread([&] { copy.reset(); }).join();
   EXPECT_EQ(devices->allocated_bytes(), 0U);

@@ -37,7 +37,7 @@ class KernelsOfCuda : public Cuda {
   }
   void transfer(Staging& staging, std::chrono::milliseconds delay) {
     const Span from{address, kSize, staging.devices().location_of(address)};
-    EXPECT_TRUE(staging.reaches(from.location, {memory, access}));
+    EXPECT_TRUE(staging.can_access(from.location, {memory, access}));
     const auto found = staging.read_into(from, memory, kBlock, [&](std::uint64_t offset, std::uint64_t length) {
       of_host += length;
       std::this_thread::sleep_for(delay);

@@ -28,7 +28,7 @@ namespace {
 TEST(CudaFirst, NothingIsOfADeviceWhereNoDriverIsLoaded) {
   int value = 0;
   if (::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "a test before this one loaded it";
-  EXPECT_EQ(system_devices()->location_of(&value), Location{});
+  EXPECT_EQ(system_devices()->location_of(&value), MemoryLocation{});
 }
 
 /// A driver that is loaded later is found.
@@ -47,7 +47,7 @@ TEST(CudaFirst, TheDriverIsLookedForWhenSomethingWasLoaded) {
 TEST(CudaFirst, NothingIsOfADeviceBeforeTheDriverIsInitialized) {
   int value = 0;
   (void)fake();
-  EXPECT_EQ(system_devices()->location_of(&value), Location{});
+  EXPECT_EQ(system_devices()->location_of(&value), MemoryLocation{});
 }
 
 #if KEDGE_HAS_CUDA
@@ -57,9 +57,9 @@ TEST_F(Cuda, KnowsWhereMemoryIs) {
   std::byte* first = allocate(4096, 0);
   std::byte* pooled = allocate(4096, 3, true);
   int value = 0;
-  EXPECT_EQ(devices->location_of(&value).kind, Location::Kind::host);
-  EXPECT_EQ(devices->location_of(nullptr).kind, Location::Kind::host);
-  EXPECT_EQ(devices->location_of(first + 4095).kind, Location::Kind::device);
+  EXPECT_EQ(devices->location_of(&value).kind, MemoryLocation::Kind::host);
+  EXPECT_EQ(devices->location_of(nullptr).kind, MemoryLocation::Kind::host);
+  EXPECT_EQ(devices->location_of(first + 4095).kind, MemoryLocation::Kind::device);
   EXPECT_EQ(devices->location_of(first).ordinal, 0);
   EXPECT_EQ(devices->location_of(pooled).ordinal, 3);
   EXPECT_NE(devices->location_of(pooled).context, nullptr) << "the device's primary one";
@@ -70,7 +70,7 @@ TEST_F(Cuda, AnsweringThatItKnowsNoDeviceMakesAPointerTheHosts) {
   int value = 0;
   for (const int result : {1, 4, 34, 100, 101, 201}) {
     fake().fail("cuPointerGetAttributes", 1, result, false);
-    EXPECT_EQ(devices->location_of(&value), Location{}) << result;
+    EXPECT_EQ(devices->location_of(&value), MemoryLocation{}) << result;
   }
 }
 
@@ -108,7 +108,7 @@ TEST_F(Cuda, CopiesWithinAGpuToMemoryOfItsOwn) {
     const auto saved = contents(address, 5000);
     fake().capture(true);  // the application may be at it while the worker frees
     {
-      const auto copy = copies->take({address, 5000, devices->location_of(address)});
+      const auto copy = copies->make_copy({address, 5000, devices->location_of(address)});
       ASSERT_TRUE(copy);
       std::memset(fake().contents(address), 0, 5000);
       EXPECT_EQ(devices->location_of(copy->span().data).ordinal, ordinal);
@@ -117,11 +117,11 @@ TEST_F(Cuda, CopiesWithinAGpuToMemoryOfItsOwn) {
     copies->release();
     fake().capture(false);
     fake().fail("cuMemAlloc", 1, 2, false);
-    EXPECT_FALSE(copies->take({address, 5000, devices->location_of(address)})) << "out of memory";
+    EXPECT_FALSE(copies->make_copy({address, 5000, devices->location_of(address)})) << "out of memory";
     for (const auto& [function, words] : {std::pair("cuMemAlloc", "allocate 5000 bytes on GPU "),
                                           std::pair("cuMemcpyDtoDAsync", "copy 5000 bytes within GPU ")}) {
       fake().fail(function, 1, 1, false);
-      const auto failure = attempt([&] { (void)copies->take({address, 5000, devices->location_of(address)}); });
+      const auto failure = attempt([&] { (void)copies->make_copy({address, 5000, devices->location_of(address)}); });
       ASSERT_TRUE(failure) << function;
       EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
       EXPECT_NE(failure->message.find(words), std::string::npos) << failure->message;
@@ -143,7 +143,7 @@ TEST_F(Cuda, NothingIsLeftBehind) {
 
 TEST_F(Cuda, WaitsForAStreamOrForAll) {
   const auto devices = system_devices();
-  const Location location = devices->location_of(allocate(64));
+  const MemoryLocation location = devices->location_of(allocate(64));
   int ran = 0;
   int other = 0;
   fake().launch(
@@ -174,7 +174,7 @@ TEST_P(CudaFails, AndTheCodeSaysWhatIsLost) {
   const Case& one = GetParam();
   Staging staging(system_devices(), {3, 1024});
   std::byte* address = allocate(8000);
-  const Location location = staging.devices().location_of(address);
+  const MemoryLocation location = staging.devices().location_of(address);
   fake().fail(one.function, 1, one.result, one.code == ErrorCode::device_failed);
   const auto failure = attempt([&] {
     staging.devices().synchronize(location, std::nullopt);
@@ -261,8 +261,8 @@ TEST_F(Cuda, WhatIsAllocatedAndFreedLeavesCapturesAlone) {
   fake().capture(true);
   {
     Staging staging(system_devices(), {3, 1024}, [](const Failure& why) { ADD_FAILURE() << why.message; });
-    const Location location = staging.devices().location_of(address);
-    EXPECT_TRUE(staging.reaches(location, {memory, access}));
+    const MemoryLocation location = staging.devices().location_of(address);
+    EXPECT_TRUE(staging.can_access(location, {memory, access}));
     EXPECT_EQ(read(staging, address, 8000), contents(address, 8000));
     access->end();
     EXPECT_EQ(fake().registered(), 0);

@@ -53,7 +53,7 @@ const FakeCuFile& fake_cufile() {
 
 class CuFileOfDevices : public Cuda {
  protected:
-  CuFileOfDevices() : driver(CudaDriver::of(fake().library)), cufile((fake_cufile().reset(), CuFile::load())) {
+  CuFileOfDevices() : driver(CudaDriver::load_from(fake().library)), cufile((fake_cufile().reset(), CuFile::load())) {
     std::string path = testing::TempDir() + "kedge-cufile-XXXXXX";
     const int created = ::mkstemp(path.data());
     descriptor = ::open(path.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC);
@@ -73,7 +73,7 @@ class CuFileOfDevices : public Cuda {
   std::unique_ptr<DirectFile> file(unsigned kinds = kNvme) {
     return cuda_direct_file(*driver, *cufile, location(), descriptor, kinds);
   }
-  Location location() { return system_devices()->location_of(memory); }
+  MemoryLocation location() { return system_devices()->location_of(memory); }
   std::vector<std::byte> written() const {
     std::vector<std::byte> bytes(kSize);
     EXPECT_EQ(::pread(buffered, bytes.data(), kSize, 4096), static_cast<ssize_t>(kSize));
@@ -171,7 +171,7 @@ TEST_F(CuFileOfDevices, TellsTheDisksFailuresFromItsOwn) {
 
 TEST_F(CuFileOfDevices, ADeviceThatIsLostIsSaidFirst) {
   const auto direct = file();
-  const Location where = location();
+  const MemoryLocation where = location();
   fake_cufile().fail("cuFileWrite", 1, -5011, 0);
   fake().fail("cuCtxSynchronize", 1, 700, false);
   const auto failure = attempt([&] { direct->write(where, 4096, {memory, kSize}); });
@@ -182,7 +182,7 @@ TEST_F(CuFileOfDevices, ADeviceThatIsLostIsSaidFirst) {
 /// As engines ask: by the name that is loaded already; this machine's disk may be of any kind.
 TEST_F(CuFileOfDevices, IsLoadedByItsName) {
   const auto devices = system_devices();
-  const auto direct = devices->direct_file(location(), descriptor);
+  const auto direct = devices->open_direct_file(location(), descriptor);
   direct->write(location(), 4096, {memory, kSize});
   EXPECT_EQ(written(), contents(memory, kSize));
 }

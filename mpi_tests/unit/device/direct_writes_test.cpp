@@ -45,7 +45,7 @@ class Direct : public StagingTest {
     const Span from = memory(array, 0, size);
     return {{from.data, size}, from.location, {&file, access}, offset, kBlock, threads};
   }
-  DirectWrites::ByHost by_host(const DirectWrites::Transfer& what) {
+  DirectWrites::CopyByHost by_host(const DirectWrites::Transfer& what) {
     return [this, &what](std::uint64_t begin, std::uint64_t length) {
       of_host += length;
       (void)file.write_with_crc(what.offset + begin, array.contents().subspan(begin, length), 0);
@@ -59,7 +59,7 @@ class Direct : public StagingTest {
     if (!found) {
       by_host(what)(0, what.memory.size());
       found = checksums_of(what.memory.size());
-      direct.compare(what, *found);
+      direct.compare_checksums(what, *found);
     }
     EXPECT_EQ(*found, checksums_of(what.memory.size()));
     std::vector<std::byte> stored(what.memory.size());
@@ -148,9 +148,9 @@ TEST_F(Direct, SmallRegionsAndOtherFilesAreNotItsBusiness) {
   DirectWrites direct(devices, settings());
   EXPECT_FALSE(write(direct, transfer(0, kBlock - 1)));
   auto nowhere = transfer(0);
-  nowhere.to = {};
+  nowhere.target = {};
   EXPECT_FALSE(direct.write(nowhere, by_host(nowhere)));
-  direct.compare(nowhere, {});
+  direct.compare_checksums(nowhere, {});
   DirectWrites off(devices, settings(false));
   EXPECT_FALSE(write(off, transfer(0)));
   EXPECT_FALSE(write(off, transfer(0)));
@@ -229,7 +229,7 @@ TEST_F(Direct, ADeviceThatComputesNoneIsNotUsed) {
   auto what = transfer(0);
   what.memory = {static_cast<const std::byte*>(own.address()), kSize};
   EXPECT_FALSE(on.write(what, by_host(what)));
-  on.compare(what, checksums_of(kSize));
+  on.compare_checksums(what, checksums_of(kSize));
   EXPECT_FALSE(on.write(what, by_host(what)));
   EXPECT_EQ(lines_with("not by GPUDirect Storage: the checksums of this GPU's memory are computed by the host"), 1U);
   EXPECT_EQ(plain->written_directly(), 0U);

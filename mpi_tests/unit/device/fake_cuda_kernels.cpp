@@ -37,7 +37,8 @@ T* inside(void* argument) {
 std::uint32_t raw_of(const std::uint8_t* data, std::uint64_t size_bytes) {
   static const auto table = [] {
     std::array<std::uint32_t, 256> all{};
-    for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = kedge::device::multiply(i, 1U << 23U);  // by x^8
+    for (std::uint32_t i = 0; i < all.size(); ++i)
+      all[i] = kedge::device::multiply_polynomials(i, 1U << 23U);  // by x^8
     return all;
   }();
   std::uint32_t raw = 0;

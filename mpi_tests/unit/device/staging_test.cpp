@@ -120,11 +120,11 @@ TEST_F(StagingTest, WhatCannotBeTakenEndsTheTransfer) {
 
 TEST_F(Straight, ToMemoryThatIsRegisteredForIt) {
   const ModelDevices::Array array(*devices, 0, 9000);
-  const Location location = memory(array, 0, 1).location;
+  const MemoryLocation location = memory(array, 0, 1).location;
   for (const std::size_t size : {1U, 1023U, 1024U, 1025U, 3073U, 8999U}) {
     Owned owned(9000);
-    ASSERT_TRUE(registering.reaches(location, owned.memory()));
-    EXPECT_TRUE(registering.reaches(location, owned.memory())) << "once is enough";
+    ASSERT_TRUE(registering.can_access(location, owned.memory()));
+    EXPECT_TRUE(registering.can_access(location, owned.memory())) << "once is enough";
     EXPECT_EQ(devices->registered_bytes(), 9000U);
     fill(array.contents(), static_cast<unsigned>(size));
     read_into(memory(array, 1, size), owned);
@@ -140,35 +140,35 @@ TEST_F(Straight, ToMemoryThatIsRegisteredForIt) {
 TEST_F(Straight, OnlyWhereThatIsWanted) {
   const ModelDevices::Array array(*devices, 0, 64);
   Owned owned(64);
-  EXPECT_FALSE(staging.reaches(memory(array, 0, 1).location, owned.memory()));
-  EXPECT_FALSE(registering.reaches(memory(array, 0, 1).location, {}));
+  EXPECT_FALSE(staging.can_access(memory(array, 0, 1).location, owned.memory()));
+  EXPECT_FALSE(registering.can_access(memory(array, 0, 1).location, {}));
   EXPECT_EQ(devices->registered_bytes(), 0U);
 }
 
 TEST_F(Straight, ARefusalIsToldAndNotAskedForAgain) {
   const ModelDevices::Array array(*devices, 0, 64);
-  const Location location = memory(array, 0, 1).location;
+  const MemoryLocation location = memory(array, 0, 1).location;
   Owned before(64);
   Owned owned(64);
-  ASSERT_TRUE(registering.reaches(location, before.memory()));
+  ASSERT_TRUE(registering.can_access(location, before.memory()));
   devices->fail("register", 1, ErrorCode::no_space);
-  EXPECT_FALSE(registering.reaches(location, owned.memory()));
-  EXPECT_FALSE(registering.reaches(location, owned.memory()));
+  EXPECT_FALSE(registering.can_access(location, owned.memory()));
+  EXPECT_FALSE(registering.can_access(location, owned.memory()));
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused[0].code, ErrorCode::no_space);
-  EXPECT_TRUE(registering.reaches(location, before.memory()));
+  EXPECT_TRUE(registering.can_access(location, before.memory()));
 }
 
 /// A context that is gone, a capture: buffers say what is wrong, and the next time is another.
 TEST_F(Straight, AFailureOfTheMomentIsNoRefusal) {
   const ModelDevices::Array array(*devices, 0, 64);
-  const Location location = memory(array, 0, 1).location;
+  const MemoryLocation location = memory(array, 0, 1).location;
   Owned owned(64);
   for (const ErrorCode code : {ErrorCode::invalid_argument, ErrorCode::bad_state}) {
     devices->fail("register", 1, code);
-    EXPECT_FALSE(registering.reaches(location, owned.memory()));
+    EXPECT_FALSE(registering.can_access(location, owned.memory()));
   }
-  EXPECT_TRUE(registering.reaches(location, owned.memory()));
+  EXPECT_TRUE(registering.can_access(location, owned.memory()));
   EXPECT_TRUE(refused.empty());
 }
 
@@ -176,7 +176,7 @@ TEST_F(Straight, ADeviceThatIsLostIsNoRefusal) {
   const ModelDevices::Array array(*devices, 0, 64);
   Owned owned(64);
   devices->fail("register", 1, ErrorCode::device_failed);
-  const auto failure = attempt([&] { (void)registering.reaches(memory(array, 0, 1).location, owned.memory()); });
+  const auto failure = attempt([&] { (void)registering.can_access(memory(array, 0, 1).location, owned.memory()); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::device_failed);
   EXPECT_TRUE(refused.empty());
@@ -185,10 +185,10 @@ TEST_F(Straight, ADeviceThatIsLostIsNoRefusal) {
 TEST_F(Straight, ReleaseEndsWhatItsOwnerStillHas) {
   const ModelDevices::Array array(*devices, 0, 64);
   Owned owned(64);
-  ASSERT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
+  ASSERT_TRUE(registering.can_access(memory(array, 0, 1).location, owned.memory()));
   registering.release();
   EXPECT_EQ(devices->registered_bytes(), 0U);
-  EXPECT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory())) << "for another transfer";
+  EXPECT_TRUE(registering.can_access(memory(array, 0, 1).location, owned.memory())) << "for another transfer";
 }
 
 /// The owner is about to unmap it: when end() has returned, nothing is registered, whoever else ends it.
@@ -196,7 +196,7 @@ TEST_F(Straight, TheOwnerWaitsForWhoEndsItToo) {
   const ModelDevices::Array array(*devices, 0, 64);
   for (int turn = 0; turn < 200; ++turn) {
     Owned owned(64);
-    ASSERT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
+    ASSERT_TRUE(registering.can_access(memory(array, 0, 1).location, owned.memory()));
     const std::jthread other([&] { registering.release(); });
     owned.access->end();
     EXPECT_EQ(devices->registered_bytes(), 0U);
@@ -208,7 +208,7 @@ TEST_F(Straight, MemoryMayOutliveTheStaging) {
   Owned owned(64);
   {
     Staging own(devices, kSmall, [](const Failure&) {});
-    ASSERT_TRUE(own.reaches(memory(array, 0, 1).location, owned.memory()));
+    ASSERT_TRUE(own.can_access(memory(array, 0, 1).location, owned.memory()));
   }
   EXPECT_EQ(devices->registered_bytes(), 64U);
   owned.access->end();
@@ -218,7 +218,7 @@ TEST_F(Straight, MemoryMayOutliveTheStaging) {
 TEST_F(Straight, WhateverFailsNothingIsUnderWay) {
   const ModelDevices::Array array(*devices, 0, 8 * 1024);
   Owned owned(9 * 1024);
-  ASSERT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
+  ASSERT_TRUE(registering.can_access(memory(array, 0, 1).location, owned.memory()));
   for (const std::string what : {"copy", "wait"}) {
     for (std::uint64_t nth = 1; nth <= 8; ++nth) {
       devices->fail(what, nth, ErrorCode::no_space);

@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string refused(const Attributes& attributes) {
-  const auto failure = check(attributes);
+  const auto failure = check_attributes(attributes);
   if (!failure) return {};
   EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
   return failure->message;
@@ -32,7 +32,7 @@ std::string refusal(std::string_view text) {
 
 Attributes again(const Attributes& attributes) {
   EXPECT_EQ(refused(attributes), "");
-  return decode_attributes(encode(attributes) + "   ", "file");
+  return decode_attributes(encode_attributes(attributes) + "   ", "file");
 }
 
 TEST(FormatAttributes, AreReadAsTheyWereWritten) {
@@ -62,9 +62,10 @@ TEST(FormatAttributes, AreReadAsTheyWereWritten) {
 }
 
 TEST(FormatAttributes, AreOneJsonObject) {
-  EXPECT_EQ(encode({}), "{}");
-  EXPECT_EQ(encode({{"b", 2.0}, {"a", std::int64_t{1}}, {"c", std::vector<double>{1}}, {"d", std::string("x")}}),
-            R"({"a":1,"b":2.0,"c":[1.0],"d":"x"})");
+  EXPECT_EQ(encode_attributes({}), "{}");
+  EXPECT_EQ(
+      encode_attributes({{"b", 2.0}, {"a", std::int64_t{1}}, {"c", std::vector<double>{1}}, {"d", std::string("x")}}),
+      R"({"a":1,"b":2.0,"c":[1.0],"d":"x"})");
 }
 
 TEST(FormatAttributes, WhatJsonOrTheirRoomCannotHoldIsRefused) {

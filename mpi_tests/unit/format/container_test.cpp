@@ -36,7 +36,7 @@ TEST(FormatContainer, StructureIsStoredWithTheData) {
   EXPECT_EQ(stored.logical_rank.value, 6U);
   EXPECT_EQ(stored.commit.world_size, 7U);
   EXPECT_EQ(stored.commit.time_ns, 8);
-  EXPECT_TRUE(stored.sealed);
+  EXPECT_TRUE(stored.is_sealed);
   ASSERT_EQ(reader.regions().size(), samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i)
     EXPECT_EQ(reader.regions()[i].spec, samples[i].spec) << "order of saving";
@@ -79,14 +79,14 @@ TEST(FormatContainer, DamageIsNamed) {
     target.file.content[at] ^= std::byte{16};
     const auto damages = reader.verify();
     target.file.content[at] ^= std::byte{16};
-    return damages.size() == 1 ? damages[0].what : compose("{} damages", damages.size());
+    return damages.size() == 1 ? damages[0].description : compose("{} damages", damages.size());
   };
   EXPECT_EQ(named(70), "superblock");
   EXPECT_EQ(named(layout->index_offset + 20), "index");
-  EXPECT_EQ(named(layout->index_offset + layout->index_room - 1), "index");
+  EXPECT_EQ(named(layout->index_offset + layout->index_capacity_bytes - 1), "index");
   EXPECT_EQ(named(kSuperblockBytes + 30), "HDF5 metadata");
   for (const Sample& one : samples) {
-    const StoredRegion* region = reader.find(one.spec.name);
+    const StoredRegion* region = reader.find_region(one.spec.name);
     if (region->size_bytes == 0) continue;
     EXPECT_EQ(named(region->offset), compose("region '{}'", one.spec.name));
     EXPECT_EQ(named(region->offset + region->size_bytes - 1), compose("region '{}'", one.spec.name));
@@ -108,7 +108,7 @@ TEST(FormatContainer, DamageIsNamed) {
     const StoredRegion& region = layout->regions[layout->by_offset[extent.first_region + extent.region_count - 1]];
     if (region.offset + region.size_bytes > last) continue;
     ++paddings;
-    EXPECT_EQ(named(last), extent.large ? compose("region '{}'", region.spec.name) : "padding between regions");
+    EXPECT_EQ(named(last), extent.is_large ? compose("region '{}'", region.spec.name) : "padding between regions");
   }
   EXPECT_GT(paddings, 0U);
 }
@@ -179,8 +179,8 @@ TEST(FormatContainer, LoadingIntoMemoryOfAnotherSizeIsRefused) {
   write(target, {sample("a", 10)});
   const ContainerReader reader(target.file, target.file.size(), "file");
   std::vector<std::byte> nine(9);
-  EXPECT_THROW(reader.read(*reader.find("a"), nine), Error);
-  EXPECT_EQ(reader.find("b"), nullptr);
+  EXPECT_THROW(reader.read(*reader.find_region("a"), nine), Error);
+  EXPECT_EQ(reader.find_region("b"), nullptr);
 }
 
 TEST(FormatContainer, FiveThousandRegionsOfMixedSize) {

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string message(const Shape& whole, const std::vector<Block>& blocks, bool holes_allowed = false) {
+std::string message(const Shape& whole, const std::vector<SavedBlock>& blocks, bool holes_allowed = false) {
   const auto failure = check_cover("T", whole, blocks, holes_allowed);
   if (!failure) return {};
   EXPECT_EQ(failure->code, ErrorCode::mismatch);
@@ -24,14 +24,14 @@ std::string message(const Shape& whole, const std::vector<Block>& blocks, bool h
 }
 
 // The same by counting: slow and plain.
-std::string counted(const Shape& whole, const std::vector<Block>& blocks, bool holes_allowed) {
+std::string counted(const Shape& whole, const std::vector<SavedBlock>& blocks, bool holes_allowed) {
   std::uint64_t count = 0;
   if (!element_count(whole, count)) throw std::logic_error("too many to count");
   for (std::uint64_t element = 0; element < count; ++element) {
     std::vector<std::uint64_t> point(whole.dimensions());
     for (std::size_t d = whole.dimensions(), rest = element; d-- > 0; rest /= whole[d]) point[d] = rest % whole[d];
     std::vector<std::uint32_t> ranks;
-    for (const Block& block : blocks) {
+    for (const SavedBlock& block : blocks) {
       bool inside = true;
       for (std::size_t d = 0; d < point.size(); ++d) {
         inside = inside && point[d] >= block.offset[d] && point[d] < block.offset[d] + block.shape[d];
@@ -57,7 +57,7 @@ std::string in_short(const std::string& message) {
 }
 
 // Divides the box at random, dimension by dimension in any order.
-void divide(std::vector<Block>& blocks, const Block& box, std::uint64_t parts, std::mt19937& random) {
+void divide(std::vector<SavedBlock>& blocks, const SavedBlock& box, std::uint64_t parts, std::mt19937& random) {
   std::vector<std::size_t> long_ones;
   for (std::size_t d = 0; d < box.shape.dimensions(); ++d) {
     if (box.shape[d] > 1) long_ones.push_back(d);
@@ -90,11 +90,11 @@ TEST(FormatCover, WholeArraysPass) {
   EXPECT_EQ(message(Shape{4}, {{3, Shape{2}, Shape{2}}, {1, Shape{0}, Shape{2}}}), "");
   EXPECT_EQ(message(Shape{4}, {{3, Shape{2}, Shape{2}}, {2, Shape{2}, Shape{0}}, {1, Shape{0}, Shape{2}}}), "");
   // Blocks that wind about each other: no plane divides them.
-  const std::vector<Block> wheel{{0, Shape{0, 0}, Shape{1, 2}},
-                                 {1, Shape{0, 2}, Shape{2, 1}},
-                                 {2, Shape{2, 1}, Shape{1, 2}},
-                                 {3, Shape{1, 0}, Shape{2, 1}},
-                                 {4, Shape{1, 1}, Shape{1, 1}}};
+  const std::vector<SavedBlock> wheel{{0, Shape{0, 0}, Shape{1, 2}},
+                                      {1, Shape{0, 2}, Shape{2, 1}},
+                                      {2, Shape{2, 1}, Shape{1, 2}},
+                                      {3, Shape{1, 0}, Shape{2, 1}},
+                                      {4, Shape{1, 1}, Shape{1, 1}}};
   EXPECT_EQ(message(Shape{3, 3}, wheel), "");
   EXPECT_THAT(message(Shape{3, 3}, {wheel.begin(), wheel.end() - 1}), HasSubstr("element (1, 1)"));
 }
@@ -147,11 +147,11 @@ TEST(FormatCover, AgreesWithCounting) {
     std::vector<std::uint64_t> extents(dimensions);
     for (auto& extent : extents) extent = 1 + random() % 6;
     const Shape whole(extents);
-    std::vector<Block> blocks;
+    std::vector<SavedBlock> blocks;
     divide(blocks, {0, Shape(std::vector<std::uint64_t>(dimensions, 0)), whole}, 1 + random() % 20, random);
     std::ranges::shuffle(blocks, random);
     for (std::uint64_t changes = random() % 4; changes > 0 && !blocks.empty(); --changes) {
-      Block& block = blocks[random() % blocks.size()];
+      SavedBlock& block = blocks[random() % blocks.size()];
       const std::size_t d = random() % dimensions;
       const std::uint64_t place = random() % whole[d];
       switch (random() % 4) {
@@ -180,9 +180,9 @@ double seconds(const std::function<void()>& work) {
 }
 
 // Cuts along `order[0]`, each slab then elsewhere along `order[1]`, and so on: 46 to a dimension.
-std::vector<Block> uneven_grid(const std::array<std::size_t, 3>& order) {
+std::vector<SavedBlock> uneven_grid(const std::array<std::size_t, 3>& order) {
   constexpr std::uint64_t kParts = 46;
-  std::vector<Block> blocks;
+  std::vector<SavedBlock> blocks;
   for (std::uint64_t i = 0; i < kParts; ++i) {
     for (std::uint64_t j = 0; j < kParts; ++j) {
       for (std::uint64_t k = 0; k < kParts; ++k) {
@@ -215,7 +215,7 @@ TEST(FormatCover, ALargeUnevenGridTakesLittleTime) {
     const double hole_s = seconds([&] { said = message(whole, blocks); });
     EXPECT_THAT(said, HasSubstr("no rank saves"));
     // As if each rank saved its ghost cells too.
-    for (Block& block : blocks) {
+    for (SavedBlock& block : blocks) {
       for (std::size_t d = 0; d < 3; ++d) {
         if (block.offset[d] != 0) {
           block.shape = moved(block.shape, d, block.shape[d] + 1);
@@ -234,7 +234,7 @@ TEST(FormatCover, ALargeUnevenGridTakesLittleTime) {
 
 TEST(FormatCover, AThousandArraysTakeLittleTime) {
   std::mt19937 random(1);
-  std::vector<Block> blocks;
+  std::vector<SavedBlock> blocks;
   divide(blocks, {0, Shape{0, 0, 0}, Shape{1000, 1000, 1000}}, 64, random);
   ASSERT_EQ(blocks.size(), 64U);
   const double taken_s = seconds([&] {

@@ -113,8 +113,8 @@ TEST(FormatHdf5, TheFileEndsWhereHdf5SaysAndTheIndexLiesBefore) {
     const std::uint64_t end = number_at(target.file, 4096 + 28);  // of a superblock of version 2
     EXPECT_EQ(base, 4096U);
     EXPECT_EQ(end, target.file.size());
-    EXPECT_LE(layout->index_offset + layout->index_room, target.file.size());
-    EXPECT_GE(layout->index_room, layout->index_size());
+    EXPECT_LE(layout->index_offset + layout->index_capacity_bytes, target.file.size());
+    EXPECT_GE(layout->index_capacity_bytes, layout->index_size());
   }
 }
 

@@ -18,21 +18,21 @@ TEST(FormatManifestLayout, AttributesMayChangeWithoutANewLayout) {
   const auto layout = make_manifest_layout(nullptr, files, {{"text", std::string(513, 'x')}});
   for (const std::size_t size : {0U, 1U, 900U, 1013U}) {  // 1024 bytes as JSON
     const Attributes attributes{{"text", std::string(size, 'x')}};
-    EXPECT_TRUE(can_hold(*layout, attributes));
+    EXPECT_TRUE(can_hold_attributes(*layout, attributes));
     MemoryFile file;
     file.content = encode_manifest(*layout, head_of(2), rows_of(files), attributes);
     EXPECT_EQ(reader_of(file).attributes(), attributes);
     EXPECT_TRUE(reader_of(file).verify().empty());
   }
   const Attributes larger{{"text", std::string(1014, 'x')}};
-  EXPECT_FALSE(can_hold(*layout, larger));
+  EXPECT_FALSE(can_hold_attributes(*layout, larger));
   EXPECT_THAT(
       refused_argument([&] { static_cast<void>(encode_manifest(*layout, head_of(2), rows_of(files), larger)); }),
       HasSubstr("create a new layout"));
 }
 
 TEST(FormatManifestLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
-  const View view = view_of(5, 4);
+  const ManifestView view = view_of(5, 4);
   const auto files = files_of(4);
   const auto layout = make_manifest_layout(&view, files, kAttributes);
   const std::uint64_t entries = hdf5_call_count();
@@ -54,7 +54,7 @@ TEST(FormatManifestLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
 }
 
 TEST(FormatManifestLayout, OneStructureMakesOneLayoutWhateverTheOrderItIsHeardIn) {
-  View view = view_of(40, 8);
+  ManifestView view = view_of(40, 8);
   const auto files = files_of(8);
   const auto bytes = [&] {
     return encode_manifest(*make_manifest_layout(&view, files, kAttributes), head_of(8), rows_of(files), kAttributes);
@@ -90,11 +90,11 @@ TEST(FormatManifestLayout, WhatDoesNotFitIsRefusedWhenItIsMade) {
 
 TEST(FormatManifestLayout, NamesThatContradictEachOtherAreRefused) {
   const auto files = files_of(2);
-  const auto layout = [&](const View& view) {
+  const auto layout = [&](const ManifestView& view) {
     return refused_argument([&] { static_cast<void>(make_manifest_layout(&view, files, {})); });
   };
-  const View::Array array{"a/b", DataType::int8, Shape{1}, {{0, Shape{0}, Shape{1}}}};
-  View::Array inner = array;
+  const ManifestView::Array array{"a/b", DataType::int8, Shape{1}, {{0, Shape{0}, Shape{1}}}};
+  ManifestView::Array inner = array;
   inner.name = "a";
   EXPECT_THAT(layout({{array, inner}, {}}), HasSubstr("'a'"));
   EXPECT_THAT(layout({{array}, {{"a", 0}}}), HasSubstr("'a'"));
@@ -120,7 +120,7 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void measure(const View* view, std::uint32_t ranks, double limit_s) {
+void measure(const ManifestView* view, std::uint32_t ranks, double limit_s) {
   const auto files = files_of(ranks);
   const auto rows = rows_of(files);
   std::shared_ptr<const ManifestLayout> layout;
@@ -138,18 +138,18 @@ void measure(const View* view, std::uint32_t ranks, double limit_s) {
 
 TEST(FormatManifestLayout, RegionsOfRanksAreListedInAnyOrderAndRefusedAsOthersAre) {
   const auto files = files_of(2);
-  View view;
-  view.rank_regions = std::vector<View::RankRegion>{{1, "own/state", DataType::int32, Shape{3}, false},
-                                                    {0, "own/state", DataType::int32, Shape{2}, false},
-                                                    {0, "step", DataType::int64, Shape{}, false},
-                                                    {1, "t", DataType::float32, Shape{4}, true}};
+  ManifestView view;
+  view.rank_regions = std::vector<ManifestView::RankRegion>{{1, "own/state", DataType::int32, Shape{3}, false},
+                                                            {0, "own/state", DataType::int32, Shape{2}, false},
+                                                            {0, "step", DataType::int64, Shape{}, false},
+                                                            {1, "t", DataType::float32, Shape{4}, true}};
   const auto bytes = [&] {
     return encode_manifest(*make_manifest_layout(&view, files, {}), head_of(2), rows_of(files), {});
   };
   const auto one = bytes();
   std::ranges::reverse(*view.rank_regions);
   EXPECT_TRUE(one == bytes());
-  const auto refused = [&](const View::RankRegion& region) {
+  const auto refused = [&](const ManifestView::RankRegion& region) {
     view.rank_regions = std::vector{region};
     return refused_argument([&] { static_cast<void>(bytes()); });
   };
@@ -158,12 +158,12 @@ TEST(FormatManifestLayout, RegionsOfRanksAreListedInAnyOrderAndRefusedAsOthersAr
 }
 
 TEST(FormatManifestLayout, LargeOnesTakeLittleTime) {
-  const View view = view_of(1000, 64);
+  const ManifestView view = view_of(1000, 64);
   measure(&view, 64, 10);  // sanitizers and busy machines included
-  const View wide = view_of(10, 4096);
+  const ManifestView wide = view_of(10, 4096);
   measure(&wide, 4096, 10);
   measure(nullptr, 100000, 20);
-  View listed;
+  ManifestView listed;
   listed.rank_regions.emplace();
   for (std::uint32_t i = 0; i < 1000; ++i) {  // arrays::kListedRegionsMax
     listed.rank_regions->push_back({i / 10, compose("group/region{}", i % 10), DataType::float64, Shape{7, 3}, false});

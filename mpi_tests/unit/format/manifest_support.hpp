@@ -43,10 +43,11 @@ inline ManifestHead head_of(std::uint32_t ranks) {
 }
 
 /// `count` arrays along one dimension, 10 elements a rank, and a replica.
-inline View view_of(std::uint64_t count, std::uint32_t ranks) {
-  View view;
+inline ManifestView view_of(std::uint64_t count, std::uint32_t ranks) {
+  ManifestView view;
   for (std::uint64_t i = 0; i < count; ++i) {
-    View::Array array{compose("fields/array{}", i), DataType::float64, Shape{std::uint64_t{10} * ranks, 16}, {}};
+    ManifestView::Array array{
+        compose("fields/array{}", i), DataType::float64, Shape{std::uint64_t{10} * ranks, 16}, {}};
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       array.blocks.push_back({rank, Shape{std::uint64_t{10} * rank, 0}, Shape{10, 16}});
     }
@@ -60,7 +61,7 @@ inline const Attributes kAttributes{
     {"time", 0.5}, {"code", std::string("v1.2")}, {"cells", std::vector<std::int64_t>{3, 4}}};
 
 inline MemoryFile manifest_of(std::uint32_t ranks, const Attributes& attributes = kAttributes) {
-  const View view = view_of(3, ranks);
+  const ManifestView view = view_of(3, ranks);
   const auto files = files_of(ranks);
   const auto layout = make_manifest_layout(&view, files, attributes);
   return MemoryFile(encode_manifest(*layout, head_of(ranks), rows_of(files), attributes));

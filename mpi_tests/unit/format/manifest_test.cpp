@@ -29,13 +29,13 @@ std::string refusal(MemoryFile& file, ErrorCode code = ErrorCode::corrupt) {
 
 // Makes the head's checksum right again after a field was changed on purpose.
 void reseal(MemoryFile& file) {
-  put(file.content, manifest_at::kCrc, crc32c(std::span<const std::byte>(file.content).first(manifest_at::kCrc)));
+  put_field(file.content, manifest_at::kCrc, crc32c(std::span<const std::byte>(file.content).first(manifest_at::kCrc)));
 }
 
 template <class T>
 std::string refusal_with(std::size_t place, const T& value, ErrorCode code = ErrorCode::corrupt) {
   MemoryFile file = manifest_of(2);
-  put(file.content, place, value);
+  put_field(file.content, place, value);
   reseal(file);
   return refusal(file, code);
 }
@@ -137,7 +137,7 @@ TEST(FormatManifest, ARowOfAnotherCommitIsRefused) {
   EXPECT_NO_THROW(static_cast<void>(reader_of(file).row(LogicalRank{0})));
   EXPECT_THROW(static_cast<void>(reader_of(file).row(LogicalRank{1})), Error);
   ASSERT_EQ(reader_of(file).verify().size(), 1U);
-  EXPECT_THAT(reader_of(file).verify()[0].what, HasSubstr("row of rank 1"));
+  EXPECT_THAT(reader_of(file).verify()[0].description, HasSubstr("row of rank 1"));
 }
 
 TEST(FormatManifest, RowsThatLeadOutsideAreRefused) {
@@ -146,7 +146,7 @@ TEST(FormatManifest, RowsThatLeadOutsideAreRefused) {
     const RowIdentity place{head_of(8).commit.id, LogicalRank{7}};
     encode_row(row, place, bytes);
     if (change) change(bytes);
-    put(bytes, row_at::kRowCrc, row_crc(bytes, place));
+    put_field(bytes, row_at::kRowCrc, row_crc(bytes, place));
     try {
       static_cast<void>(decode_row(bytes, place, "the/path"));
       return std::string();

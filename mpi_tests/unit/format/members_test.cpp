@@ -12,7 +12,7 @@ namespace {
 TEST(Members, ATextIsReadAsItWasWritten) {
   const std::vector<Member> expected{
       {"x", DataType::float64, {}, 0}, {"v", DataType::float32, {3, 2}, 8}, {"on", DataType::boolean, {}, 39}};
-  EXPECT_EQ(members_problem("x:float64@0;v:float32[3,2]@8;on:bool@39", 40), "");
+  EXPECT_EQ(check_members("x:float64@0;v:float32[3,2]@8;on:bool@39", 40), "");
   EXPECT_EQ(parse_members("x:float64@0;v:float32[3,2]@8;on:bool@39"), expected);
 }
 
@@ -55,36 +55,36 @@ TEST(Members, WhatDoesNotFitAStructIsRefused) {
                            "x:uint8[4294967296,4294967296]@0",
                            "x:uint8@18446744073709551615",
                            "x:uint8@18446744073709551616"}) {
-    EXPECT_NE(members_problem(text, 40), "") << text;
+    EXPECT_NE(check_members(text, 40), "") << text;
   }
-  EXPECT_NE(members_problem(std::string(64, 'x') + ":uint8@0", 40), "");
-  EXPECT_EQ(members_problem(std::string(63, 'x') + ":uint8@0", 40), "");
+  EXPECT_NE(check_members(std::string(64, 'x') + ":uint8@0", 40), "");
+  EXPECT_EQ(check_members(std::string(63, 'x') + ":uint8@0", 40), "");
   std::string many;
   for (int i = 0; i < 500; ++i) many += (i == 0 ? "a" : ";a") + std::to_string(i) + ":uint8@" + std::to_string(i);
-  EXPECT_NE(members_problem(many, 500), "") << "longer than 4096";
+  EXPECT_NE(check_members(many, 500), "") << "longer than 4096";
 }
 
 TEST(Members, OnlyOpaqueRegionsOfWholeStructsHaveThem) {
   const RegionSpec good{"a", DataType::opaque, {5, 8}, {}, false, "x:float64@0"};
-  EXPECT_FALSE(check(good));
+  EXPECT_FALSE(check_region_spec(good));
   RegionSpec sharded = good;
   sharded.placement = Shard{{10, 8}, {5, 0}};
-  EXPECT_FALSE(check(sharded));
+  EXPECT_FALSE(check_region_spec(sharded));
   sharded.placement = Shard{{10, 16}, {5, 8}};
-  EXPECT_TRUE(check(sharded));
+  EXPECT_TRUE(check_region_spec(sharded));
   RegionSpec bad = good;
   bad.dtype = DataType::uint8;
-  EXPECT_TRUE(check(bad));
+  EXPECT_TRUE(check_region_spec(bad));
   bad = good;
   bad.shape = {};
-  EXPECT_TRUE(check(bad));
+  EXPECT_TRUE(check_region_spec(bad));
   bad.shape = {5, 0};
-  EXPECT_TRUE(check(bad));
+  EXPECT_TRUE(check_region_spec(bad));
   bad.shape = {5, 7};
-  EXPECT_TRUE(check(bad));
+  EXPECT_TRUE(check_region_spec(bad));
   bad = good;
-  bad.routed = true;
-  EXPECT_TRUE(check(bad));
+  bad.is_routed = true;
+  EXPECT_TRUE(check_region_spec(bad));
 }
 
 }  // namespace

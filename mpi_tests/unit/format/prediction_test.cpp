@@ -69,7 +69,7 @@ TEST(FormatPrediction, TypeNameOrPlacementChanged) {
       if (kind == 0) spec.dtype = DataType::int8;
       if (kind == 1) spec.name += "x";
       if (kind == 2) spec.placement = Replicated{};
-      if (kind == 3) spec.routed = true;
+      if (kind == 3) spec.is_routed = true;
       next[changed] = sample(spec);
       expect_right_after(first, next);
     }

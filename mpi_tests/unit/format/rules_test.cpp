@@ -9,7 +9,9 @@
 namespace kedge::format::testing::rules_test {
 namespace {
 
-bool accepted(std::string name) { return !check({std::move(name), DataType::int8, Shape{1}, {}, false}).has_value(); }
+bool accepted(std::string name) {
+  return !check_region_spec({std::move(name), DataType::int8, Shape{1}, {}, false}).has_value();
+}
 
 TEST(FormatRules, RegionNames) {
   for (const char* name : {"a", "a/b", "temperature [K]", "...", "a/..b", "kedge", "x/.kedge", "x/ranks", "ranksx",
@@ -27,7 +29,7 @@ TEST(FormatRules, RegionNames) {
 
 TEST(FormatRules, TypesShapesAndShards) {
   const auto refused = [](DataType dtype, Shape shape, const Placement& placement = {}) {
-    return check({"a", dtype, shape, placement, false}).has_value();
+    return check_region_spec({"a", dtype, shape, placement, false}).has_value();
   };
   constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max();
   EXPECT_FALSE(refused(DataType::float64, Shape{0, kHuge, kHuge})) << "no elements, no overflow";
@@ -74,7 +76,7 @@ TEST(FormatRules, BytesMustBeAsManyAsTheShapeSays) {
 
 Superblock full_superblock() {
   Superblock superblock = identity();
-  superblock.sealed = true;
+  superblock.is_sealed = true;
   superblock.file_size = 100000;
   superblock.index_offset = 20480;
   superblock.index_size = 50;
@@ -85,7 +87,7 @@ Superblock full_superblock() {
 
 std::string refusal(const SuperblockBytes& bytes) {
   try {
-    static_cast<void>(decode(bytes, "path"));
+    static_cast<void>(decode_superblock(bytes, "path"));
     return {};
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::corrupt);
@@ -106,44 +108,44 @@ TEST(FormatSuperblock, ComesBackAndKeepsSignaturePositionsZero) {
     superblock.extents.push_back({i == 3 ? ExtentKind::index : ExtentKind::metadata, 0xffffffffU, 5000 + i * 100, 100});
   }
   superblock.index_offset = 5300;
-  const SuperblockBytes bytes = encode(superblock);
-  EXPECT_EQ(decode(bytes, "path"), superblock);
+  const SuperblockBytes bytes = encode_superblock(superblock);
+  EXPECT_EQ(decode_superblock(bytes, "path"), superblock);
   for (const std::size_t at : {512U, 1024U, 2048U}) {
     for (std::size_t i = at; i < at + 8; ++i) EXPECT_EQ(bytes[i], std::byte{0}) << i;
   }
   superblock.extents.emplace_back();
-  EXPECT_THROW(static_cast<void>(encode(superblock)), Error);
+  EXPECT_THROW(static_cast<void>(encode_superblock(superblock)), Error);
   superblock.extents.clear();
   superblock.commit.tag += 't';
-  EXPECT_THROW(static_cast<void>(encode(superblock)), Error);
+  EXPECT_THROW(static_cast<void>(encode_superblock(superblock)), Error);
 }
 
 TEST(FormatSuperblock, SaysWhatIsWrong) {
   SuperblockBytes bytes{};
   EXPECT_TRUE(is_unsealed(bytes));
   EXPECT_NE(refusal(bytes).find("not a sealed"), std::string::npos);
-  bytes = encode(full_superblock());
+  bytes = encode_superblock(full_superblock());
   EXPECT_FALSE(is_unsealed(bytes));
   bytes[0] = std::byte{'X'};
   EXPECT_NE(refusal(bytes).find("not a Kedge container"), std::string::npos);
-  bytes = encode(full_superblock());
+  bytes = encode_superblock(full_superblock());
   bytes[at::kTimeNs] ^= std::byte{1};
   EXPECT_NE(refusal(bytes).find("checksum"), std::string::npos);
-  bytes = encode(full_superblock());
+  bytes = encode_superblock(full_superblock());
   bytes[at::kVersion] = std::byte{7};
   fix_checksum(bytes);
   EXPECT_EQ(refusal(bytes), "format version 7 is newer than the one this Kedge reads (1); use a newer Kedge");
-  EXPECT_THROW(static_cast<void>(decode(std::span(bytes).first(4095), "path")), Error);
+  EXPECT_THROW(static_cast<void>(decode_superblock(std::span(bytes).first(4095), "path")), Error);
 }
 
 TEST(FormatSuperblock, ContradictionsAreRefused) {
   const auto refused = [](auto&& change) {
     Superblock superblock = full_superblock();
     change(superblock);
-    return !refusal(encode(superblock)).empty();
+    return !refusal(encode_superblock(superblock)).empty();
   };
   EXPECT_FALSE(refused([](Superblock&) {}));
-  EXPECT_TRUE(refused([](Superblock& s) { s.sealed = false; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.is_sealed = false; }));
   EXPECT_TRUE(refused([](Superblock& s) { s.file_size = 20000; })) << "index beyond the end";
   EXPECT_TRUE(refused([](Superblock& s) { s.index_offset = 4096; }));
   EXPECT_TRUE(refused([](Superblock& s) { s.index_size = 4097; }));

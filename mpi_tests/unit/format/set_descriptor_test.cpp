@@ -55,12 +55,12 @@ SetDescriptor descriptor_of_pair() {
 }
 
 // Makes the checksum right again after a field was changed on purpose.
-void reseal(SetDescriptorBytes& bytes) { put(bytes, set_at::kCrc, crc32c(std::span(bytes).first(set_at::kCrc))); }
+void reseal(SetDescriptorBytes& bytes) { put_field(bytes, set_at::kCrc, crc32c(std::span(bytes).first(set_at::kCrc))); }
 
-// What decode_set says against the bytes; empty if nothing.
+// What decode_set_descriptor says against the bytes; empty if nothing.
 std::string refusal(std::span<const std::byte> bytes) {
   try {
-    static_cast<void>(decode_set(bytes, "the/path"));
+    static_cast<void>(decode_set_descriptor(bytes, "the/path"));
     return {};
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::corrupt);
@@ -71,8 +71,8 @@ std::string refusal(std::span<const std::byte> bytes) {
 
 template <class T>
 std::string refusal_with(std::size_t place, const T& value) {
-  SetDescriptorBytes bytes = encode(parity_of_three());
-  put(bytes, place, value);
+  SetDescriptorBytes bytes = encode_set_descriptor(parity_of_three());
+  put_field(bytes, place, value);
   reseal(bytes);
   return refusal(bytes);
 }
@@ -80,32 +80,32 @@ std::string refusal_with(std::size_t place, const T& value) {
 std::string refusal_after(const std::function<void(SetDescriptor&)>& change) {
   SetDescriptor descriptor = parity_of_three();
   change(descriptor);
-  return refusal(encode(descriptor));
+  return refusal(encode_set_descriptor(descriptor));
 }
 
 TEST(SetDescriptor, ComesBackAsItWas) {
   for (const SetDescriptor& descriptor : {parity_of_three(), descriptor_of_pair()}) {
-    EXPECT_EQ(decode_set(encode(descriptor), "file"), descriptor);
+    EXPECT_EQ(decode_set_descriptor(encode_set_descriptor(descriptor), "file"), descriptor);
   }
   SetDescriptor largest = parity_of_three();
   largest.members.clear();
   for (std::uint32_t i = 0; i < kSetMembersMax; ++i) largest.members.push_back({LogicalRank{1000 - i}, i, i});
   largest.position = kSetMembersMax - 1;
-  EXPECT_EQ(decode_set(encode(largest), "file"), largest);
+  EXPECT_EQ(decode_set_descriptor(encode_set_descriptor(largest), "file"), largest);
 }
 
 TEST(SetDescriptor, MayBeFollowedByTheParity) {
-  const auto bytes = encode(parity_of_three());
+  const auto bytes = encode_set_descriptor(parity_of_three());
   std::vector<std::byte> file(bytes.begin(), bytes.end());
   file.resize(10000, std::byte{0xff});
-  EXPECT_EQ(decode_set(file, "file"), parity_of_three());
+  EXPECT_EQ(decode_set_descriptor(file, "file"), parity_of_three());
 }
 
 TEST(SetDescriptor, HoldsNoMoreMembersThanItHasPlaceFor) {
   SetDescriptor descriptor = parity_of_three();
   descriptor.members.resize(kSetMembersMax + 1);
   try {
-    static_cast<void>(encode(descriptor));
+    static_cast<void>(encode_set_descriptor(descriptor));
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
@@ -115,7 +115,7 @@ TEST(SetDescriptor, HoldsNoMoreMembersThanItHasPlaceFor) {
 
 TEST(SetDescriptor, EveryFlippedBitIsRefused) {
   for (const SetDescriptor& descriptor : {parity_of_three(), descriptor_of_pair()}) {
-    SetDescriptorBytes bytes = encode(descriptor);
+    SetDescriptorBytes bytes = encode_set_descriptor(descriptor);
     for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
       bytes[bit / 8] ^= std::byte{1} << (bit % 8);
       ASSERT_NE(refusal(bytes), "") << "bit " << bit;
@@ -126,7 +126,7 @@ TEST(SetDescriptor, EveryFlippedBitIsRefused) {
 }
 
 TEST(SetDescriptor, WhatIsNoneOrUnfinishedIsRefused) {
-  const SetDescriptorBytes bytes = encode(parity_of_three());
+  const SetDescriptorBytes bytes = encode_set_descriptor(parity_of_three());
   EXPECT_THAT(refusal(std::span(bytes).first(4095)), HasSubstr("shorter"));
   EXPECT_THAT(refusal({}), HasSubstr("shorter"));
   EXPECT_THAT(refusal(SetDescriptorBytes{}), HasSubstr("not sealed"));
@@ -168,15 +168,15 @@ TEST(SetDescriptor, FieldsThatContradictEachOtherAreRefused) {
 TEST(SetDescriptor, OneOfReedSolomonNamesItsParitiesAndCoefficients) {
   SetDescriptor descriptor = parity_of_three();
   descriptor.scheme = Scheme::rs;
-  descriptor.parities = 2;
-  SetDescriptorBytes bytes = encode(descriptor);
-  EXPECT_EQ(decode_set(bytes, "file"), descriptor);
-  EXPECT_EQ(get<std::uint32_t>(bytes, 84), 4U);
-  EXPECT_EQ(get<std::uint32_t>(bytes, 112), 2U);
-  EXPECT_EQ(get<std::uint32_t>(bytes, 116), 1U) << "Cauchy";
+  descriptor.parity_count = 2;
+  SetDescriptorBytes bytes = encode_set_descriptor(descriptor);
+  EXPECT_EQ(decode_set_descriptor(bytes, "file"), descriptor);
+  EXPECT_EQ(get_field<std::uint32_t>(bytes, 84), 4U);
+  EXPECT_EQ(get_field<std::uint32_t>(bytes, 112), 2U);
+  EXPECT_EQ(get_field<std::uint32_t>(bytes, 116), 1U) << "Cauchy";
   const auto refusal_of = [&](std::size_t place, std::uint32_t value) {
     SetDescriptorBytes changed = bytes;
-    put(changed, place, value);
+    put_field(changed, place, value);
     reseal(changed);
     return refusal(changed);
   };
@@ -193,10 +193,10 @@ TEST(SetDescriptor, OneOfReedSolomonNamesItsParitiesAndCoefficients) {
 TEST(SetDescriptor, OneWithoutParityTellsOfNone) {
   SetDescriptor descriptor = descriptor_of_pair();
   descriptor.parity_bytes = 1;
-  EXPECT_THAT(refusal(encode(descriptor)), HasSubstr("has no parity"));
+  EXPECT_THAT(refusal(encode_set_descriptor(descriptor)), HasSubstr("has no parity"));
   descriptor.parity_bytes = 0;
   descriptor.parity_crc = 1;
-  EXPECT_THAT(refusal(encode(descriptor)), HasSubstr("has no parity"));
+  EXPECT_THAT(refusal(encode_set_descriptor(descriptor)), HasSubstr("has no parity"));
 }
 
 TEST(SetDescriptor, UnusedBytesAreZero) {
@@ -232,8 +232,8 @@ TEST(SetDescriptor, HasTheseBytes) {
   at(272, {7, 0, 0, 0, 0xb4, 0xb3, 0xb2, 0xb1, 0, 0, 2, 0, 0, 0, 0, 0});
   at(288, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 1, 0, 0, 0, 0, 0});
   at(4092, {0x57, 0xc6, 0x7b, 0xcb});  // by another program
-  EXPECT_EQ(encode(parity_of_three()), expected);
-  EXPECT_EQ(decode_set(expected, "file"), parity_of_three());
+  EXPECT_EQ(encode_set_descriptor(parity_of_three()), expected);
+  EXPECT_EQ(decode_set_descriptor(expected, "file"), parity_of_three());
 }
 
 }  // namespace

@@ -20,31 +20,31 @@ std::vector<std::string> keys_of(const std::vector<Hdf5Attribute>& shown) {
 }
 
 TEST(ShownAttributes, EveryKindHasItsFormAndTextHasRoom) {
-  const auto shown = shown_attributes({{"array", std::vector<std::int64_t>{1, 2, 3}},
-                                       {"empty", std::vector<double>{}},
-                                       {"number", 0.5},
-                                       {"text", std::string(64, 'x')},
-                                       {"whole", std::int64_t{7}}});
+  const auto shown = select_shown_attributes({{"array", std::vector<std::int64_t>{1, 2, 3}},
+                                              {"empty", std::vector<double>{}},
+                                              {"number", 0.5},
+                                              {"text", std::string(64, 'x')},
+                                              {"whole", std::int64_t{7}}});
   ASSERT_THAT(keys_of(shown), ElementsAre("array", "empty", "number", "text", "whole"));
   EXPECT_EQ(shown[0].count, 3U);
-  EXPECT_EQ(shown[0].room_bytes, 24U);
+  EXPECT_EQ(shown[0].capacity_bytes, 24U);
   EXPECT_EQ(shown[1].count, 0U);
   EXPECT_EQ(shown[1].kind, Hdf5Attribute::Kind::integer) << "as it is read back from JSON";
   EXPECT_EQ(shown[2].kind, Hdf5Attribute::Kind::number);
   EXPECT_EQ(shown[2].count, std::nullopt);
-  EXPECT_EQ(shown[3].room_bytes, 128U);
-  EXPECT_EQ(shown[4].room_bytes, 8U);
+  EXPECT_EQ(shown[3].capacity_bytes, 128U);
+  EXPECT_EQ(shown[4].capacity_bytes, 8U);
 }
 
 TEST(ShownAttributes, WhatHdf5HasNoPlaceForIsLeftOut) {
-  EXPECT_THAT(keys_of(shown_attributes({{"fits", std::string(32767, 'x')},
-                                        {"long", std::string(32768, 'x')},
-                                        {"many", std::vector<double>(4097)},
-                                        {std::string("nul\0x", 5), std::int64_t{1}}})),
+  EXPECT_THAT(keys_of(select_shown_attributes({{"fits", std::string(32767, 'x')},
+                                               {"long", std::string(32768, 'x')},
+                                               {"many", std::vector<double>(4097)},
+                                               {std::string("nul\0x", 5), std::int64_t{1}}})),
               ElementsAre("fits"));
   Attributes thousands;
   for (int i = 0; i < 1500; ++i) thousands.emplace(compose("{:04}", i), std::int64_t{i});
-  const auto shown = shown_attributes(thousands);
+  const auto shown = select_shown_attributes(thousands);
   ASSERT_EQ(shown.size(), 1000U);
   EXPECT_EQ(shown.back().key, "0999");
 }
@@ -71,7 +71,7 @@ TEST(ShownAttributes, AnotherFormAsksForANewLayout) {
   const auto with = [&](const std::string& key, AttributeValue value) {
     Attributes changed = attributes;
     changed[key] = std::move(value);
-    return can_hold(*layout, changed);
+    return can_hold_attributes(*layout, changed);
   };
   EXPECT_TRUE(with("time", 1.5));
   EXPECT_TRUE(with("cells", std::vector<std::int64_t>{-1, 5}));
@@ -80,8 +80,8 @@ TEST(ShownAttributes, AnotherFormAsksForANewLayout) {
   EXPECT_FALSE(with("time", std::int64_t{1})) << "another type";
   EXPECT_FALSE(with("cells", std::vector<std::int64_t>{1, 2, 3})) << "another length";
   EXPECT_FALSE(with("more", 1.0)) << "another key";
-  EXPECT_FALSE(can_hold(*layout, {}));
-  EXPECT_FALSE(can_hold(*make_manifest_layout(nullptr, files, {}), attributes));
+  EXPECT_FALSE(can_hold_attributes(*layout, {}));
+  EXPECT_FALSE(can_hold_attributes(*make_manifest_layout(nullptr, files, {}), attributes));
 }
 
 TEST(ShownAttributes, ValuesAreOverwrittenAndGuarded) {
@@ -102,21 +102,21 @@ TEST(ShownAttributes, ValuesAreOverwrittenAndGuarded) {
   two.content[offset] ^= std::byte{1};
   const auto damages = reader_of(two).verify();
   ASSERT_EQ(damages.size(), 1U);
-  EXPECT_EQ(damages[0].what, "HDF5 metadata");
+  EXPECT_EQ(damages[0].description, "HDF5 metadata");
 }
 
 TEST(ShownAttributes, EachIsFoundExactlyOnceOrNotAtAll) {
   const Attributes attributes{{"a", std::int64_t{1}}, {"b", std::string("x")}};
   const auto refusal = [&](const std::function<void(std::vector<std::byte>&)>& change) {
-    auto shown = shown_attributes(attributes);
+    auto shown = select_shown_attributes(attributes);
     std::vector<std::byte> file(100, std::byte{0});
     for (std::size_t i = 0; i < shown.size(); ++i) {
-      std::ranges::copy(marked_value(shown[i], i), std::back_inserter(file));
+      std::ranges::copy(make_marked_value(shown[i], i), std::back_inserter(file));
       file.resize(file.size() + 9);
     }
     change(file);
     try {
-      find_values(shown, file);
+      locate_values(shown, file);
       EXPECT_EQ(shown[0].offset, 100U);
       EXPECT_EQ(shown[1].offset, 117U);
       EXPECT_TRUE(std::ranges::all_of(file, [](std::byte b) { return b == std::byte{0}; })) << "marks are left";

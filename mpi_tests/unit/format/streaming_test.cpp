@@ -50,7 +50,7 @@ TEST(FormatStreaming, ARegionIsReadABlockAtATime) {
   const ContainerReader reader(target.file, target.file.size(), "file");
   for (const Sample& one : samples()) {
     Pieces out(std::vector<std::byte>(one.bytes.size()));
-    reader.read(*reader.find(one.spec.name), out);
+    reader.read(*reader.find_region(one.spec.name), out);
     EXPECT_EQ(out.content, one.bytes);
     EXPECT_LE(out.longest, kBlockBytes);
   }
@@ -60,7 +60,7 @@ TEST(FormatStreaming, ADamagedBlockIsNotHandedOut) {
   MemoryTarget target;
   write(target, samples());
   const ContainerReader reader(target.file, target.file.size(), "file");
-  const StoredRegion& region = *reader.find("blocks");
+  const StoredRegion& region = *reader.find_region("blocks");
   target.file.content[region.offset + kBlockBytes + 7] ^= std::byte{1};
   Pieces out(std::vector<std::byte>(region.size_bytes));
   try {

@@ -70,7 +70,7 @@ struct Sample {
 /// Bytes that depend on name, type and shape, without a zero byte among them (padding is zeros).
 inline Sample sample(RegionSpec spec) {
   std::mt19937 random(crc32c(std::as_bytes(std::span(spec.name)), static_cast<std::uint32_t>(spec.dtype)));
-  std::vector<std::byte> bytes(size_bytes(spec));
+  std::vector<std::byte> bytes(region_size_bytes(spec));
   for (auto& byte : bytes) byte = static_cast<std::byte>(random() % 255 + 1);
   return {std::move(spec), std::move(bytes)};
 }
@@ -106,10 +106,10 @@ inline std::shared_ptr<const Layout> write(MemoryTarget& target, const std::vect
 /// Empty if the container holds exactly these, readable and without damage; otherwise what is wrong.
 inline std::string problem(MemoryFile& file, const std::vector<Sample>& samples) {
   const ContainerReader reader(file, file.size(), "file");
-  if (const auto damages = reader.verify(); !damages.empty()) return "damaged: " + damages.front().what;
+  if (const auto damages = reader.verify(); !damages.empty()) return "damaged: " + damages.front().description;
   if (reader.regions().size() != samples.size()) return "another number of regions";
   for (const Sample& one : samples) {
-    const StoredRegion* region = reader.find(one.spec.name);
+    const StoredRegion* region = reader.find_region(one.spec.name);
     if (region == nullptr) return "lost " + one.spec.name;
     if (region->spec != one.spec) return "another spec of " + one.spec.name;
     std::vector<std::byte> bytes(region->size_bytes);

@@ -43,15 +43,15 @@ class ScriptedQueue final : public IoQueue {
   };
   explicit ScriptedQueue(Script& script) : script_(script) {}
 
-  int start(unsigned slot, int descriptor, const std::byte* data, std::size_t length,
-            std::uint64_t offset) noexcept override {
+  int start_write(unsigned slot, int descriptor, const std::byte* data, std::size_t length,
+                  std::uint64_t offset) noexcept override {
     const int number = script_.started++;
     if (script_.refused_starts.contains(number)) return script_.refused_starts[number];
     pending_.push_back({slot, descriptor, data, length, offset, number});
     script_.most_under_way = std::max(script_.most_under_way, ++script_.under_way);
     return 0;
   }
-  Completion wait() noexcept override {
+  Completion wait_for_write() noexcept override {
     const Pending write = pending_.back();  // the kernel keeps no order
     pending_.pop_back();
     --script_.under_way;
@@ -210,7 +210,7 @@ TEST_F(Direct, WithoutAQueueNothingIsWrittenAndTheReasonIsKnown) {
   const auto bytes = noise(4 * kPiece);
   const int file = open_file();
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(writer.write({file, name_, write_rest_}, 0, bytes, 0));
-  EXPECT_EQ(writer.refusal(), EPERM);
+  EXPECT_EQ(writer.refusal_errno(), EPERM);
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(std::filesystem::file_size(path("file")), 0U);
 }

@@ -142,7 +142,7 @@ TEST_F(GuardedMapping, ThreadsThatTakeNoSignalsAreGuardedToo) {
   std::vector<std::byte> to(kSize);
   std::optional<std::thread> thread;
   {
-    const SignalsBlocked blocked;
+    const ScopedSignalBlock blocked;
     thread.emplace([&] { failure = failure_of([&] { (void)mapping_->read_with_crc(0, to, 0); }); });
   }
   thread->join();

@@ -165,13 +165,13 @@ TEST(HugePages, TheMountsOptionsSayWhetherToAsk) {
       "32 1 0:26 / /always rw - tmpfs tmpfs rw,huge=always\n"
       "33 1 8:1 / /disk rw - ext4 /dev/sda1 rw,huge=advise\n"
       "34 1 0:27 / /last rw - tmpfs tmpfs rw,huge=advise";
-  EXPECT_FALSE(gives_huge_pages_on_advice(mountinfo, 0, 24));
-  EXPECT_TRUE(gives_huge_pages_on_advice(mountinfo, 0, 25));
-  EXPECT_FALSE(gives_huge_pages_on_advice(mountinfo, 0, 26));
-  EXPECT_FALSE(gives_huge_pages_on_advice(mountinfo, 8, 1));
-  EXPECT_TRUE(gives_huge_pages_on_advice(mountinfo, 0, 27));
-  EXPECT_FALSE(gives_huge_pages_on_advice(mountinfo, 0, 2));
-  EXPECT_FALSE(gives_huge_pages_on_advice("", 0, 27));
+  EXPECT_FALSE(needs_huge_page_advice(mountinfo, 0, 24));
+  EXPECT_TRUE(needs_huge_page_advice(mountinfo, 0, 25));
+  EXPECT_FALSE(needs_huge_page_advice(mountinfo, 0, 26));
+  EXPECT_FALSE(needs_huge_page_advice(mountinfo, 8, 1));
+  EXPECT_TRUE(needs_huge_page_advice(mountinfo, 0, 27));
+  EXPECT_FALSE(needs_huge_page_advice(mountinfo, 0, 2));
+  EXPECT_FALSE(needs_huge_page_advice("", 0, 27));
 }
 
 TEST(HugePages, AreTakenAsLongAsTheyCostLessThanSmallOnes) {

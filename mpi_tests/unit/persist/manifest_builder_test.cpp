@@ -63,7 +63,7 @@ TEST(ManifestBuilder, TellsOfEveryContainer) {
     const Manifest manifest = builder.build(group, mine.reader);
     EXPECT_EQ(manifest.entry.commit, head);
     EXPECT_EQ(manifest.entry.run, "heat");
-    EXPECT_EQ(manifest.entry.directory, directory_name(head));
+    EXPECT_EQ(manifest.entry.directory, tag_directory_name(head));
     EXPECT_EQ(manifest.entry.total_bytes, group.sum(bytes.size()));
     EXPECT_EQ(manifest.bytes.empty(), !group.is_root());
     if (!group.is_root()) return;

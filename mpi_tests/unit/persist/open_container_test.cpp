@@ -52,8 +52,9 @@ class OpenContainer : public Faulty {
     return refusal([&] { (void)persist::open_container(*system, {directory}, commit.entry.commit, kRank); });
   }
   std::optional<Refusal> refusal_of_row(const format::ShardRow& row) {
-    return refusal(
-        [&] { (void)persist::open_container(*system, {directory}, persist::head_of(commit.entry), row, kRank); });
+    return refusal([&] {
+      (void)persist::open_container(*system, {directory}, persist::manifest_head_of(commit.entry), row, kRank);
+    });
   }
   void expect(std::optional<Refusal> refusal, Problem kind, ErrorCode code, const std::string& what) {
     ASSERT_TRUE(refusal) << what;
@@ -105,7 +106,7 @@ TEST_F(OpenContainer, BelongsToJustThisCommit) {
     const auto found = refusal();
     expect(found, Problem::identity, ErrorCode::corrupt, what);
     if (found) {
-      EXPECT_EQ(found->problem.found.value().commit, other) << what;
+      EXPECT_EQ(found->problem.found_superblock.value().commit, other) << what;
     }
   }
 }
@@ -115,7 +116,7 @@ TEST_F(OpenContainer, BelongsToThisRank) {
   const auto found = refusal();
   expect(found, Problem::identity, ErrorCode::corrupt, "rank");
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->problem.found.value().logical_rank.value, 0U);
+  EXPECT_EQ(found->problem.found_superblock.value().logical_rank.value, 0U);
 }
 
 TEST_F(OpenContainer, TheManifestIsThatOfJustThisCommit) {
@@ -188,13 +189,13 @@ TEST_F(OpenContainer, IsThere) {
   auto found = refusal();
   expect(found, Problem::missing_directory, ErrorCode::not_found, "directory");
   if (found) {
-    EXPECT_EQ(found->problem.where, "data/0");
+    EXPECT_EQ(found->problem.problem_path, "data/0");
   }
   disk.write_all(directory + "/data/0", commit.containers[1]);
   found = refusal();
   expect(found, Problem::not_a_directory, ErrorCode::io, "file in place of a directory");
   if (found) {
-    EXPECT_EQ(found->problem.where, "data/0");
+    EXPECT_EQ(found->problem.problem_path, "data/0");
   }
 }
 
@@ -211,7 +212,7 @@ TEST_F(OpenContainer, FollowsNoLink) {
     const auto found = refusal();
     expect(found, Problem::link, ErrorCode::io, std::string(where));
     if (found) {
-      EXPECT_EQ(found->problem.where, where);
+      EXPECT_EQ(found->problem.problem_path, where);
     }
   }
   disk.restore(before);

@@ -57,10 +57,10 @@ class OwnPrefix : public Faulty {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   static void bring(const persist::PrefixStorage& prefix_storage, const SampleCommit& commit) {
-    prefix_storage.writer->begin(commit.entry, commit.manifest.size(), {});
+    prefix_storage.writer->begin_commit(commit.entry, commit.manifest.size(), {});
     for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
       format::testing::MemoryFile file(commit.containers[rank]);
-      (void)prefix_storage.writer->put(commit.entry, {rank}, {file, file.size()});
+      (void)prefix_storage.writer->put_container(commit.entry, {rank}, {file, file.size()});
     }
   }
   static void publish(const persist::PrefixStorage& prefix_storage, const SampleCommit& commit) {
@@ -71,7 +71,7 @@ class OwnPrefix : public Faulty {
     const persist::PrefixStorage prefix_storage = persist::posix_prefix_storage(system, "/prefix", {}, nullptr);
     return !failure_of([&] {
       for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
-        const auto opened = prefix_storage.reader->open(commit.entry.directory, commit.entry.commit, {rank});
+        const auto opened = prefix_storage.reader->open_container(commit.entry.directory, commit.entry.commit, {rank});
         if (!opened.reader->verify().empty()) throw Error(ErrorCode::corrupt, "damaged");
       }
     });
@@ -174,12 +174,12 @@ TEST_F(OwnPrefix, ACommitThatTheCatalogIsWrongAboutPushesOutNoOlderOne) {
   persist::TagEntry wrong = newer.entry;
   wrong.commit.id.bytes[15] ^= 1;  // not in the directory's name
   persist::TagCatalog(*system, mine->start.directory().path()).add(wrong);
-  ASSERT_THAT(mine->prefix_storage.reader->list().entries, ElementsAre(wrong, older.entry));
+  ASSERT_THAT(mine->prefix_storage.reader->list_commits().entries, ElementsAre(wrong, older.entry));
   const persist::PrefixRetention retention{older.entry.commit.run_id, 1, {}, {}};
   persist::PrefixCommitList history;
   EXPECT_THAT(
       persist::retract_old_commits(mine->prefix_storage, persist::PrefixMarkers(mine->start), history, retention)
-          .removed,
+          .retracted,
       IsEmpty());
   EXPECT_TRUE(is_whole(older));
 }
@@ -194,7 +194,7 @@ TEST_F(OwnPrefix, RoomIsNeededForTheManifestAndForEveryFile) {
   for (const auto& [path, entry] : disk.snapshot()) files.capacity_inodes += path.starts_with("/prefix") ? 1U : 0U;
   for (const Volume& small : {bytes, files}) {
     disk.set_volume("/prefix", small);
-    const auto failure = failure_of([&] { mine->prefix_storage.writer->begin(commit.entry, 10, {}); });
+    const auto failure = failure_of([&] { mine->prefix_storage.writer->begin_commit(commit.entry, 10, {}); });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::no_space);
     EXPECT_FALSE(exists(path_of(commit)));
@@ -215,8 +215,8 @@ TEST_F(OwnPrefix, ARemovalOrDiscardLeavesNothingOfKedgesAndAllThatIsNot) {
     const std::vector<std::string> foreign = {"notes", "data/readme", "data/0/notes.h5", "data/0/rank-0.h5.bak"};
     for (const std::string& name : foreign) plant(path_of(crowded, name));
     for (const SampleCommit& commit : {plain, crowded}) {
-      if (published) mine->prefix_storage.remover->remove(commit.entry);
-      else mine->prefix_storage.remover->discard(commit.entry);
+      if (published) mine->prefix_storage.remover->remove_commit(commit.entry);
+      else mine->prefix_storage.remover->discard_unpublished(commit.entry);
     }
     EXPECT_FALSE(exists(path_of(plain)));
     for (const std::string& name : foreign) EXPECT_TRUE(exists(path_of(crowded, name))) << name;
@@ -234,14 +234,14 @@ TEST_F(OwnPrefix, ARemovalTouchesNothingOfOthersAndNoFileInADirectorysPlace) {
   const auto mine = start();
   publish(mine->prefix_storage, commit);
   give_away(path_of(commit), 4711);
-  mine->prefix_storage.remover->remove(commit.entry);
+  mine->prefix_storage.remover->remove_commit(commit.entry);
   EXPECT_TRUE(exists(path_of(commit, "checkpoint.h5")));
   disk.remove_all(path_of(commit));
-  mine->prefix_storage.remover->remove(commit.entry);
+  mine->prefix_storage.remover->remove_commit(commit.entry);
   disk.make_directories("/d/elsewhere", 0755);
   plant("/d/elsewhere/checkpoint.h5");
   disk.plant_link(path_of(commit), "/d/elsewhere");
-  EXPECT_FALSE(failure_of([&] { mine->prefix_storage.remover->remove(commit.entry); }));
+  EXPECT_FALSE(failure_of([&] { mine->prefix_storage.remover->remove_commit(commit.entry); }));
   EXPECT_TRUE(exists("/d/elsewhere/checkpoint.h5"));
 }
 
@@ -255,12 +255,12 @@ TEST_F(OwnPrefix, APowerLossAnywhereInARemovalLeavesTheWholeCommitOrNone) {
       const auto mine = start();
       publish(mine->prefix_storage, commit);
       disk.stop_world_after(0, disk.operations(0) + stop, seed);
-      died = dies([&] { mine->prefix_storage.remover->remove(commit.entry); });
+      died = dies([&] { mine->prefix_storage.remover->remove_commit(commit.entry); });
       disk.restart(Crash::power, seed);
       const auto next = start();
       EXPECT_TRUE(is_whole(commit) || !next->prefix_storage.reader->is_published(commit.entry.directory))
           << stop << ", seed " << seed;
-      EXPECT_THAT(next->prefix_storage.remover->sweep(commit.entry.commit.run_id), IsEmpty());
+      EXPECT_THAT(next->prefix_storage.remover->remove_leftovers(commit.entry.commit.run_id), IsEmpty());
       EXPECT_EQ(exists(path_of(commit)), is_whole(commit)) << stop << ", seed " << seed;
     }
   }
@@ -280,7 +280,7 @@ TEST_F(OwnPrefix, ASweepSparesWhatIsPublishedAndWhatIsNoTagDirectory) {
   plant("/prefix/results/data/0/rank-0.h5");
   disk.remove_all("/prefix/.kedge/heat/tags.jsonl");
   const auto mine = start();
-  EXPECT_THAT(mine->prefix_storage.remover->sweep(commit.entry.commit.run_id), IsEmpty());
+  EXPECT_THAT(mine->prefix_storage.remover->remove_leftovers(commit.entry.commit.run_id), IsEmpty());
   EXPECT_TRUE(is_whole(commit));
   EXPECT_TRUE(exists("/prefix/results/data/0/rank-0.h5"));
   EXPECT_FALSE(exists(path_of(lost)));
@@ -294,7 +294,7 @@ TEST_F(OwnPrefix, AManifestThatIsNotNamedYetGoesBeforeTheContainers) {
   bring(start()->prefix_storage, commit);
   plant(path_of(commit, "checkpoint.h5.new"));
   const auto mine = start();
-  EXPECT_EQ(mine->prefix_storage.remover->leftovers(commit.entry.commit.run_id).remains.size(), 1U);
+  EXPECT_EQ(mine->prefix_storage.remover->find_leftovers(commit.entry.commit.run_id).commits.size(), 1U);
   EXPECT_FALSE(exists(path_of(commit, "checkpoint.h5.new")));
   EXPECT_TRUE(exists(path_of(commit, "data/0/rank-0.h5")));
 }
@@ -307,11 +307,11 @@ TEST_F(OwnPrefix, ASweepSaysWhatItCouldNotRemoveAndTheNextOneTriesAgain) {
     bring(start()->prefix_storage, commit);
     const auto mine = start();
     disk.fail(0, disk.operations(0) + n, EIO);
-    const std::vector<std::string> left = mine->prefix_storage.remover->sweep(commit.entry.commit.run_id);
+    const std::vector<std::string> left = mine->prefix_storage.remover->remove_leftovers(commit.entry.commit.run_id);
     disk.heal(0);
     EXPECT_EQ(left.empty(), persist::UnfinishedTags(mine->start).list().empty()) << "operation " << n;
     told += left.empty() ? 0 : 1;
-    EXPECT_THAT(mine->prefix_storage.remover->sweep(commit.entry.commit.run_id), IsEmpty());
+    EXPECT_THAT(mine->prefix_storage.remover->remove_leftovers(commit.entry.commit.run_id), IsEmpty());
     EXPECT_FALSE(exists(path_of(commit))) << "operation " << n;
   }
   EXPECT_GT(told, 2);

@@ -77,20 +77,20 @@ TEST_F(PosixTierTest, ASourceMayBeASingleTagDirectory) {
   const SampleCommit commit = sample_commit(1);
   add(commit, "/d/copy");
   const auto source = persist::posix_source_reader(system, "/d/copy", {});
-  const persist::TagList list = source->list();
+  const persist::TagList list = source->list_commits();
   ASSERT_EQ(list.entries.size(), 1U);
   EXPECT_EQ(list.entries[0].directory, ".");
   EXPECT_EQ(list.entries[0].commit, commit.entry.commit);
   source->require_trusted(list.entries[0]);
-  EXPECT_EQ(source->open(".", commit.entry.commit, {1}).path, "/d/copy/" + commit.rows[1].file);
+  EXPECT_EQ(source->open_container(".", commit.entry.commit, {1}).path, "/d/copy/" + commit.rows[1].file);
 }
 
 TEST_F(PosixTierTest, ASourceIsListedOnlyIfNobodyElseMayReplaceWhatIsInIt) {
   const SampleCommit commit = sample_commit(1);
   add(commit, "/d/" + commit.entry.directory);
-  EXPECT_EQ(persist::posix_source_reader(system, "/d", {})->list().entries.size(), 1U);
+  EXPECT_EQ(persist::posix_source_reader(system, "/d", {})->list_commits().entries.size(), 1U);
   give_away("/d", 4711, 0777);
-  const auto failure = failure_of([&] { (void)persist::posix_source_reader(system, "/d", {})->list(); });
+  const auto failure = failure_of([&] { (void)persist::posix_source_reader(system, "/d", {})->list_commits(); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::io);
 }
@@ -102,7 +102,7 @@ TEST_F(PosixTierTest, EveryFileOfACommitMustBeTrusted) {
   const auto opens = [&] {
     return !failure_of([&] {
       prefix_storage.reader->require_trusted(commit.entry);
-      (void)prefix_storage.reader->open(commit.entry.directory, commit.entry.commit, {0});
+      (void)prefix_storage.reader->open_container(commit.entry.directory, commit.entry.commit, {0});
     });
   };
   EXPECT_TRUE(opens());
@@ -118,9 +118,9 @@ TEST_F(PosixTierTest, EveryFileOfACommitMustBeTrusted) {
 TEST_F(PosixTierTest, WhoHasNoRecordsChangesNoNames) {
   const persist::PrefixStorage prefix_storage = persist::posix_prefix_storage(system, "/d", {}, nullptr);
   const SampleCommit commit = sample_commit(1);
-  EXPECT_THROW(prefix_storage.writer->begin(commit.entry, 1000, {}), BrokenInvariant);
-  EXPECT_THROW(prefix_storage.remover->discard(commit.entry), BrokenInvariant);
-  EXPECT_THROW(prefix_storage.remover->remove(commit.entry), BrokenInvariant);
+  EXPECT_THROW(prefix_storage.writer->begin_commit(commit.entry, 1000, {}), BrokenInvariant);
+  EXPECT_THROW(prefix_storage.remover->discard_unpublished(commit.entry), BrokenInvariant);
+  EXPECT_THROW(prefix_storage.remover->remove_commit(commit.entry), BrokenInvariant);
   EXPECT_THROW(prefix_storage.remover->set_pinned(commit.entry, true), BrokenInvariant);
 }
 
@@ -133,7 +133,7 @@ TEST_F(PosixTierTest, APrefixWithoutRoomIsNoSpaceBeforeAnythingIsWritten) {
   const persist::PrefixStorage prefix_storage = persist::posix_prefix_storage(system, "/prefix", {}, &start);
   SampleCommit commit = sample_commit(1);
   const auto before = disk.snapshot().size();
-  const auto failure = failure_of([&] { prefix_storage.writer->begin(commit.entry, 10, {}); });
+  const auto failure = failure_of([&] { prefix_storage.writer->begin_commit(commit.entry, 10, {}); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::no_space);
   EXPECT_EQ(disk.snapshot().size(), before);

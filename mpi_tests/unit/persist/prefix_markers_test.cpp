@@ -19,7 +19,7 @@ using PrefixMarkersTest = persist::testing::RecordsTest;
 
 TEST_F(PrefixMarkersTest, NotesOfTheRunThatWasHereBeforeDoNotCountAndGo) {
   RunStart before = start();
-  before.begin({id_of(3)});
+  before.mark_begun({id_of(3)});
   PrefixMarkers(before).mark_first_commit(kRun, id_of(1));
   PrefixMarkers(before).mark_first_manifest(kRun, id_of(1));
   RunStart mine = start();

@@ -12,8 +12,8 @@ namespace kedge::persist::testing {
 struct PrefixStart {
   explicit PrefixStart(const std::shared_ptr<fs::FileSystem>& file_system, const Options::Persistent& options = {})
       : start({file_system, "/prefix", "heat"}) {
-    (void)start.take();
-    start.begin({});
+    (void)start.take_incarnation();
+    start.mark_begun({});
     prefix_storage = posix_prefix_storage(file_system, "/prefix", options, &start);
   }
 

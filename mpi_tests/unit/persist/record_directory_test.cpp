@@ -38,9 +38,10 @@ struct Write {
 
 const std::vector<Write>& writes() {
   static const std::vector<Write> all = {
-      {[](RunStart& mine) { (void)mine.take(); }, [](RunStart& later) { return later.take() > 2; }},
-      {[](RunStart& mine) { mine.begin({}); }, [](RunStart& later) { return !later.is_newest(); }},
-      {[](RunStart& mine) { mine.begin({id_of(7)}); },
+      {[](RunStart& mine) { (void)mine.take_incarnation(); },
+       [](RunStart& later) { return later.take_incarnation() > 2; }},
+      {[](RunStart& mine) { mine.mark_begun({}); }, [](RunStart& later) { return !later.is_newest(); }},
+      {[](RunStart& mine) { mine.mark_begun({id_of(7)}); },
        [](RunStart& later) {
          return persist::read_record_of_newest_start(later.directory().file_system(), later.directory().path()) ==
                 persist::RunRecord{id_of(7)};
@@ -53,11 +54,11 @@ const std::vector<Write>& writes() {
        [](RunStart& later) { return PrefixMarkers(later).has_first_commit({}); }},
       {[](RunStart& mine) { PrefixMarkers(mine).mark_first_manifest(kRun, id_of(1)); },
        [](RunStart& later) { return PrefixMarkers(later).has_first_manifest({}); }},
-      {[](RunStart& mine) { PrefixMarkers(mine).discard(id_of(2)); },
+      {[](RunStart& mine) { PrefixMarkers(mine).mark_discarded(id_of(2)); },
        [](RunStart& later) { return PrefixMarkers(later).is_discarded(id_of(2)); }},
       {[](RunStart& mine) { UnfinishedTags(mine).mark("a.1-00000000"); },
        [](RunStart& later) {
-         (void)later.take();
+         (void)later.take_incarnation();
          return UnfinishedTags(later).list() == std::vector<std::string>{"a.1-00000000"};
        }},
   };

@@ -43,12 +43,12 @@ class RecordsTest : public faults::Faulty {
   /// Another start, which has taken its number.
   [[nodiscard]] RunStart start() const {
     RunStart mine = next_start();
-    (void)mine.take();
+    (void)mine.take_incarnation();
     return mine;
   }
   [[nodiscard]] RunStart begun() const {
     RunStart mine = start();
-    mine.begin({});
+    mine.mark_begun({});
     return mine;
   }
   [[nodiscard]] FoundRecord found() const { return read_run_record(*system, next_start().directory().path()); }

@@ -19,7 +19,7 @@ TEST_F(RunRecordTest, ARecordOfManyLongPathsIsReadWhole) {
   persist::RunRecord record = kRecord;
   record.former_prefixes.assign(16, std::string(4000, '\xe9'));
   RunStart mine = start();
-  mine.begin(record);
+  mine.mark_begun(record);
   persist::write_run_record(mine, record);
   EXPECT_EQ(found().record, record);
   EXPECT_TRUE(mine.is_newest());
@@ -28,7 +28,7 @@ TEST_F(RunRecordTest, ARecordOfManyLongPathsIsReadWhole) {
 TEST_F(RunRecordTest, TheRecordIsThatWhichWasWrittenWhateverAnEarlierTryLeft) {
   RunStart mine = start();
   EXPECT_FALSE(found().record);
-  EXPECT_FALSE(found().damaged);
+  EXPECT_FALSE(found().is_damaged);
   plant("run.json.new-1", "half a rec");
   persist::write_run_record(mine, kRecord);
   EXPECT_EQ(found().record, kRecord);
@@ -43,19 +43,19 @@ TEST_F(RunRecordTest, ARecordWithAnyByteChangedIsDamaged) {
     disk.write_all(path_of("run.json"), changed);
     const auto read = found();
     // Between the fields, one white space is as good as another.
-    EXPECT_TRUE(read.damaged || read.record == kRecord) << "byte " << i;
-    EXPECT_TRUE(read.damaged || bytes[i] == std::byte{' '} || bytes[i] == std::byte{'\n'}) << "byte " << i;
+    EXPECT_TRUE(read.is_damaged || read.record == kRecord) << "byte " << i;
+    EXPECT_TRUE(read.is_damaged || bytes[i] == std::byte{' '} || bytes[i] == std::byte{'\n'}) << "byte " << i;
   }
   for (const char* text : {"", "{}", "[]", "7", R"({"run_id":7})", R"({"run_id":"7"})"}) {
     plant("run.json", text);
-    EXPECT_TRUE(found().damaged) << text;
+    EXPECT_TRUE(found().is_damaged) << text;
   }
 }
 
 TEST_F(RunRecordTest, TheNewestStartThatNotedAnIdIsBelieved) {
   for (const int id : {3, 4, 5}) {
     RunStart mine = start();
-    mine.begin({id_of(static_cast<std::uint8_t>(id))});
+    mine.mark_begun({id_of(static_cast<std::uint8_t>(id))});
   }
   const auto newest_id = [&] { return kept().value_or(persist::RunRecord{}).run_id; };
   EXPECT_EQ(newest_id(), id_of(5));
@@ -70,7 +70,7 @@ TEST_F(RunRecordTest, TheNewestStartThatNotedAnIdIsBelieved) {
 TEST_F(RunRecordTest, ARecordThatCannotBeReadCountsAsDamaged) {
   persist::write_run_record(start(), kRecord);
   disk.make_unreadable(path_of("run.json"), 0);
-  EXPECT_TRUE(found().damaged);
+  EXPECT_TRUE(found().is_damaged);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_F(RunStartTest, StartsAtTheSameTimeNeverTakeTheSameNumber) {
       RunStart mine({disk.view(start), "/d/prefix", "heat"});
       for (int round = 0; round < kRounds; ++round) {
         all.arrive_and_wait();
-        taken[static_cast<std::size_t>(start)].push_back(mine.take());
+        taken[static_cast<std::size_t>(start)].push_back(mine.take_incarnation());
       }
     });
   }
@@ -52,7 +52,7 @@ TEST_F(RunStartTest, StartsAtTheSameTimeNeverTakeTheSameNumber) {
 TEST_F(RunStartTest, TheNextNumberIsGreaterThanAllWhateverIsMissingBelow) {
   (void)next_start();
   plant("incarnation-5000");
-  EXPECT_EQ(next_start().take(), 5001U);
+  EXPECT_EQ(next_start().take_incarnation(), 5001U);
 }
 
 /// After the greatest there is none; and commits of a start beyond the range would be refused when they are read.
@@ -63,9 +63,9 @@ TEST_F(RunStartTest, NumbersThatNoStartCanHaveHadAreIgnored) {
   plant("incarnation-2305843009213");
   plant("begun-18446744073709551615");
   plant("begun-2305843009213693952");
-  mine.begin({});
+  mine.mark_begun({});
   EXPECT_TRUE(mine.is_newest());
-  EXPECT_EQ(next_start().take(), 2U);
+  EXPECT_EQ(next_start().take_incarnation(), 2U);
 }
 
 /// Such as a removal leaves that was killed, or a loss of files.
@@ -73,7 +73,7 @@ TEST_F(RunStartTest, AStartIsNewerThanAllThatBegunWhateverNumbersAreLost) {
   (void)next_start();
   plant("begun-7");
   RunStart mine = start();
-  mine.begin({});
+  mine.mark_begun({});
   EXPECT_TRUE(mine.is_newest());
   EXPECT_TRUE(has("begun-8"));
 }
@@ -85,12 +85,12 @@ TEST_F(RunStartTest, WhoOnlyTookANumberSupersedesNobodyAndWhoHasBegunAllBefore) 
   plant("begun-9x");
   plant("incarnation-9x");
   EXPECT_TRUE(older.is_newest());
-  newer.begin({});
+  newer.mark_begun({});
   EXPECT_FALSE(older.is_newest());
   PrefixMarkers(newer).mark_first_commit(kRun, id_of(1));
   const std::vector<std::function<void()>> refused = {
       [&] { PrefixMarkers(older).mark_first_commit(kRun, id_of(2)); },
-      [&] { older.begin({}); },
+      [&] { older.mark_begun({}); },
       [&] { older.require_newest(); },
       [&] { PrefixMarkers(older).remove_first_commit(); },
       [&] { UnfinishedTags(older).mark("a.1-00000000"); },
@@ -99,7 +99,7 @@ TEST_F(RunStartTest, WhoOnlyTookANumberSupersedesNobodyAndWhoHasBegunAllBefore) 
   for (const auto& step : refused) EXPECT_EQ(code_of(step), ErrorCode::busy);
   EXPECT_TRUE(PrefixMarkers(newer).has_first_commit({}));
   EXPECT_THAT(UnfinishedTags(newer).list(), IsEmpty());
-  EXPECT_EQ(next_start().take(), 3U);
+  EXPECT_EQ(next_start().take_incarnation(), 3U);
 }
 
 TEST_F(RunStartTest, WhoWithdrawsLeavesNothingAndTakesNothingFromWhoCameAfter) {
@@ -134,7 +134,7 @@ TEST_F(RunStartTest, NoncesOfStartsBeforeAreRemovedAndThoseOfLaterOnesStay) {
 /// Where records were removed and made again, numbers begin at 1.
 TEST_F(RunStartTest, AStartWhoseRecordsWereRemovedIsSuperseded) {
   RunStart mine = start();
-  mine.begin({id_of(3)});
+  mine.mark_begun({id_of(3)});
   EXPECT_TRUE(mine.is_newest());
   disk.remove_all(path_of("begun-1"));
   EXPECT_FALSE(mine.is_newest());

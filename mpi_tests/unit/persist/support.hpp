@@ -70,7 +70,7 @@ struct SampleCommit {
 inline SampleCommit sample_commit(std::uint64_t generation) {
   SampleCommit commit;
   commit.entry.commit = sample_head(generation);
-  commit.entry.directory = directory_name(commit.entry.commit);
+  commit.entry.directory = tag_directory_name(commit.entry.commit);
   commit.entry.run = "heat";
   std::vector<std::string> files;
   for (std::uint32_t rank = 0; rank < kSampleRanks; ++rank) {
@@ -80,7 +80,7 @@ inline SampleCommit sample_commit(std::uint64_t generation) {
     files.push_back(container_file({rank}));
   }
   const auto layout = format::make_manifest_layout(nullptr, files, {});
-  commit.manifest = format::encode_manifest(*layout, head_of(commit.entry), commit.rows, {});
+  commit.manifest = format::encode_manifest(*layout, manifest_head_of(commit.entry), commit.rows, {});
   return commit;
 }
 

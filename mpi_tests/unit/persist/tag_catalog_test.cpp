@@ -30,7 +30,7 @@ TagEntry entry(std::uint64_t generation) {
   entry.commit.world_size = 4096;
   entry.commit.time_ns = 1'790'000'000'123'456'789;
   entry.total_bytes = std::uint64_t{1} << 50U;
-  entry.directory = persist::directory_name(entry.commit);
+  entry.directory = persist::tag_directory_name(entry.commit);
   return entry;
 }
 

@@ -23,7 +23,7 @@ CommitHead commit_of(const Tag& tag, std::uint64_t generation, const Id128& comm
 }
 
 TEST(TagDirectory, NameSaysTagGenerationAndBeginningOfTheId) {
-  EXPECT_EQ(directory_name(commit_of("step-000100", 7, id(0xab))), "step-000100.7-abababab");
+  EXPECT_EQ(tag_directory_name(commit_of("step-000100", 7, id(0xab))), "step-000100.7-abababab");
 }
 
 TEST(TagDirectory, ParsesWhatItWrites) {
@@ -31,8 +31,8 @@ TEST(TagDirectory, ParsesWhatItWrites) {
                                          "_", "a.", "a-",          "7",    std::string(128, 'z')};
   for (const std::string& tag : tags) {
     for (const std::uint64_t generation : {std::uint64_t{0}, std::uint64_t{10}, ~std::uint64_t{0}}) {
-      const std::string name = directory_name(commit_of(tag, generation, id(0x0f)));
-      const auto parsed = parse_directory_name(name);
+      const std::string name = tag_directory_name(commit_of(tag, generation, id(0x0f)));
+      const auto parsed = parse_tag_directory_name(name);
       ASSERT_TRUE(parsed) << name;
       EXPECT_EQ(*parsed, (TagDirectory{tag, generation, "0f0f0f0f"})) << name;
     }
@@ -66,7 +66,7 @@ TEST(TagDirectory, RefusesWhatItWouldNotWrite) {
                                           "st\xc3\xa9p.7-abababab",
                                           std::string(129, 'z') + ".7-abababab",
                                           std::string("st\0p.7-abababab", 15)};
-  for (const std::string& name : names) EXPECT_FALSE(parse_directory_name(name)) << name;
+  for (const std::string& name : names) EXPECT_FALSE(parse_tag_directory_name(name)) << name;
 }
 
 TEST(TagDirectory, ContainersAreSpreadOverDirectoriesAndFitTheShardTable) {

@@ -73,7 +73,7 @@ TEST_F(Tags, ListsNewestFirstByManifestsAlone) {
   pinned.pinned = true;
   const TagList found = list();
   EXPECT_THAT(found.entries, ElementsAre(entry(10), pinned, entry(1)));
-  EXPECT_THAT(found.unusable, IsEmpty());
+  EXPECT_THAT(found.unusable_tags, IsEmpty());
   EXPECT_EQ(persist::read_tag(*system, "/d", pinned.directory), pinned);
 }
 
@@ -82,10 +82,10 @@ TEST_F(Tags, ADirectoryWithoutManifestIsNotCommittedWhateverACatalogSays) {
   catalog(entry(3));
   const TagList found = list();
   EXPECT_THAT(found.entries, IsEmpty());
-  ASSERT_THAT(found.unusable, SizeIs(1));
-  EXPECT_FALSE(found.unusable[0].committed);
-  EXPECT_EQ(found.unusable[0].directory, entry(3).directory);
-  EXPECT_THAT(found.unusable[0].reason, HasSubstr("a flush or removal is in progress or was interrupted"));
+  ASSERT_THAT(found.unusable_tags, SizeIs(1));
+  EXPECT_FALSE(found.unusable_tags[0].has_manifest);
+  EXPECT_EQ(found.unusable_tags[0].directory, entry(3).directory);
+  EXPECT_THAT(found.unusable_tags[0].reason, HasSubstr("a flush or removal is in progress or was interrupted"));
   EXPECT_THAT(why(entry(3), ErrorCode::not_found), HasSubstr("no checkpoint.h5"));
 }
 
@@ -176,9 +176,9 @@ TEST_F(Tags, ADamagedManifestIsNamedAndTheOthersStay) {
   disk.truncate_from_outside(manifest(entry(3)), 100);
   const TagList found = list();
   EXPECT_THAT(found.entries, ElementsAre(entry(1)));
-  ASSERT_THAT(found.unusable, SizeIs(2));
-  for (const auto& unusable : found.unusable) {
-    EXPECT_TRUE(unusable.committed);
+  ASSERT_THAT(found.unusable_tags, SizeIs(2));
+  for (const auto& unusable : found.unusable_tags) {
+    EXPECT_TRUE(unusable.has_manifest);
     EXPECT_EQ(unusable.code, ErrorCode::corrupt);
     EXPECT_FALSE(unusable.reason.empty());
   }
@@ -206,8 +206,8 @@ TEST_F(Tags, FollowsNoLinkAndParsesNothingForeign) {
   disk.write_all("/d/" + entry(5).directory, bytes_of(10, 'x'));
   const TagList found = list();
   EXPECT_THAT(found.entries, ElementsAre(entry(1)));
-  EXPECT_THAT(found.unusable, SizeIs(4));
-  for (const auto& unusable : found.unusable) EXPECT_EQ(unusable.code, ErrorCode::io) << unusable.directory;
+  EXPECT_THAT(found.unusable_tags, SizeIs(4));
+  for (const auto& unusable : found.unusable_tags) EXPECT_EQ(unusable.code, ErrorCode::io) << unusable.directory;
   for (const unsigned generation : {2U, 3U, 4U, 5U}) static_cast<void>(why(entry(generation), ErrorCode::io));
 }
 
@@ -226,8 +226,8 @@ TEST_F(Tags, ListingThrowsOnlyIfTheDirectoryItselfCannotBeListed) {
     disk.fail_read(0, read, EIO);
     TagList found;
     ASSERT_FALSE(failure_of([&] { found = list(); })) << read;
-    EXPECT_EQ(found.entries.size() + found.unusable.size(), 2U) << read;
-    for (const auto& unusable : found.unusable) EXPECT_EQ(unusable.code, ErrorCode::io) << read;
+    EXPECT_EQ(found.entries.size() + found.unusable_tags.size(), 2U) << read;
+    for (const auto& unusable : found.unusable_tags) EXPECT_EQ(unusable.code, ErrorCode::io) << read;
   }
 }
 

@@ -22,13 +22,13 @@ constexpr std::uint64_t kOperations = 40;  // more than any single call makes
 
 void put(const PrefixStorage& prefix_storage, const SampleCommit& commit, std::uint32_t rank) {
   format::testing::MemoryFile file(commit.containers.at(rank));
-  const std::uint32_t crc = prefix_storage.writer->put(commit.entry, {rank}, {file, file.size()});
+  const std::uint32_t crc = prefix_storage.writer->put_container(commit.entry, {rank}, {file, file.size()});
   EXPECT_EQ(crc, commit.rows.at(rank).crc);
 }
 
 /// All but publish.
 void bring(TierPlace& place, const SampleCommit& commit) {
-  place.prefix_storage().writer->begin(commit.entry, commit.manifest.size(), {});
+  place.prefix_storage().writer->begin_commit(commit.entry, commit.manifest.size(), {});
   put(place.prefix_storage(), commit, 0);
   put(place.other_rank(), commit, 1);
 }
@@ -47,7 +47,7 @@ std::optional<ErrorCode> code_of(const std::function<void()>& step) {
 bool is_whole(const PrefixStorage& prefix_storage, const SampleCommit& commit) {
   for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
     const auto failure = attempt([&] {
-      const auto opened = prefix_storage.reader->open(commit.entry.directory, commit.entry.commit, {rank});
+      const auto opened = prefix_storage.reader->open_container(commit.entry.directory, commit.entry.commit, {rank});
       if (!opened.reader->verify().empty()) throw Error(ErrorCode::corrupt, "damaged");
     });
     if (failure) return false;
@@ -57,10 +57,11 @@ bool is_whole(const PrefixStorage& prefix_storage, const SampleCommit& commit) {
 
 void expect_nothing_counts(const PrefixStorage& prefix_storage, const SampleCommit& commit) {
   EXPECT_FALSE(prefix_storage.reader->is_published(commit.entry.directory));
-  EXPECT_THAT(prefix_storage.reader->list().entries, IsEmpty());
-  EXPECT_EQ(code_of([&] { (void)prefix_storage.reader->read(commit.entry.directory); }), ErrorCode::not_found);
-  EXPECT_EQ(code_of([&] { (void)prefix_storage.reader->open(commit.entry.directory, commit.entry.commit, {0}); }),
-            ErrorCode::not_found);
+  EXPECT_THAT(prefix_storage.reader->list_commits().entries, IsEmpty());
+  EXPECT_EQ(code_of([&] { (void)prefix_storage.reader->read_commit(commit.entry.directory); }), ErrorCode::not_found);
+  EXPECT_EQ(
+      code_of([&] { (void)prefix_storage.reader->open_container(commit.entry.directory, commit.entry.commit, {0}); }),
+      ErrorCode::not_found);
 }
 
 /// The commit is there to the last byte, or it is not there.
@@ -68,7 +69,7 @@ void expect_whole_or_none(TierPlace& place, const SampleCommit& commit, std::uin
   if (place.other_rank().reader->is_published(commit.entry.directory)) {
     EXPECT_TRUE(is_whole(place.other_rank(), commit)) << "operation " << n;
   } else {
-    EXPECT_THAT(place.other_rank().reader->list().entries, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place.other_rank().reader->list_commits().entries, IsEmpty()) << "operation " << n;
   }
 }
 
@@ -78,12 +79,13 @@ TEST_P(TierContract, AReaderSeesNothingBeforePublish) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   expect_nothing_counts(place->other_rank(), commit);
-  place->prefix_storage().writer->begin(commit.entry, commit.manifest.size(), {});
+  place->prefix_storage().writer->begin_commit(commit.entry, commit.manifest.size(), {});
   EXPECT_FALSE(place->prefix_storage().writer->is_complete(commit.entry));
   put(place->prefix_storage(), commit, 0);
   put(place->other_rank(), commit, 1);
   expect_nothing_counts(place->other_rank(), commit);
-  for (const persist::UnusableTag& one : place->other_rank().reader->list().unusable) EXPECT_FALSE(one.committed);
+  for (const persist::UnusableTag& one : place->other_rank().reader->list_commits().unusable_tags)
+    EXPECT_FALSE(one.has_manifest);
 }
 
 TEST_P(TierContract, WhatIsPublishedIsThereForEveryRank) {
@@ -92,8 +94,8 @@ TEST_P(TierContract, WhatIsPublishedIsThereForEveryRank) {
   publish(*place, commit);
   for (const PrefixStorage* prefix_storage : {&place->prefix_storage(), &place->other_rank()}) {
     EXPECT_TRUE(prefix_storage->reader->is_published(commit.entry.directory));
-    EXPECT_THAT(prefix_storage->reader->list().entries, ElementsAre(commit.entry));
-    EXPECT_EQ(prefix_storage->reader->read(commit.entry.directory), commit.entry);
+    EXPECT_THAT(prefix_storage->reader->list_commits().entries, ElementsAre(commit.entry));
+    EXPECT_EQ(prefix_storage->reader->read_commit(commit.entry.directory), commit.entry);
     EXPECT_TRUE(prefix_storage->reader->is_own(commit.entry));
     EXPECT_EQ(code_of([&] { prefix_storage->reader->require_trusted(commit.entry); }), std::nullopt);
     EXPECT_TRUE(is_whole(*prefix_storage, commit));
@@ -105,7 +107,8 @@ TEST_P(TierContract, ListsNewestFirst) {
   const auto place = GetParam()();
   for (const std::uint64_t generation : {2U, 9U, 10U, 1U}) publish(*place, sample_commit(generation));
   std::vector<std::uint64_t> generations;
-  for (const auto& entry : place->other_rank().reader->list().entries) generations.push_back(entry.commit.generation);
+  for (const auto& entry : place->other_rank().reader->list_commits().entries)
+    generations.push_back(entry.commit.generation);
   EXPECT_THAT(generations, ElementsAre(10, 9, 2, 1));
 }
 
@@ -121,11 +124,11 @@ TEST_P(TierContract, APublishThatFailsIsDoneOrLeavesNothingThatCounts) {
     if (!failure) continue;
     ++failed;
     expect_whole_or_none(*place, commit, n);
-    place->prefix_storage().remover->discard(commit.entry);
+    place->prefix_storage().remover->discard_unpublished(commit.entry);
     expect_whole_or_none(*place, commit, n);
     if (place->prefix_storage().writer->is_complete(commit.entry)) continue;
     expect_nothing_counts(place->other_rank(), commit);
-    EXPECT_THAT(place->prefix_storage().reader->list().unusable, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place->prefix_storage().reader->list_commits().unusable_tags, IsEmpty()) << "operation " << n;
     publish(*place, commit);
     EXPECT_TRUE(is_whole(place->other_rank(), commit)) << "operation " << n;
   }
@@ -138,7 +141,7 @@ TEST_P(TierContract, AnAttemptThatFailedIsReplacedByTheNext) {
     const auto place = GetParam()();
     place->fail(n);
     (void)attempt([&] {
-      place->prefix_storage().writer->begin(commit.entry, commit.manifest.size(), {});
+      place->prefix_storage().writer->begin_commit(commit.entry, commit.manifest.size(), {});
       put(place->prefix_storage(), commit, 0);
     });
     place->heal();
@@ -151,7 +154,7 @@ TEST_P(TierContract, DiscardSparesWhatIsPublished) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
-  place->prefix_storage().remover->discard(commit.entry);
+  place->prefix_storage().remover->discard_unpublished(commit.entry);
   EXPECT_TRUE(is_whole(place->other_rank(), commit));
 }
 
@@ -162,15 +165,15 @@ TEST_P(TierContract, ARemovalTakesTheManifestFirst) {
     const auto place = GetParam()();
     publish(*place, commit);
     place->fail(n);
-    const auto failure = attempt([&] { place->prefix_storage().remover->remove(commit.entry); });
+    const auto failure = attempt([&] { place->prefix_storage().remover->remove_commit(commit.entry); });
     place->heal();
     expect_whole_or_none(*place, commit, n);
     if (!failure) continue;
     ++failed;
     place->start_again();
-    (void)place->prefix_storage().remover->sweep(commit.entry.commit.run_id);
+    (void)place->prefix_storage().remover->remove_leftovers(commit.entry.commit.run_id);
     expect_whole_or_none(*place, commit, n);
-    EXPECT_THAT(place->other_rank().reader->list().unusable, IsEmpty()) << "operation " << n;
+    EXPECT_THAT(place->other_rank().reader->list_commits().unusable_tags, IsEmpty()) << "operation " << n;
   }
   EXPECT_GT(failed, 2);
 }
@@ -180,9 +183,9 @@ TEST_P(TierContract, ASweepEndsWhatAnEarlierStartLeft) {
   const SampleCommit commit = sample_commit(1);
   bring(*place, commit);
   place->start_again();
-  EXPECT_THAT(place->prefix_storage().remover->sweep(commit.entry.commit.run_id), IsEmpty());
+  EXPECT_THAT(place->prefix_storage().remover->remove_leftovers(commit.entry.commit.run_id), IsEmpty());
   expect_nothing_counts(place->other_rank(), commit);
-  EXPECT_THAT(place->other_rank().reader->list().unusable, IsEmpty());
+  EXPECT_THAT(place->other_rank().reader->list_commits().unusable_tags, IsEmpty());
 }
 
 TEST_P(TierContract, AnOvertakenStartChangesNothing) {
@@ -193,13 +196,13 @@ TEST_P(TierContract, AnOvertakenStartChangesNothing) {
   bring(*place, begun);
   place->start_again();
   const PrefixStorage& old = place->overtaken();
-  EXPECT_EQ(code_of([&] { old.writer->begin(begun.entry, 1000, {}); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.writer->begin_commit(begun.entry, 1000, {}); }), ErrorCode::busy);
   EXPECT_EQ(code_of([&] { (void)old.writer->publish(begun.entry, begun.manifest); }), ErrorCode::busy);
-  EXPECT_EQ(code_of([&] { old.remover->discard(begun.entry); }), ErrorCode::busy);
-  EXPECT_EQ(code_of([&] { old.remover->remove(there.entry); }), ErrorCode::busy);
-  EXPECT_EQ(code_of([&] { (void)old.remover->sweep(there.entry.commit.run_id); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.remover->discard_unpublished(begun.entry); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.remover->remove_commit(there.entry); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { (void)old.remover->remove_leftovers(there.entry.commit.run_id); }), ErrorCode::busy);
   EXPECT_EQ(code_of([&] { old.remover->set_pinned(there.entry, true); }), ErrorCode::busy);
-  EXPECT_THAT(place->other_rank().reader->list().entries, ElementsAre(there.entry));
+  EXPECT_THAT(place->other_rank().reader->list_commits().entries, ElementsAre(there.entry));
   EXPECT_TRUE(is_whole(place->other_rank(), there));
 }
 
@@ -209,8 +212,8 @@ TEST_P(TierContract, APinIsSeenAndEndsWithItsRemoval) {
   publish(*place, commit);
   for (const bool pinned : {true, true, false, false}) {
     place->prefix_storage().remover->set_pinned(commit.entry, pinned);
-    EXPECT_EQ(place->other_rank().reader->read(commit.entry.directory).pinned, pinned);
-    EXPECT_EQ(place->other_rank().reader->list().entries.at(0).pinned, pinned);
+    EXPECT_EQ(place->other_rank().reader->read_commit(commit.entry.directory).pinned, pinned);
+    EXPECT_EQ(place->other_rank().reader->list_commits().entries.at(0).pinned, pinned);
   }
 }
 
@@ -221,17 +224,18 @@ TEST_P(TierContract, RetentionKeepsTheNewestOfUseAndWhatIsPinnedOrSpared) {
   for (std::uint64_t generation = 1; generation <= 7; ++generation) publish(*place, sample_commit(generation));
   const auto commit_of = [](std::uint64_t generation) { return sample_commit(generation).entry.commit; };
   place->prefix_storage().remover->set_pinned(sample_commit(1).entry, true);
-  place->markers().discard(commit_of(7).id);
+  place->markers().mark_discarded(commit_of(7).id);
   const persist::PrefixRetention retention{commit_of(1).run_id, 2, {commit_of(3).id}, {commit_of(6).id}};
   persist::PrefixCommitList history;
-  const persist::Retained retained =
+  const persist::RetractionResult retained =
       persist::retract_old_commits(place->prefix_storage(), place->markers(), history, retention);
   EXPECT_FALSE(retained.failure);
   std::vector<std::uint64_t> generations;
-  for (const auto& entry : place->other_rank().reader->list().entries) generations.push_back(entry.commit.generation);
+  for (const auto& entry : place->other_rank().reader->list_commits().entries)
+    generations.push_back(entry.commit.generation);
   EXPECT_THAT(generations, ElementsAre(7, 6, 5, 4, 3, 1));
-  ASSERT_EQ(retained.removed.size(), 1U);
-  EXPECT_EQ(retained.removed[0].commit.generation, 2U);
+  ASSERT_EQ(retained.retracted.size(), 1U);
+  EXPECT_EQ(retained.retracted[0].commit.generation, 2U);
 }
 
 TEST_P(TierContract, RetentionOfAllRemovesNothing) {
@@ -240,7 +244,7 @@ TEST_P(TierContract, RetentionOfAllRemovesNothing) {
   publish(*place, commit);
   const persist::PrefixRetention retention{commit.entry.commit.run_id, 0, {}, {}};
   persist::PrefixCommitList history;
-  EXPECT_THAT(persist::retract_old_commits(place->prefix_storage(), place->markers(), history, retention).removed,
+  EXPECT_THAT(persist::retract_old_commits(place->prefix_storage(), place->markers(), history, retention).retracted,
               IsEmpty());
   EXPECT_TRUE(is_whole(place->other_rank(), commit));
 }
@@ -259,14 +263,14 @@ TEST_P(TierContract, RetentionTriesWhatFailedAfterTheOthers) {
                                           [begun = 0]() mutable { return begun++ > 0; });
     };
     place->fail(n);
-    const persist::Retained first = one_more();
+    const persist::RetractionResult first = one_more();
     place->heal();
     failed_once = first.failure && history.is_unremovable(id_of(1));
     if (!failed_once) continue;
     for (const std::uint64_t generation : {2U, 3U, 1U}) {
-      const persist::Retained next = one_more();
-      ASSERT_EQ(next.removed.size(), 1U);
-      EXPECT_EQ(next.removed[0].commit.generation, generation);
+      const persist::RetractionResult next = one_more();
+      ASSERT_EQ(next.retracted.size(), 1U);
+      EXPECT_EQ(next.retracted[0].commit.generation, generation);
     }
   }
   EXPECT_TRUE(failed_once);
@@ -279,13 +283,14 @@ TEST_P(TierContract, RetentionThatFailsSaysWhatIsGone) {
     place->fail(n);
     const CommitHead newest = sample_commit(3).entry.commit;
     persist::PrefixCommitList history;
-    const persist::Retained retained = persist::retract_old_commits(place->prefix_storage(), place->markers(), history,
-                                                                    {newest.run_id, 1, {newest.id}, {}});
+    const persist::RetractionResult retained = persist::retract_old_commits(
+        place->prefix_storage(), place->markers(), history, {newest.run_id, 1, {newest.id}, {}});
     place->heal();
     for (std::uint64_t generation = 1; generation <= 2; ++generation) {
       const SampleCommit commit = sample_commit(generation);
-      const bool said = std::ranges::any_of(
-          retained.removed, [&](const persist::TagEntry& entry) { return entry.commit.id == commit.entry.commit.id; });
+      const bool said = std::ranges::any_of(retained.retracted, [&](const persist::TagEntry& entry) {
+        return entry.commit.id == commit.entry.commit.id;
+      });
       EXPECT_EQ(said, !place->other_rank().reader->is_published(commit.entry.directory)) << generation << " at " << n;
     }
   }

@@ -267,7 +267,7 @@ std::string reason_of(std::uint32_t ranks, const std::vector<std::vector<std::ui
     set.generation = 1;
     set.world_size = ranks;
     set.set_number = number;
-    redundancy::SetShape shape{set.scheme, {}, set.parities};
+    redundancy::SetShape shape{set.scheme, {}, set.parity_count};
     for (const std::uint32_t rank : sets[number]) {
       set.members.push_back({LogicalRank{rank}, 1, 5000});
       shape.sizes.push_back(5000);

@@ -42,14 +42,14 @@ class FakeTier final : public persist::PrefixReader {
   int opens = 0;
   std::map<std::uint32_t, std::vector<std::byte>> containers;  ///< what is fetched, by logical rank
 
-  [[nodiscard]] const std::string& where() const noexcept override { return where_; }
-  [[nodiscard]] persist::TagList list() override {
+  [[nodiscard]] const std::string& location() const noexcept override { return where_; }
+  [[nodiscard]] persist::TagList list_commits() override {
     if (unreachable) throw Error(Failure{ErrorCode::io, "stale file handle", -1, where_, 0});
     persist::TagList list{{}, unusable};
     for (const Published& one : published) list.entries.push_back(one.entry);
     return list;
   }
-  [[nodiscard]] persist::TagEntry read(const std::string& name) override {
+  [[nodiscard]] persist::TagEntry read_commit(const std::string& name) override {
     const Published& one = find(name);
     if (!one.problem.empty()) throw Error(Failure{ErrorCode::corrupt, one.problem, -1, name, 0});
     persist::TagEntry entry = one.entry;
@@ -64,8 +64,8 @@ class FakeTier final : public persist::PrefixReader {
     if (!find(entry.directory).is_trusted) throw Error(Failure{ErrorCode::io, "it is not trusted", -1, where_, 0});
   }
   /// Whatever is looked for; every container that is not in `containers` is damaged.
-  [[nodiscard]] persist::OpenedContainer open(const std::string& name, const CommitHead& /*commit*/,
-                                              LogicalRank logical_rank) override {
+  [[nodiscard]] persist::OpenedContainer open_container(const std::string& name, const CommitHead& /*commit*/,
+                                                        LogicalRank logical_rank) override {
     ++opens;
     if (const auto found = containers.find(logical_rank.value); found != containers.end()) {
       return {persist::testing::row_of(found->second, logical_rank.value), name,
@@ -133,7 +133,7 @@ class RecoveryTest : public testing::Test {
     return *std::ranges::find_if(tiers[0].published,
                                  [&](const FakeTier::Published& one) { return one.entry.directory == name; });
   }
-  void discard(const CommitHead& head) { persist::PrefixMarkers(start()).discard(head.id); }
+  void discard(const CommitHead& head) { persist::PrefixMarkers(start()).mark_discarded(head.id); }
   [[nodiscard]] bool is_discarded(const CommitHead& head) {
     return persist::PrefixMarkers(start()).is_discarded(head.id);
   }
@@ -189,7 +189,7 @@ class RecoveryTest : public testing::Test {
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank) {
     const std::string directory = "/store-" + std::to_string(rank);
     disk.make_directories(directory);
-    return std::make_unique<store::NodeStore>(disk.view(rank), Options::Store{}, store::Location{directory, true},
+    return std::make_unique<store::NodeStore>(disk.view(rank), Options::Store{}, store::StoreLocation{directory, true},
                                               LogicalRank{static_cast<std::uint32_t>(rank)}, std::vector{rank});
   }
   [[nodiscard]] persist::RunStart start() { return persist::RunStart({disk.view(0), "/prefix", run.name}); }
@@ -199,7 +199,7 @@ class RecoveryTest : public testing::Test {
     disk.remove_all("/made");
     disk.make_directories("/made");
     store::NodeStore store(disk.view(rank), {}, {"/made", true}, logical_rank);
-    store::StoreFile& file = store.new_files.begin({store::FileKind::container, 0});
+    store::StoreFile& file = store.new_files.begin_file({store::FileKind::container, 0});
     format::ContainerWriter writer(file, nullptr);
     const std::vector<std::byte> values(400'000, std::byte{1});
     writer.add({"values", DataType::opaque, Shape{values.size()}, {}, false}, values);

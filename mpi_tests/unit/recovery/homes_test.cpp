@@ -74,7 +74,7 @@ format::SetDescriptor descriptor_of(const Commit& commit, const Set& set, std::s
   descriptor.generation = commit.generation;
   descriptor.world_size = commit.world;
   descriptor.scheme = set.scheme;
-  descriptor.parities = set.parities;
+  descriptor.parity_count = set.parities;
   descriptor.set_number = set.number;
   descriptor.position = static_cast<std::uint32_t>(position);
   redundancy::SetShape shape{set.scheme, {}, set.parities};
@@ -332,7 +332,7 @@ void expect_sets_ready(const World& world, const std::vector<Orders>& orders) {
       EXPECT_EQ(order->rebuild, members.front()->rebuild);
       EXPECT_EQ(order->present.container, members.front()->present.container);
       EXPECT_EQ(order->present.parity, members.front()->present.parity);
-      EXPECT_TRUE(redundancy::can_decode(order->set.scheme, order->set.parities, order->present));
+      EXPECT_TRUE(redundancy::can_decode(order->set.scheme, order->set.parity_count, order->present));
     }
   }
 }

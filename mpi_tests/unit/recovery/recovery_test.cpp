@@ -99,7 +99,7 @@ TEST_F(RecoveryLoop, WhatFailsIsLookedAtAgainAndAfterASecondFailureExcluded) {
     EXPECT_EQ(opened->commit.tag, "a");
   });
   EXPECT_EQ(tiers[0].opens, 3) << "after the first look, and twice after every byte was read";
-  EXPECT_THAT(ledgers[1].excluded().why(id_of(2)), HasSubstr("it could not be recovered"));
+  EXPECT_THAT(ledgers[1].excluded().reason(id_of(2)), HasSubstr("it could not be recovered"));
   EXPECT_TRUE(logged("b (generation 11) could not be recovered"));
   EXPECT_TRUE(logged("skipped b (generation 11): it could not be recovered"));
   const std::uint64_t four_looks = bytes_read_of_witness() - before;
@@ -116,7 +116,7 @@ TEST_F(RecoveryLoop, ARankThatDoesNotSeeTheManifestIsAFailureAndNoOlderCommitAnA
   EXPECT_EQ(failure.code, ErrorCode::io);
   EXPECT_THAT(failure.message, HasSubstr("does not see the manifest"));
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_TRUE(ledgers[0].excluded().why(id_of(2)).empty());
+  EXPECT_TRUE(ledgers[0].excluded().reason(id_of(2)).empty());
 }
 
 TEST_F(RecoveryLoop, NewerOnesAreRecordedAsDiscardedBeforeTheOlderOneIsReturned) {

@@ -99,12 +99,12 @@ TEST_F(Relocate, ParityThatArrivesDamagedAnywhereIsRefusedAndWholeOneIsNotReadAg
   set.generation = 10;
   set.world_size = kRanks;
   set.scheme = Scheme::xor_;
-  set.parities = 1;
+  set.parity_count = 1;
   for (const std::uint32_t rank : {0U, 1U}) set.members.push_back({LogicalRank{rank}, 1, 600'000});
   set.kind = format::SetFileKind::parity;
   set.parity_bytes = parity.size();
   set.parity_crc = crc32c(parity);
-  const auto head = format::encode(set);
+  const auto head = format::encode_set_descriptor(set);
   std::vector<std::byte> file(head.begin(), head.end());
   file.insert(file.end(), parity.begin(), parity.end());
   const store::FileName name{store::FileKind::parity, LogicalRank{0}, 3};

@@ -41,7 +41,7 @@ class SurveyTest : public RecoveryTest {
   }
   /// What this rank must keep although it is not among the entries.
   bool is_kept(int rank, const CommitHead& head) {
-    return ledgers[static_cast<std::size_t>(rank)].retire(2).keeps(head.id, {});
+    return ledgers[static_cast<std::size_t>(rank)].retire_superseded(2).is_kept(head.id, {});
   }
   std::vector<Tag> entries(int rank = 0) const {
     std::vector<Tag> tags;
@@ -197,7 +197,7 @@ TEST_F(SurveyTest, EachOfStoresPrefixLedgerAndIncarnationRaisesTheGeneration) {
   publish(commit(2, 1'000'020, "b"));
   (void)survey(latest);
   for (const auto& ledger : ledgers) EXPECT_EQ(ledger.generations().highest(), 1'000'020U);
-  ledgers[1].generations().raise(1'000'030);
+  ledgers[1].generations().raise_to(1'000'030);
   (void)survey(latest);
   for (const auto& ledger : ledgers) EXPECT_EQ(ledger.generations().highest(), 1'000'030U);
   run.incarnation = 3;

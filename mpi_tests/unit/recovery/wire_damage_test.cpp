@@ -73,7 +73,7 @@ format::SetDescriptor set_file(const Id128& protection_id, std::array<std::uint3
   set.generation = 7;
   set.world_size = kCounted;
   set.scheme = Scheme::partner;
-  set.parities = 1;
+  set.parity_count = 1;
   set.position = position;
   for (const std::uint32_t rank : members) set.members.push_back({LogicalRank{rank}, 1, 5000});
   set.kind = kind;

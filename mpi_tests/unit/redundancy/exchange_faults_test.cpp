@@ -66,7 +66,7 @@ TEST_F(ExchangeFaults, NothingIsWrittenAfterAFailure) {
     if (me == 0) disk.fail_read(0, disk.reads(0) + 1, EIO);
   };
   ASSERT_TRUE(protect_with_a_failure_on(0, false).has_value());
-  const Bytes parity = stored(0, Part::parity);
+  const Bytes parity = stored(0, MemberPart::parity);
   EXPECT_TRUE(std::ranges::all_of(parity, [](std::byte byte) { return byte == std::byte{0x55}; }));
 }
 
@@ -89,7 +89,7 @@ TEST_F(ExchangeFaults, ATruncatedMappingIsNeverReadBehindItsEnd) {
   for (const bool by_one_byte : {false, true}) {  // then the last piece alone reaches beyond the end
     before_exchange = [&](std::uint32_t me, OpenFiles& files) {
       if (me != 1) return;
-      const std::uint64_t whole = disk.read_all(path_of(1, Part::container)).size();
+      const std::uint64_t whole = disk.read_all(path_of(1, MemberPart::container)).size();
       files.container_map = files.container->map(by_one_byte ? whole - 1 : kMiB + 4096);
     };
     const auto failure = protect_with_a_failure_on(1, true);
@@ -100,7 +100,7 @@ TEST_F(ExchangeFaults, ATruncatedMappingIsNeverReadBehindItsEnd) {
 
 TEST_F(ExchangeFaults, ATruncatedFileIsReported) {
   before_exchange = [&](std::uint32_t me, OpenFiles&) {
-    if (me == 1) disk.truncate_from_outside(path_of(1, Part::container), kMiB);
+    if (me == 1) disk.truncate_from_outside(path_of(1, MemberPart::container), kMiB);
   };
   const auto failure = protect_with_a_failure_on(1, false);
   ASSERT_TRUE(failure.has_value());
@@ -221,7 +221,7 @@ TEST(ExchangeMemory, WhatIsUnderWayStaysWithinTheBudgetWhateverTheSize) {
       for (const auto& stripes : {encode, decode}) {
         Meter meter(communicator);
         const std::array local{LocalMember{me, {&container, {}, 0}, {&parity, {}, 0}}};
-        const auto result = exchange({meter, std::chrono::hours(1)}, ranks, local, stripes, {route, {}});
+        const auto result = exchange_stripes({meter, std::chrono::hours(1)}, ranks, local, stripes, {route, {}});
         EXPECT_FALSE(result.failure.has_value());
         EXPECT_LE(meter.most_bytes() + 2 * piece, kExchangeBufferBytes);
         EXPECT_GE(meter.most_bytes(), std::min(piece * PieceSettings{}.depth, segment));  // posted ahead

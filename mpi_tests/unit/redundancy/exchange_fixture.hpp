@@ -21,8 +21,8 @@ namespace kedge::redundancy {
 inline constexpr std::uint64_t kHeader = 4096;  // of a parity file, before the part
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 
-inline std::string path_of(std::uint32_t member, Part part) {
-  return (part == Part::container ? "/d/container." : "/d/parity.") + std::to_string(member);
+inline std::string path_of(std::uint32_t member, MemberPart part) {
+  return (part == MemberPart::container ? "/d/container." : "/d/parity.") + std::to_string(member);
 }
 
 /// Sizes of several pieces, none equal, one empty from four members on.
@@ -66,20 +66,20 @@ class Exchange : public testing::Test {
   void place_ranks(const SetShape& set) {
     expected = encoded(set);
     for (std::uint32_t member = 0; member < set.sizes.size(); ++member) {
-      disk.write_all(path_of(member, Part::container), expected.container[member]);
-      spoil(set, member, Part::parity);
+      disk.write_all(path_of(member, MemberPart::container), expected.container[member]);
+      spoil(set, member, MemberPart::parity);
     }
   }
-  void spoil(const SetShape& set, std::uint32_t member, Part part) {
-    const std::uint64_t size = part == Part::container ? set.sizes[member] : kHeader + parity_bytes(set, member);
+  void spoil(const SetShape& set, std::uint32_t member, MemberPart part) {
+    const std::uint64_t size = part == MemberPart::container ? set.sizes[member] : kHeader + parity_bytes(set, member);
     disk.write_all(path_of(member, part), Bytes(size, std::byte{0x55}));
   }
 
   OpenFiles open(std::uint32_t member, int rank, bool mapped) {
     const auto system = disk.view(rank);
     OpenFiles files;
-    files.container = system->open(path_of(member, Part::container), fs::Access::read_write);
-    files.parity = system->open(path_of(member, Part::parity), fs::Access::read_write);
+    files.container = system->open(path_of(member, MemberPart::container), fs::Access::read_write);
+    files.parity = system->open(path_of(member, MemberPart::parity), fs::Access::read_write);
     if (!mapped) return files;
     if (const auto size = files.container->status().size_bytes; size > 0) {
       files.container->reserve(size);
@@ -115,9 +115,9 @@ class Exchange : public testing::Test {
         local.push_back({member, part(own.container, own.container_map, 0), part(own.parity, own.parity_map, kHeader)});
       }
       const auto result =
-          exchange({communicator, std::chrono::hours(1)}, ranks, local, job.stripes, {job.route, job.pieces});
+          exchange_stripes({communicator, std::chrono::hours(1)}, ranks, local, job.stripes, {job.route, job.pieces});
       for (std::size_t i = 0; i < local.size(); ++i) {
-        results[local[i].position] = {result.failure, result.members[i], result.sent_bytes};
+        results[local[i].position] = {result.failure, result.member_checksums[i], result.sent_bytes};
       }
     });
   }
@@ -131,29 +131,29 @@ class Exchange : public testing::Test {
     check_checksums(job);
   }
 
-  Bytes stored(std::uint32_t member, Part part) const {
+  Bytes stored(std::uint32_t member, MemberPart part) const {
     const Bytes bytes = disk.read_all(path_of(member, part));
-    const auto header = static_cast<std::ptrdiff_t>(part == Part::parity ? kHeader : 0);
+    const auto header = static_cast<std::ptrdiff_t>(part == MemberPart::parity ? kHeader : 0);
     return {bytes.begin() + header, bytes.end()};
   }
   void check_all_files(const SetShape& set) const {
     for (std::uint32_t member = 0; member < set.sizes.size(); ++member) {
-      EXPECT_TRUE(stored(member, Part::container) == expected.container[member]) << "container " << member;
-      EXPECT_TRUE(stored(member, Part::parity) == expected.parity[member]) << "parity " << member;
+      EXPECT_TRUE(stored(member, MemberPart::container) == expected.container[member]) << "container " << member;
+      EXPECT_TRUE(stored(member, MemberPart::parity) == expected.parity[member]) << "parity " << member;
     }
   }
   void check_checksums(const Job& job) {
     for (std::size_t number = 0; number < job.stripes.size(); ++number) {
       const Stripe& stripe = job.stripes[number];
       for (std::uint32_t member = 0; member < results.size(); ++member) {
-        const auto crc_of = [&](std::uint32_t whose, Part part, std::uint64_t offset, std::uint64_t length) {
+        const auto crc_of = [&](std::uint32_t whose, MemberPart part, std::uint64_t offset, std::uint64_t length) {
           return crc32c(std::span(expected.of(whose, part)).subspan(offset, length));
         };
         const auto written =
             stripe.target == member ? crc_of(member, stripe.part, stripe.offset, stripe.length) : std::uint32_t{0};
         EXPECT_EQ(results[member].checksums.written.at(number), written);
         std::uint32_t read = 0;
-        for (const Input& input : stripe.inputs) {
+        for (const StripeInput& input : stripe.inputs) {
           if (input.member == member) read = crc_of(member, input.part, input.offset, input.length);
         }
         EXPECT_EQ(results[member].checksums.read.at(number), read);

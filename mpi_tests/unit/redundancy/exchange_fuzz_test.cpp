@@ -15,10 +15,10 @@ namespace {
 
 using faults::RandomChoices;
 
-std::uint64_t padding_bytes(Part part) { return part == Part::parity ? kHeader : 0; }
+std::uint64_t padding_bytes(MemberPart part) { return part == MemberPart::parity ? kHeader : 0; }
 
-bool is_there(const PresentFiles& present, std::uint32_t member, Part part) {
-  return part == Part::container ? present.container[member] : present.parity[member];
+bool is_there(const PresentFiles& present, std::uint32_t member, MemberPart part) {
+  return part == MemberPart::container ? present.container[member] : present.parity[member];
 }
 
 SetShape draw_set(RandomChoices& choices) {
@@ -26,7 +26,7 @@ SetShape draw_set(RandomChoices& choices) {
   set.scheme = choices.one_of({Scheme::partner, Scheme::xor_, Scheme::rs, Scheme::rs, Scheme::rs});
   const bool rs = set.scheme == Scheme::rs;
   const std::uint64_t members = rs ? 3 + choices.below(6) : 2 + choices.below(7);
-  if (rs) set.parities = 2 + static_cast<std::uint32_t>(choices.below(std::min<std::uint64_t>(3, members - 2)));
+  if (rs) set.parity_count = 2 + static_cast<std::uint32_t>(choices.below(std::min<std::uint64_t>(3, members - 2)));
   for (std::uint64_t i = 0; i < members; ++i) {
     set.sizes.push_back(
         choices.one_of<std::uint64_t>({0, 0, 1, 3, 4095, 4096, 4097, 8192, 50'001, 70'000, 131'072, 131'073, 200'003}));
@@ -39,14 +39,14 @@ PresentFiles draw_presence(RandomChoices& choices, const SetShape& set) {
   const std::size_t members = set.sizes.size();
   for (;;) {
     PresentFiles present{std::vector<bool>(members, true), std::vector<bool>(members, true)};
-    const std::uint64_t lost = 1 + choices.below(set.parities);
+    const std::uint64_t lost = 1 + choices.below(set.parity_count);
     for (std::uint64_t i = 0; i < lost; ++i) {
       const std::uint64_t member = choices.below(members);
       const std::uint64_t what = choices.below(3);
       if (what != 0) present.container[member] = false;
       if (what != 1) present.parity[member] = false;
     }
-    if (can_decode(set.scheme, set.parities, present)) return present;
+    if (can_decode(set.scheme, set.parity_count, present)) return present;
   }
 }
 
@@ -62,7 +62,7 @@ PieceSettings draw_pieces(RandomChoices& choices, const SetShape& set) {
 
 class ExchangeFuzz : public Exchange {
  protected:
-  using File = std::pair<std::uint32_t, Part>;
+  using File = std::pair<std::uint32_t, MemberPart>;
 
   struct Loss {
     PresentFiles present;
@@ -93,11 +93,11 @@ class ExchangeFuzz : public Exchange {
   void lay_out_what_is_left(const SetShape& set, const PresentFiles& present) {
     place_ranks(set);
     for (std::uint32_t member = 0; member < set.sizes.size(); ++member) {
-      if (!present.container[member]) spoil(set, member, Part::container);
+      if (!present.container[member]) spoil(set, member, MemberPart::container);
       if (!present.parity[member]) continue;
       Bytes file(kHeader, std::byte{0x55});
       file.insert(file.end(), expected.parity[member].begin(), expected.parity[member].end());
-      disk.write_all(path_of(member, Part::parity), file);
+      disk.write_all(path_of(member, MemberPart::parity), file);
     }
   }
 
@@ -105,7 +105,7 @@ class ExchangeFuzz : public Exchange {
   std::optional<File> flip_some_bit(RandomChoices& choices, const Loss& loss) {
     std::vector<File> files;
     for (std::uint32_t member = 0; member < loss.job.set.sizes.size(); ++member) {
-      for (const Part part : {Part::container, Part::parity}) {
+      for (const MemberPart part : {MemberPart::container, MemberPart::parity}) {
         if (is_there(loss.present, member, part) && !expected.of(member, part).empty())
           files.emplace_back(member, part);
       }
@@ -122,13 +122,13 @@ class ExchangeFuzz : public Exchange {
   bool found_good(const Loss& loss, const File& file) {
     const auto [member, part] = file;
     const Bytes& bytes = expected.of(member, part);
-    const Recorded recorded{bytes.size(), crc32c(bytes)};
+    const RecordedPart recorded{bytes.size(), crc32c(bytes)};
     const auto& stripes = loss.job.stripes;
     if (!is_there(loss.present, member, part)) {
-      return crc_written(member, part, stripes, results[member].checksums) == recorded.crc;
+      return written_crc(member, part, stripes, results[member].checksums) == recorded.crc;
     }
     const OpenFiles files = open(member, loss.job.ranks[member], false);
-    fs::ByteAccess& access = part == Part::container ? *files.container : *files.parity;
+    fs::ByteAccess& access = part == MemberPart::container ? *files.container : *files.parity;
     return matches_recorded(member, part, recorded, stripes, results[member].checksums,
                             {&access, {}, padding_bytes(part)});
   }
@@ -139,7 +139,7 @@ class ExchangeFuzz : public Exchange {
     testing::InProcessWorld world(static_cast<int>(loss.job.set.sizes.size()));
     for (const auto& outcome : run(loss.job, world)) EXPECT_TRUE(outcome.returned());
     for (std::uint32_t member = 0; member < results.size(); ++member) {
-      for (const Part part : {Part::container, Part::parity}) {
+      for (const MemberPart part : {MemberPart::container, MemberPart::parity}) {
         // A file that is made from a damaged one may be damaged or not: the wrong read must be noticed.
         if (!is_there(loss.present, member, part)) continue;
         EXPECT_EQ(found_good(loss, {member, part}), File(member, part) != *flipped) << path_of(member, part);
@@ -151,7 +151,7 @@ class ExchangeFuzz : public Exchange {
     run_well(loss.job);
     check_all_files(loss.job.set);
     for (std::uint32_t member = 0; member < results.size(); ++member) {
-      for (const Part part : {Part::container, Part::parity}) {
+      for (const MemberPart part : {MemberPart::container, MemberPart::parity}) {
         EXPECT_TRUE(found_good(loss, {member, part})) << path_of(member, part);
       }
     }

@@ -30,8 +30,8 @@ TEST_P(ExchangeOf, ProtectsAndRebuildsAsManyMembersAsMayBeLost) {
     for (std::uint32_t i = 0; i < shape.parities; ++i) {
       const auto member = static_cast<std::uint32_t>((lost + i) % shape.members);
       present.container[member] = present.parity[member] = false;
-      spoil(set, member, Part::container);
-      spoil(set, member, Part::parity);
+      spoil(set, member, MemberPart::container);
+      spoil(set, member, MemberPart::parity);
     }
     run_well({set, decode_stripes(set, present), mapped, {}, route});
     check_all_files(set);
@@ -65,8 +65,8 @@ TEST_F(Exchange, PiecesAndDepthsOfAnySizeGiveTheSameBytes) {
         run_well({set, encode_stripes(set), true, {}, route, {bytes, depth}});
         check_all_files(set);
         for (const std::uint32_t lost : {0U, 3U}) {
-          spoil(set, lost, Part::container);
-          spoil(set, lost, Part::parity);
+          spoil(set, lost, MemberPart::container);
+          spoil(set, lost, MemberPart::parity);
         }
         run_well({set, decode_stripes(set, present), false, {}, route, {bytes, depth}});
         check_all_files(set);
@@ -94,23 +94,31 @@ class ExchangeOfOddStripes : public Exchange {
 TEST_F(ExchangeOfOddStripes, ATargetMayBeAnInputOfItself) {
   run_and_check(
       {Scheme::partner, {2 * kMiB + 5, 3 * kMiB, 100}},
-      {{0, Part::parity, 0, 100, {{0, Part::container, 9, 100}, {2, Part::container, 0, 50}}},
-       {1, Part::parity, 7, 2 * kMiB - 7, {{1, Part::container, 3, kMiB}, {0, Part::container, 1, 2 * kMiB - 7}}}});
+      {{0, MemberPart::parity, 0, 100, {{0, MemberPart::container, 9, 100}, {2, MemberPart::container, 0, 50}}},
+       {1,
+        MemberPart::parity,
+        7,
+        2 * kMiB - 7,
+        {{1, MemberPart::container, 3, kMiB}, {0, MemberPart::container, 1, 2 * kMiB - 7}}}});
 }
 
 TEST_F(ExchangeOfOddStripes, InputsOfAnyLengthTimesAnyNumberAddUp) {
   run_and_check({Scheme::partner, {2 * kMiB + 5, 3 * kMiB, 3 * kMiB, 100}},
                 {{0,
-                  Part::parity,
+                  MemberPart::parity,
                   0,
                   100,
-                  {{3, Part::container, 0, 3, 7}, {1, Part::container, 0, 50, 255}, {2, Part::container, 5, 100, 1}}},
+                  {{3, MemberPart::container, 0, 3, 7},
+                   {1, MemberPart::container, 0, 50, 255},
+                   {2, MemberPart::container, 5, 100, 1}}},
                  {3,
-                  Part::parity,
+                  MemberPart::parity,
                   0,
                   3 * kMiB,
-                  {{1, Part::container, 0, 3 * kMiB, 3}, {0, Part::container, 5, kMiB, 2}, {3, Part::container, 0, 9}}},
-                 {2, Part::parity, 0, kMiB + 1, {{1, Part::container, 4, 17, 9}}}});
+                  {{1, MemberPart::container, 0, 3 * kMiB, 3},
+                   {0, MemberPart::container, 5, kMiB, 2},
+                   {3, MemberPart::container, 0, 9}}},
+                 {2, MemberPart::parity, 0, kMiB + 1, {{1, MemberPart::container, 4, 17, 9}}}});
 }
 
 TEST_F(Exchange, PositionsAreNotRanks) {
@@ -133,8 +141,8 @@ TEST_F(Exchange, OneProcessMayHaveSeveralMembers) {
         for (std::uint32_t i = 0; i < parities; ++i) {
           const std::uint32_t member = (3 + i) % 5;
           present.container[member] = present.parity[member] = false;
-          spoil(set, member, Part::container);
-          spoil(set, member, Part::parity);
+          spoil(set, member, MemberPart::container);
+          spoil(set, member, MemberPart::parity);
         }
         run_well({set, decode_stripes(set, present), mapped, ranks});
         check_all_files(set);

@@ -19,8 +19,8 @@ using testing::HasSubstr;
 DomainCounts runs_of(const std::vector<std::uint64_t>& sizes) {
   DomainCounts runs;
   for (const std::uint64_t size : sizes) {
-    if (runs.empty() || runs.back().ranks_each != size) runs.push_back({0, size});
-    ++runs.back().domains;
+    if (runs.empty() || runs.back().ranks_per_domain != size) runs.push_back({0, size});
+    ++runs.back().domain_count;
   }
   return runs;
 }
@@ -58,21 +58,21 @@ std::multiset<std::uint64_t> check_sets(const Plan& plan, const std::vector<std:
   std::multiset<std::uint64_t> sizes;
   for (std::uint64_t place = 0; place < domains.size(); ++place) {
     EXPECT_EQ(plan.domain_of(place), domains[place]);
-    const Set set = plan.set_of(place);
-    EXPECT_LT(set.number, plan.sets());
-    EXPECT_EQ(set.places.at(set.position), place);
-    EXPECT_TRUE(std::ranges::is_sorted(set.places));
+    const RedundancySet set = plan.find_set(place);
+    EXPECT_LT(set.number, plan.set_count());
+    EXPECT_EQ(set.sorted_ranks.at(set.position), place);
+    EXPECT_TRUE(std::ranges::is_sorted(set.sorted_ranks));
     std::set<std::uint64_t> apart;
-    for (const std::uint64_t member : set.places) {
+    for (const std::uint64_t member : set.sorted_ranks) {
       apart.insert(domains.at(member));
-      EXPECT_EQ(plan.set_of(member).number, set.number);
-      EXPECT_EQ(plan.set_of(member).places, set.places);
+      EXPECT_EQ(plan.find_set(member).number, set.number);
+      EXPECT_EQ(plan.find_set(member).sorted_ranks, set.sorted_ranks);
     }
-    EXPECT_EQ(apart.size(), set.places.size()) << "two members in one failure domain";
+    EXPECT_EQ(apart.size(), set.sorted_ranks.size()) << "two members in one failure domain";
     ++seen[place];
-    if (set.position == 0) sizes.insert(set.places.size());
+    if (set.position == 0) sizes.insert(set.sorted_ranks.size());
   }
-  EXPECT_EQ(sizes.size(), plan.sets());
+  EXPECT_EQ(sizes.size(), plan.set_count());
   EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}), domains.size());
   EXPECT_LE(*sizes.rbegin() - *sizes.begin(), 1U);
   return sizes;
@@ -85,7 +85,7 @@ TEST(Plan, EveryLayoutOfUpTo14RanksIsFeasibleExactlyWhenNoDomainHoldsMoreThanHal
     const std::uint64_t ranks = domains.size();
     const bool feasible = sizes.front() <= ranks / 2;
     for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
-      EXPECT_EQ(!check_feasible(runs_of(sizes), scheme), feasible);
+      EXPECT_EQ(!check_feasibility(runs_of(sizes), scheme), feasible);
       if (feasible) continue;
       EXPECT_THROW(Plan(runs_of(sizes), scheme, 8), Error);
     }
@@ -113,7 +113,7 @@ TEST(Plan, ReedSolomonWantsNoDomainAboveItsShareAndSetsAboveItsParity) {
     for (std::uint32_t parity = 2; parity <= 4; ++parity) {
       const Redundancy rs{Scheme::rs, parity};
       const bool feasible = sizes.front() <= ranks / (parity + 1);
-      ASSERT_EQ(!check_feasible(runs_of(sizes), rs), feasible);
+      ASSERT_EQ(!check_feasibility(runs_of(sizes), rs), feasible);
       if (!feasible) {
         EXPECT_THROW(Plan(runs_of(sizes), rs, 8), Error);
         continue;
@@ -138,7 +138,7 @@ TEST(Plan, TooSmallASetForItsParityIsRefusedWithTheNumbers) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_THAT(error.failure().message, HasSubstr("set_size 3 is too small for rs with parity 3: a set needs 4"));
   }
-  const auto why = check_feasible(runs_of({2, 1, 1}), {Scheme::rs, 2});
+  const auto why = check_feasibility(runs_of({2, 1, 1}), {Scheme::rs, 2});
   ASSERT_TRUE(why.has_value());
   EXPECT_THAT(
       *why,
@@ -148,7 +148,7 @@ TEST(Plan, TooSmallASetForItsParityIsRefusedWithTheNumbers) {
 
 TEST(Plan, OneLargeNodeBesideTwoSmallOnesIsRefusedWithTheNumbers) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
-    const auto why = check_feasible(runs_of({8, 1, 1}), scheme);
+    const auto why = check_feasibility(runs_of({8, 1, 1}), scheme);
     ASSERT_TRUE(why.has_value());
     EXPECT_THAT(*why, HasSubstr("10 ranks of which 8 are in one failure domain, where at most 5 can be"));
     EXPECT_THAT(*why, HasSubstr(scheme == Scheme::xor_ ? "xor" : "partner"));
@@ -160,16 +160,16 @@ TEST(Plan, OneLargeNodeBesideTwoSmallOnesIsRefusedWithTheNumbers) {
       EXPECT_EQ(error.failure().message, *why);
     }
   }
-  EXPECT_FALSE(check_feasible(runs_of({8, 1, 1}), Scheme::single));
-  EXPECT_FALSE(check_feasible(runs_of({5, 4, 1}), Scheme::xor_));
+  EXPECT_FALSE(check_feasibility(runs_of({8, 1, 1}), Scheme::single));
+  EXPECT_FALSE(check_feasibility(runs_of({5, 4, 1}), Scheme::xor_));
 }
 
 TEST(Plan, SingleHasNoSets) {
   const Plan plan(runs_of({8, 1, 1}), Scheme::single, 8);
-  EXPECT_EQ(plan.sets(), 0U);
-  EXPECT_EQ(plan.ranks(), 10U);
-  EXPECT_EQ(plan.set_of(9).places, std::vector<std::uint64_t>{9});
-  EXPECT_EQ(plan.set_of(9).position, 0U);
+  EXPECT_EQ(plan.set_count(), 0U);
+  EXPECT_EQ(plan.rank_count(), 10U);
+  EXPECT_EQ(plan.find_set(9).sorted_ranks, std::vector<std::uint64_t>{9});
+  EXPECT_EQ(plan.find_set(9).position, 0U);
   EXPECT_EQ(plan.domain_of(7), 0U);
   EXPECT_EQ(plan.domain_of(9), 2U);
 }
@@ -200,28 +200,28 @@ TEST(Plan, RefusesWhatIsNoLayoutAndNoScheme) {
   EXPECT_THROW(Plan({{4, 2}}, Scheme::automatic, 8), Error);
   EXPECT_THROW(Plan({{4, 2}}, Scheme::xor_, 1), Error);
   const Plan plan({{4, 2}}, Scheme::xor_, 8);
-  EXPECT_THROW(static_cast<void>(plan.set_of(8)), Error);
+  EXPECT_THROW(static_cast<void>(plan.find_set(8)), Error);
   EXPECT_THROW(static_cast<void>(plan.domain_of(8)), Error);
 }
 
 /// Every hundredth place and its set, and their domains, of a plan that is never built whole.
 void check_sampled(const DomainCounts& domains) {
   const Plan plan(domains, Scheme::xor_, 8);
-  ASSERT_EQ(plan.ranks(), 1'000'000U);
+  ASSERT_EQ(plan.rank_count(), 1'000'000U);
   std::mt19937_64 random(7);
   for (int sample = 0; sample < 1'000'000; ++sample) {
-    const std::uint64_t place = random() % plan.ranks();
-    const Set set = plan.set_of(place);
-    ASSERT_EQ(set.places.at(set.position), place);
-    ASSERT_GE(set.places.size(), 2U);
-    ASSERT_LE(set.places.size(), 8U);
+    const std::uint64_t place = random() % plan.rank_count();
+    const RedundancySet set = plan.find_set(place);
+    ASSERT_EQ(set.sorted_ranks.at(set.position), place);
+    ASSERT_GE(set.sorted_ranks.size(), 2U);
+    ASSERT_LE(set.sorted_ranks.size(), 8U);
     if (sample % 100 != 0) continue;
     std::set<std::uint64_t> apart;
-    for (const std::uint64_t member : set.places) {
-      ASSERT_EQ(plan.set_of(member).places, set.places);
+    for (const std::uint64_t member : set.sorted_ranks) {
+      ASSERT_EQ(plan.find_set(member).sorted_ranks, set.sorted_ranks);
       apart.insert(plan.domain_of(member));
     }
-    ASSERT_EQ(apart.size(), set.places.size());
+    ASSERT_EQ(apart.size(), set.sorted_ranks.size());
   }
 }
 

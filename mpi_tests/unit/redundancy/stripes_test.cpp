@@ -28,13 +28,14 @@ std::uint32_t next_members(std::uint32_t bits, std::size_t members) {
 
 bool should_decode(const SetShape& set, std::uint32_t lost_containers, std::uint32_t lost_parities) {
   const std::size_t members = set.sizes.size();
-  if (set.scheme != Scheme::partner) return std::bitset<32>(lost_containers | lost_parities).count() <= set.parities;
+  if (set.scheme != Scheme::partner)
+    return std::bitset<32>(lost_containers | lost_parities).count() <= set.parity_count;
   return (next_members(lost_containers, members) & lost_parities) == 0;
 }
 
 void check_stripes(const SetShape& set, const std::vector<Stripe>& stripes) {
   for (const Stripe& stripe : stripes) {
-    for (const Input& input : stripe.inputs) {
+    for (const StripeInput& input : stripe.inputs) {
       EXPECT_GT(input.length, 0U);
       EXPECT_LE(input.length, stripe.length);
       EXPECT_NE(input.member, stripe.target);
@@ -47,7 +48,7 @@ void check_stripes(const SetShape& set, const std::vector<Stripe>& stripes) {
 }
 
 /// Stripes of one lost file follow each other by offset and cover it.
-void check_cover(const std::vector<Stripe>& stripes, std::uint32_t target, Part part, std::uint64_t size) {
+void check_cover(const std::vector<Stripe>& stripes, std::uint32_t target, MemberPart part, std::uint64_t size) {
   std::uint64_t covered = 0;
   for (const Stripe& stripe : stripes) {
     if (stripe.target != target || stripe.part != part) continue;
@@ -62,7 +63,7 @@ void lose_and_decode(const SetShape& set, const SetFiles& files, std::uint32_t c
   const std::size_t members = set.sizes.size();
   const PresentFiles present = presence(members, containers, parities);
   const bool expected = should_decode(set, containers, parities);
-  ASSERT_EQ(can_decode(set.scheme, set.parities, present), expected);
+  ASSERT_EQ(can_decode(set.scheme, set.parity_count, present), expected);
   if (!expected) {
     EXPECT_THROW(static_cast<void>(decode_stripes(set, present)), Error);
     return;
@@ -75,8 +76,8 @@ void lose_and_decode(const SetShape& set, const SetFiles& files, std::uint32_t c
   const auto stripes = decode_stripes(set, present);
   check_stripes(set, stripes);
   for (std::uint32_t member = 0; member < members; ++member) {
-    check_cover(stripes, member, Part::container, present.container[member] ? 0 : set.sizes[member]);
-    check_cover(stripes, member, Part::parity, present.parity[member] ? 0 : parity_bytes(set, member));
+    check_cover(stripes, member, MemberPart::container, present.container[member] ? 0 : set.sizes[member]);
+    check_cover(stripes, member, MemberPart::parity, present.parity[member] ? 0 : parity_bytes(set, member));
   }
   execute(left, stripes);
   EXPECT_TRUE(left == files);
@@ -108,29 +109,29 @@ class StripesOf : public testing::TestWithParam<Kind> {};
 /// Byte by byte as format.md says it, not by stripes.
 void check_parity(const SetShape& set, const SetFiles& files) {
   const std::size_t members = set.sizes.size();
-  const std::size_t data = members - set.parities;
+  const std::size_t data = members - set.parity_count;
   const std::uint64_t longest = *std::ranges::max_element(set.sizes);
   const std::uint64_t segment = ((longest + data - 1) / data + 4095) / 4096 * 4096;
   std::vector<std::uint64_t> used(members, 0);  // segments of each container
   for (std::size_t stripe = 0; stripe < members; ++stripe) {
-    for (std::size_t j = 0; j < set.parities; ++j) {
+    for (std::size_t j = 0; j < set.parity_count; ++j) {
       const std::size_t keeper = (stripe + j) % members;
-      ASSERT_EQ(files.parity[keeper].size(), set.parities * segment);
+      ASSERT_EQ(files.parity[keeper].size(), set.parity_count * segment);
       for (std::uint64_t i = 0; i < segment; ++i) {
         std::byte sum{0};
         for (std::size_t k = 0; k < data; ++k) {
-          const std::size_t member = (stripe + set.parities + k) % members;
+          const std::size_t member = (stripe + set.parity_count + k) % members;
           const std::uint64_t at = used[member] * segment + i;
           if (at >= set.sizes[member]) continue;
           const auto divisor = static_cast<std::uint8_t>((data + j) ^ k);
           std::uint8_t coefficient = 1;
-          while (set.parities > 1 && times(divisor, std::byte{coefficient}) != std::byte{1}) ++coefficient;
+          while (set.parity_count > 1 && times(divisor, std::byte{coefficient}) != std::byte{1}) ++coefficient;
           sum ^= times(coefficient, files.container[member][at]);
         }
         ASSERT_EQ(files.parity[keeper][j * segment + i], sum) << "stripe " << stripe << " parity " << j;
       }
     }
-    for (std::size_t k = 0; k < data; ++k) ++used[(stripe + set.parities + k) % members];
+    for (std::size_t k = 0; k < data; ++k) ++used[(stripe + set.parity_count + k) % members];
   }
 }
 
@@ -158,8 +159,8 @@ TEST_P(StripesOf, ParityCoversEachFileInOrder) {
       const auto stripes = encode_stripes(set);
       check_stripes(set, stripes);
       for (std::uint32_t member = 0; member < members; ++member) {
-        check_cover(stripes, member, Part::parity, parity_bytes(set, member));
-        check_cover(stripes, member, Part::container, 0);
+        check_cover(stripes, member, MemberPart::parity, parity_bytes(set, member));
+        check_cover(stripes, member, MemberPart::container, 0);
       }
     }
   }
@@ -224,7 +225,7 @@ TEST(Stripes, AFlippedBitThatOneOfTwoReadsSawIsNoticed) {
   StripeChecksums passed;
   for (const Stripe& stripe : stripes) {
     std::uint32_t crc = 0;
-    for (const Input& input : stripe.inputs) {
+    for (const StripeInput& input : stripe.inputs) {
       if (input.member == 1) crc = crc32c(std::span(files.container[1]).subspan(input.offset, input.length));
     }
     passed.read.push_back(crc);
@@ -232,29 +233,30 @@ TEST(Stripes, AFlippedBitThatOneOfTwoReadsSawIsNoticed) {
   MemoryFile container(files.container[1]);
   const MemberFile file{&container, {}, 0};
   const std::uint32_t recorded = crc32c(files.container[1]);
-  EXPECT_TRUE(matches_recorded(1, Part::container, {9000, recorded}, stripes, passed, file));
-  EXPECT_FALSE(matches_recorded(1, Part::container, {9000, recorded ^ 1U}, stripes, passed, file));
+  EXPECT_TRUE(matches_recorded(1, MemberPart::container, {9000, recorded}, stripes, passed, file));
+  EXPECT_FALSE(matches_recorded(1, MemberPart::container, {9000, recorded ^ 1U}, stripes, passed, file));
   for (std::size_t i = 0; i < stripes.size(); ++i) {
-    const bool reads = std::ranges::any_of(stripes[i].inputs, [](const Input& input) { return input.member == 1; });
+    const bool reads =
+        std::ranges::any_of(stripes[i].inputs, [](const StripeInput& input) { return input.member == 1; });
     if (!reads) continue;
     passed.read[i] ^= 4U;
-    EXPECT_FALSE(matches_recorded(1, Part::container, {9000, recorded}, stripes, passed, file)) << i;
+    EXPECT_FALSE(matches_recorded(1, MemberPart::container, {9000, recorded}, stripes, passed, file)) << i;
     passed.read[i] ^= 4U;
   }
 }
 
 TEST(Stripes, WhatNoStripeReadIsReadToKnowTheWhole) {
   const SetFiles files = encoded({Scheme::xor_, {9000, 9000, 9000, 9000}});
-  const std::vector<Stripe> stripes = {{0, Part::parity, 0, 4096, {{1, Part::container, 4096, 4096}}}};
+  const std::vector<Stripe> stripes = {{0, MemberPart::parity, 0, 4096, {{1, MemberPart::container, 4096, 4096}}}};
   StripeChecksums passed;
   passed.read = {crc32c(std::span(files.container[1]).subspan(4096, 4096))};
-  const Recorded recorded{9000, crc32c(files.container[1])};
+  const RecordedPart recorded{9000, crc32c(files.container[1])};
   for (const std::uint64_t begin : {0U, 4096U}) {
     const auto as_recorded = [&](std::uint32_t member, const Bytes& bytes) {
       Bytes whole(begin);
       whole.insert(whole.end(), bytes.begin(), bytes.end());
       MemoryFile file(whole);
-      return matches_recorded(member, Part::container, recorded, stripes, passed, {&file, {}, begin});
+      return matches_recorded(member, MemberPart::container, recorded, stripes, passed, {&file, {}, begin});
     };
     EXPECT_TRUE(as_recorded(1, files.container[1]));
     EXPECT_TRUE(as_recorded(2, files.container[1])) << "nothing of it was read before";
@@ -270,7 +272,7 @@ TEST(Stripes, WhatNoStripeReadIsReadToKnowTheWhole) {
 TEST(Stripes, AllChainsPassTheMembersInOneOrder) {
   const SetShape set{Scheme::rs, std::vector<std::uint64_t>(7, 9000), 2};
   for (const Stripe& stripe : decode_stripes(set, presence(7, 0b0010010, 0b0010010))) {
-    EXPECT_TRUE(std::ranges::is_sorted(stripe.inputs, {}, &Input::member))
+    EXPECT_TRUE(std::ranges::is_sorted(stripe.inputs, {}, &StripeInput::member))
         << "a member that is first in one and last in another makes each step wait for the one before";
   }
 }
@@ -314,13 +316,13 @@ TEST(Pieces, StayWithinTheBudgetAndTheirLimits) {
     for (std::uint64_t buffers = 1; buffers <= 32; ++buffers) {
       const std::uint64_t bytes = piece_bytes(buffers, {0, depth});
       EXPECT_LE((depth * buffers + 2) * bytes, kExchangeBufferBytes);
-      EXPECT_GE(bytes, kMinPieceBytes);
-      EXPECT_LE(bytes, kMaxPieceBytes);
+      EXPECT_GE(bytes, kPieceBytesMin);
+      EXPECT_LE(bytes, kPieceBytesMax);
       EXPECT_EQ(bytes % 4096, 0U);
     }
   }
-  EXPECT_EQ(piece_bytes(1, {}), kMaxPieceBytes);
-  EXPECT_EQ(piece_bytes(10'000, {}), kMinPieceBytes);
+  EXPECT_EQ(piece_bytes(1, {}), kPieceBytesMax);
+  EXPECT_EQ(piece_bytes(10'000, {}), kPieceBytesMin);
   EXPECT_EQ(piece_bytes(10, {4097, 4}), 4097U) << "as the user wants it";
   EXPECT_LE(piece_bytes(31, {16U << 20U, 64}) * (64 * 31 + 2), std::uint64_t{1} << 30U) << "within reason";
   EXPECT_GE(piece_bytes(31, {16U << 20U, 64}), 4096U);

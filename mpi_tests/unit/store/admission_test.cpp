@@ -71,7 +71,7 @@ class AdmissionTest : public testing::Test {
   }
 
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(std::shared_ptr<fs::FileSystem> system, int rank) {
-    return std::make_unique<store::NodeStore>(std::move(system), options, store::Location{"/store", true},
+    return std::make_unique<store::NodeStore>(std::move(system), options, store::StoreLocation{"/store", true},
                                               rank_of(rank), kAllRanks);
   }
 
@@ -87,7 +87,7 @@ class AdmissionTest : public testing::Test {
         if (look_together) system = std::make_shared<LooksTogether>(std::move(system), all);
         const auto own = open_store(std::move(system), rank);
         failures.at(static_cast<std::size_t>(rank)) = attempt([&] {
-          static_cast<void>(own->new_files.begin({FileKind::container, size_bytes}));
+          static_cast<void>(own->new_files.begin_file({FileKind::container, size_bytes}));
         });
       });
     }
@@ -133,26 +133,26 @@ TEST_F(AdmissionTest, RoutedFilesCountTowardsTheQuota) {
   const auto own = open_store(disk.view(0), 0);
   disk.make_directories("/store/routed-1.0/deep");
   disk.write_all("/store/routed-1.0/deep/file", std::vector<std::byte>(8192));
-  const auto failure = attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); });
+  const auto failure = attempt([&] { static_cast<void>(own->new_files.begin_file({FileKind::container, kEach})); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::no_space);
   EXPECT_THAT(failure->message, HasSubstr("store.quota_bytes leaves 124.0 KiB on this node"));
   disk.remove_all("/store/routed-1.0");
-  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); }));
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin_file({FileKind::container, kEach})); }));
 }
 
 TEST_F(AdmissionTest, WhoDiedWhileItTookCountsNoMore) {
   const auto note = disk.view(1)->try_lock("/store/taking.1.0", "300000");
   const auto own = open_store(disk.view(0), 0);
   disk.kill(1);
-  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); }));
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin_file({FileKind::container, kEach})); }));
 }
 
 TEST_F(AdmissionTest, WhatDoesNotFitBesideWhatOthersTakeWaitsUntilTheyHaveIt) {
   auto note = disk.view(1)->try_lock("/store/taking.1.0", "300000");
   const auto system = std::make_shared<SeesHolders>(disk.view(0));
   store::Admission admission(system, "/store", rank_of(0));
-  admission.share();
+  admission.set_shared();
   std::atomic<bool> others_are_done = false;
   const std::jthread other([&] {
     system->seen.wait(false);
@@ -172,7 +172,7 @@ TEST_F(AdmissionTest, WhoNeverFinishesIsNotWaitedForForever) {
   const auto note = disk.view(1)->try_lock("/store/taking.1.0", "300000");
   const auto turn = disk.view(1)->try_lock("/store/taking.queue", "rank 1");
   store::Admission admission(disk.view(0), "/store", rank_of(0), std::chrono::seconds(0));
-  admission.share();
+  admission.set_shared();
   const auto fits = [&](std::uint64_t bytes) -> std::optional<Failure> {
     if (bytes <= kRoom) return std::nullopt;
     return Failure{ErrorCode::no_space, "full", -1, {}, 0};
@@ -189,7 +189,7 @@ TEST_F(AdmissionTest, WhereNoNoteCanBeWrittenSavingGoesOn) {
   directory.kind = fs::FileStatus::Kind::directory;
   directory.owner = 1000;
   disk.plant("/store/taking.0.0", directory);
-  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); }));
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin_file({FileKind::container, kEach})); }));
 }
 
 /// Of a process that is gone, on a disk that has a bad block there.
@@ -197,19 +197,19 @@ TEST_F(AdmissionTest, ANoteThatCannotBeOpenedStopsNoSave) {
   const auto own = open_store(disk.view(0), 0);
   disk.write_all("/store/taking.1.0", {});
   disk.refuse_open("/store/taking.1.0");
-  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin({FileKind::container, kEach})); }));
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->new_files.begin_file({FileKind::container, kEach})); }));
 }
 
 TEST_F(AdmissionTest, WhatIsTakenAheadMustFitForAllRanksOfTheNode) {
   const auto own = open_store(disk.view(0), 0);
-  store::StoreFile& file = own->new_files.begin({FileKind::container, 0});
+  store::StoreFile& file = own->new_files.begin_file({FileKind::container, 0});
   EXPECT_EQ(file.reserve_ahead(4096, kEach), 4096U);
   EXPECT_GT(file.reserve_ahead(8192, kRoom / kRanks / 2), 8192U);
 }
 
 TEST_F(AdmissionTest, NotesAreRemovedAtTheEnd) {
   const auto own = open_store(disk.view(0), 0);
-  static_cast<void>(own->new_files.begin({FileKind::container, kEach}));
+  static_cast<void>(own->new_files.begin_file({FileKind::container, kEach}));
   EXPECT_TRUE(disk.snapshot().contains("/store/taking.0.0"));
   own->retirement.free_unused_storage();
   EXPECT_FALSE(disk.snapshot().contains("/store/taking.0.0"));
@@ -217,7 +217,7 @@ TEST_F(AdmissionTest, NotesAreRemovedAtTheEnd) {
 
 TEST_F(AdmissionTest, NotesOfAStartThatCrashedAreRemovedByTheNext) {
   for (const char* note : {"/store/taking.0.1", "/store/taking.3.0"}) disk.write_all(note, {});
-  open_store(disk.view(0), 0)->sweep();
+  open_store(disk.view(0), 0)->remove_leftovers();
   EXPECT_FALSE(disk.snapshot().contains("/store/taking.0.1"));
   EXPECT_TRUE(disk.snapshot().contains("/store/taking.3.0")) << "another rank's";
 }

@@ -35,7 +35,7 @@ TEST_P(Adopting, NothingWithoutBeingPutInCharge) {
   const auto own = open_store(0);
   EXPECT_THAT(scanned(*own), IsEmpty());
   own->retirement.retire_all_but(only({}));
-  own->remove_all();
+  own->remove_all_files();
   EXPECT_TRUE(exists("rank-5.0.h5"));
 }
 
@@ -95,8 +95,8 @@ TEST_P(Adopting, TheyAreReadWhilePinnedAndNeverWrittenOrGivenUp) {
     std::vector<std::byte> bytes(pinned.size_bytes());
     (void)pinned.bytes().read_with_crc(0, bytes, 0);
     EXPECT_EQ(bytes, disk.read_all(pinned.path()));
-    EXPECT_THROW(own->new_files.discard(pinned), Error);
-    EXPECT_THROW(own->new_files.sealed(pinned, key_of(kind, 2), 2), Error);
+    EXPECT_THROW(own->new_files.discard_file(pinned), Error);
+    EXPECT_THROW(own->new_files.mark_sealed(pinned, key_of(kind, 2), 2), Error);
     for (std::uint8_t commit = 2; commit <= 4; ++commit) put(*own, kind, 0, commit);
     own->files.unpin(pinned);
     EXPECT_THROW(own->files.unpin(pinned), Error);
@@ -117,7 +117,7 @@ TEST_P(Adopting, RetiredOnesAreRemovedUnlessPinned) {
   own->files.unpin(pinned);
   own->retirement.retire_all_but(only({key_of(FileKind::container, 2)}));
   EXPECT_THAT(scanned(*own), ElementsAre("rank-6.0.h5"));
-  EXPECT_EQ(own->slots.all().size(), 1U);
+  EXPECT_EQ(own->slots.all_slots().size(), 1U);
 }
 
 TEST_P(Adopting, WhatWasNotLookedAtIsNotRemoved) {
@@ -168,7 +168,7 @@ TEST_P(Adopting, WhatIsNotThisUsersIsLeftAlone) {
   EXPECT_THAT(found[0].damage, HasSubstr("not a regular file of this user"));
   EXPECT_THAT(found[1].damage, HasSubstr("not a regular file of this user"));
   own->retirement.retire_all_but(only({}));
-  own->remove_all();
+  own->remove_all_files();
   EXPECT_TRUE(exists("rank-5.0.h5"));
   EXPECT_TRUE(exists("rank-6.0.h5"));
   EXPECT_FALSE(exists("set-5.0.kedge"));
@@ -188,7 +188,7 @@ TEST_P(Adopting, TheyCountAsUsedButNotTowardsTheQuota) {
 
 TEST_P(Adopting, RemoveAllTakesThisProcesssShareAlone) {
   leave_files_of({4, 5});
-  open_store(0, {0, 1})->remove_all();  // rank 1 has rank 5's
+  open_store(0, {0, 1})->remove_all_files();  // rank 1 has rank 5's
   EXPECT_THAT(scanned(*open_store(4)), IsEmpty());
   EXPECT_EQ(scanned(*open_store(5)).size(), 3U);
 }
@@ -215,19 +215,19 @@ TEST_P(Adopting, AFileOfAnAdoptedRankCanBeMade) {
   leave_files_of({5});
   const auto own = open_store(0, {0});
   (void)own->files.scan(run_id, Verify::all);
-  store::StoreFile& file = own->new_files.begin({FileKind::container, kBytes, LogicalRank{5}});
+  store::StoreFile& file = own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{5}});
   EXPECT_THAT(scanned(*own), ElementsAre("rank-5.0.h5", "parity-5.0.kedge", "set-5.0.kedge")) << "it is not sealed";
   own->retirement.retire_all_but(only({key_of(FileKind::container, 1)}));
   EXPECT_TRUE(exists("rank-5.1.h5")) << "a file that is being written stays";
   write_container(file, 5, 2);
-  own->new_files.sealed(file, key_of(FileKind::container, 2), 2);
-  EXPECT_TRUE(own->files.has(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 2)));
-  EXPECT_TRUE(own->files.has(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 1)));
+  own->new_files.mark_sealed(file, key_of(FileKind::container, 2), 2);
+  EXPECT_TRUE(own->files.has_file(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 2)));
+  EXPECT_TRUE(own->files.has_file(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 1)));
   own->retirement.retire_all_but(only({key_of(FileKind::container, 2)}));
   EXPECT_FALSE(exists("rank-5.0.h5"));
   const auto later = open_store(5, {5});  // the rank comes back: it is one of its own
   (void)later->files.scan(run_id, Verify::all);
-  EXPECT_TRUE(later->files.has(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 2)));
+  EXPECT_TRUE(later->files.has_file(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 2)));
 }
 
 TEST_P(Adopting, TheNameOfAFileThatIsMadeOutlivesAPowerLoss) {
@@ -236,7 +236,7 @@ TEST_P(Adopting, TheNameOfAFileThatIsMadeOutlivesAPowerLoss) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     {
       const auto own = open_store(0, {0});
-      (void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{5}});
+      (void)own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{5}});
     }
     disk.restart(Crash::power, seed);
     EXPECT_TRUE(exists("rank-5.0.h5")) << "seed " << seed;
@@ -257,12 +257,12 @@ TEST_P(Adopting, AMissingOneIsNoLossOfThisStore) {
 
 TEST_P(Adopting, AFileThatWasMadeIsNeverWrittenAgain) {
   const auto own = open_store(0, {0});
-  store::StoreFile& file = own->new_files.begin({FileKind::container, kBytes, LogicalRank{5}});
+  store::StoreFile& file = own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{5}});
   write_container(file, 5, 1);
-  own->new_files.sealed(file, key_of(FileKind::container, 1), 1);
-  EXPECT_THROW(own->new_files.sealed(file, key_of(FileKind::container, 1), 1), Error);
-  EXPECT_THROW(own->new_files.discard(file), Error);
-  (void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{5}});
+  own->new_files.mark_sealed(file, key_of(FileKind::container, 1), 1);
+  EXPECT_THROW(own->new_files.mark_sealed(file, key_of(FileKind::container, 1), 1), Error);
+  EXPECT_THROW(own->new_files.discard_file(file), Error);
+  (void)own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{5}});
   EXPECT_TRUE(exists("rank-5.1.h5"));
   own->retirement.retire_all_but(only({}));
   EXPECT_FALSE(exists("rank-5.0.h5"));
@@ -270,34 +270,34 @@ TEST_P(Adopting, AFileThatWasMadeIsNeverWrittenAgain) {
 
 TEST_P(Adopting, AFileThatIsGivenUpIsRemoved) {
   const auto own = open_store(0, {0});
-  store::StoreFile& file = own->new_files.begin({FileKind::parity, kBytes, LogicalRank{5}});
+  store::StoreFile& file = own->new_files.begin_file({FileKind::parity, kBytes, LogicalRank{5}});
   EXPECT_TRUE(exists("parity-5.0.kedge"));
-  own->new_files.discard(file);
+  own->new_files.discard_file(file);
   EXPECT_FALSE(exists("parity-5.0.kedge"));
-  EXPECT_TRUE(own->slots.all().empty());
+  EXPECT_TRUE(own->slots.all_slots().empty());
 }
 
 TEST_P(Adopting, OnlyTheProcessInChargeOfARankMakesItsFiles) {
   const auto own = open_store(0, {0, 1});
-  EXPECT_THROW((void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{5}}), Error)
+  EXPECT_THROW((void)own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{5}}), Error)
       << "rank 1 is in charge of it";
-  EXPECT_THROW((void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{1}}), Error) << "it runs here";
-  EXPECT_NO_THROW((void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{4}}));
-  EXPECT_NO_THROW((void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{0}}));
+  EXPECT_THROW((void)own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{1}}), Error) << "it runs here";
+  EXPECT_NO_THROW((void)own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{4}}));
+  EXPECT_NO_THROW((void)own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{0}}));
 }
 
 TEST_P(Adopting, FilesThatAreMadeCountTowardsTheQuota) {
   options.quota_bytes = 3 * kBytes / 2;
   const auto own = open_store(0, {0});
-  EXPECT_NO_THROW((void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{5}}));
-  EXPECT_THROW((void)own->new_files.begin({FileKind::container, kBytes}), Error);
-  EXPECT_THROW((void)own->new_files.begin({FileKind::container, kBytes, LogicalRank{6}}), Error);
+  EXPECT_NO_THROW((void)own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{5}}));
+  EXPECT_THROW((void)own->new_files.begin_file({FileKind::container, kBytes}), Error);
+  EXPECT_THROW((void)own->new_files.begin_file({FileKind::container, kBytes, LogicalRank{6}}), Error);
   EXPECT_FALSE(exists("rank-6.0.h5"));
 }
 
 TEST_P(Adopting, FilesThatAreGoingToBeMadeNeedNewStorageWhateverIsIdle) {
   const auto own = open_store(0, {0});
-  own->new_files.discard(own->new_files.begin({FileKind::container, kBytes}));
+  own->new_files.discard_file(own->new_files.begin_file({FileKind::container, kBytes}));
   own->new_files.preallocate(FileKind::container, kBytes, {});
   const store::PlannedFile mine{FileKind::container, kBytes, LogicalRank{0}};
   const store::PlannedFile of_another{FileKind::container, kBytes, LogicalRank{5}};

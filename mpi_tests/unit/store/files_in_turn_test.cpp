@@ -34,11 +34,11 @@ TEST_P(StoreFilesInTurn, WhatIsNewerThanTheNewestKnownIsNotRetired) {
 TEST_P(StoreFilesInTurn, AsManyIdleFilesStayAsAreToBeSpared) {
   for (const std::size_t spared : {std::size_t{1}, std::size_t{2}}) {
     const auto own = open_store(3);
-    own->retirement.set_idle_files(FileKind::container, spared);
+    own->retirement.set_idle_file_count(FileKind::container, spared);
     for (std::uint8_t commit = 1; commit <= 4; ++commit) put(*own, FileKind::container, 3, commit);
     own->retirement.retire_all_but(only({key_of(FileKind::container, 4)}));
-    EXPECT_EQ(own->slots.own(FileKind::container).size(), 1 + spared);
-    own->remove_all();
+    EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 1 + spared);
+    own->remove_all_files();
   }
 }
 
@@ -47,12 +47,12 @@ TEST_P(StoreFilesInTurn, FilesAreMadeReadyUntilSoManyAreIdle) {
   put(*own, FileKind::container, 3, 1);
   own->new_files.preallocate(FileKind::container, 8192, {1, 3});
   own->new_files.preallocate(FileKind::container, 8192, {1, 3});
-  EXPECT_EQ(own->slots.own(FileKind::container).size(), 2U);
+  EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 2U);
   own->new_files.preallocate(FileKind::container, 8192, {2, 3});
   own->new_files.preallocate(FileKind::container, 8192, {2, 3});
-  EXPECT_EQ(own->slots.own(FileKind::container).size(), 3U);
+  EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 3U);
   own->new_files.preallocate(FileKind::container, 8192, {3, 3});
-  EXPECT_EQ(own->slots.own(FileKind::container).size(), 3U) << "no more than that in all";
+  EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 3U) << "no more than that in all";
 }
 
 // As after a start: what the last one has given back is filled, and is not begun before what is ready.
@@ -63,12 +63,12 @@ TEST_P(StoreFilesInTurn, AnEmptyFileIsMadeReadyAndNotBegunBeforeOneThatIs) {
   put(*own, FileKind::container, 3, 1);
   const std::uint64_t kept_bytes = own->slots.used_bytes();
   const auto give_back = [&] { own->retirement.free_unused_storage(); };
-  own->new_files.discard(own->new_files.begin({FileKind::container, 0}));
+  own->new_files.discard_file(own->new_files.begin_file({FileKind::container, 0}));
   give_back();
-  ASSERT_EQ(own->slots.own(FileKind::container).size(), 2U);
+  ASSERT_EQ(own->slots.own_slots(FileKind::container).size(), 2U);
   ASSERT_EQ(own->slots.used_bytes(), kept_bytes);
   own->new_files.preallocate(FileKind::container, kBytes, {1, 3});
-  EXPECT_EQ(own->slots.own(FileKind::container).size(), 2U);
+  EXPECT_EQ(own->slots.own_slots(FileKind::container).size(), 2U);
   EXPECT_EQ(own->slots.used_bytes(), kept_bytes + kBytes);
   EXPECT_EQ(own->new_files.additional_bytes(planned), 0U);
 
@@ -76,11 +76,11 @@ TEST_P(StoreFilesInTurn, AnEmptyFileIsMadeReadyAndNotBegunBeforeOneThatIs) {
   own->new_files.preallocate(FileKind::container, kBytes, {2, 3});
   for (int emptied = 0; emptied < 2; ++emptied) {
     ASSERT_EQ(own->slots.used_bytes(), kept_bytes + 2 * kBytes);
-    store::StoreFile& first = own->new_files.begin({FileKind::container, kBytes});
-    store::StoreFile& second = own->new_files.begin({FileKind::container, kBytes});
-    own->new_files.discard(emptied == 0 ? first : second);
+    store::StoreFile& first = own->new_files.begin_file({FileKind::container, kBytes});
+    store::StoreFile& second = own->new_files.begin_file({FileKind::container, kBytes});
+    own->new_files.discard_file(emptied == 0 ? first : second);
     give_back();
-    own->new_files.discard(emptied == 0 ? second : first);
+    own->new_files.discard_file(emptied == 0 ? second : first);
     own->new_files.preallocate(FileKind::container, kBytes, {1, 3});
     EXPECT_EQ(own->new_files.additional_bytes(planned), 0U) << emptied;
     own->new_files.preallocate(FileKind::container, kBytes, {2, 3});

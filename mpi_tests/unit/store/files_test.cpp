@@ -24,7 +24,7 @@ TEST_P(StoreFiles, EachKindUsesTwoFilesInTurn) {
     std::set<FileKey> keep;
     for (const FileKind kind : kAllKinds) {
       put(*own, kind, 3, commit);
-      EXPECT_LE(own->slots.own(kind).size(), 2U);
+      EXPECT_LE(own->slots.own_slots(kind).size(), 2U);
       keep.insert(key_of(kind, commit));
     }
     own->retirement.retire_all_but(only(keep));
@@ -44,7 +44,7 @@ TEST_P(StoreFiles, AScanOfALaterStartFindsWhatWasSealed) {
     EXPECT_TRUE(found[i].intact) << found[i].damage;
     EXPECT_EQ(found[i].key(), key_of(kAllKinds[i], 9, 4));
     EXPECT_EQ(found[i].superblock.has_value(), kAllKinds[i] == FileKind::container);
-    EXPECT_NE(found[i].set.has_value(), kAllKinds[i] == FileKind::container);
+    EXPECT_NE(found[i].set_descriptor.has_value(), kAllKinds[i] == FileKind::container);
     EXPECT_NO_THROW(own->files.unpin(own->files.pin(kAllKinds[i], LogicalRank{3}, key_of(kAllKinds[i], 9, 4))));
   }
 }
@@ -61,7 +61,7 @@ TEST_P(StoreFiles, ProtectingAgainLeavesTheOldProtectionUntilItIsRetired) {
     }
     own->retirement.retire_all_but(only({key_of(kind, 1, 2)}));
     EXPECT_NE(put(*own, kind, 0, 1, 3).path(), renewed) << "the older protection's file is the one to reuse";
-    EXPECT_EQ(own->slots.own(kind).size(), 2U);
+    EXPECT_EQ(own->slots.own_slots(kind).size(), 2U);
     EXPECT_THROW((void)own->files.pin(kind, LogicalRank{0}, key_of(kind, 1, 1)), Error);
     EXPECT_NO_THROW(own->files.unpin(own->files.pin(kind, LogicalRank{0}, key_of(kind, 1, 2))));
   }
@@ -77,9 +77,9 @@ TEST_P(StoreFiles, OfSeveralRetiredOnesTheNewestStays) {
       own->retirement.retire_all_but(only(keep));
     }
     own->retirement.retire_all_but(only({key_of(kind, 4)}));
-    EXPECT_EQ(own->slots.own(kind).size(), 2U);
-    EXPECT_TRUE(own->files.has(kind, LogicalRank{0}, key_of(kind, 3)));
-    own->remove_all();
+    EXPECT_EQ(own->slots.own_slots(kind).size(), 2U);
+    EXPECT_TRUE(own->files.has_file(kind, LogicalRank{0}, key_of(kind, 3)));
+    own->remove_all_files();
   }
 }
 
@@ -97,8 +97,8 @@ TEST_P(StoreFiles, AnIntactRetiredOneStaysRatherThanANewerThatIsDamaged) {
     const auto own = open_store(0);
     static_cast<void>(own->files.scan(run_id, Verify::all));
     own->retirement.retire_all_but(only({key_of(kind, 3)}));
-    EXPECT_TRUE(own->files.has(kind, LogicalRank{0}, key_of(kind, 1)));
-    own->remove_all();
+    EXPECT_TRUE(own->files.has_file(kind, LogicalRank{0}, key_of(kind, 1)));
+    own->remove_all_files();
   }
 }
 
@@ -112,8 +112,8 @@ TEST_P(StoreFiles, ADamagedFileIsNotKeptBesideTheOneMadeAgain) {
         << "of a damaged descriptor not even the key is known: it is free";
     own->retirement.retire_all_but(only({key_of(kind, 1)}));
     EXPECT_EQ(put(*own, kind, 0, 2).path() == path, kind != FileKind::descriptor);
-    EXPECT_EQ(own->slots.own(kind).size(), 2U);
-    own->remove_all();
+    EXPECT_EQ(own->slots.own_slots(kind).size(), 2U);
+    own->remove_all_files();
   }
 }
 
@@ -135,7 +135,7 @@ TEST_P(StoreFiles, UnsealedAndEmptyFilesAreNoDamage) {
     const auto own = open_store(0);
     for (const FileKind kind : kAllKinds) {
       begin(*own, kind, 0, 1).unseal();  // dies here
-      own->new_files.discard(begin(*own, kind, 0, 2));
+      own->new_files.discard_file(begin(*own, kind, 0, 2));
     }
   }
   const auto found = open_store(0)->files.scan(run_id, Verify::all);
@@ -245,7 +245,7 @@ std::vector<std::byte> noise(std::size_t size_bytes) {
 void grow_out_of_order(store::NodeStore& own, FaultyDisk& disk, bool memory, bool has_huge_pages) {
   const auto bytes = noise(300'001);
   for (int turn = 0; turn < 2; ++turn) {  // a new file, and one that is written again
-    store::StoreFile& file = own.new_files.begin({FileKind::parity, 0});
+    store::StoreFile& file = own.new_files.begin_file({FileKind::parity, 0});
     file.grow_as_written(bytes.size());
     EXPECT_EQ(file.mapped().empty(), !memory || !has_huge_pages);
     EXPECT_EQ(file.size_bytes(), bytes.size());
@@ -272,7 +272,7 @@ void grow_out_of_order(store::NodeStore& own, FaultyDisk& disk, bool memory, boo
     file.flush(false);
     EXPECT_EQ(file.bytes().checksum(0, 4096, 0), crc32c(std::span(bytes).first(4096)));
     file.unseal();
-    own.new_files.discard(file);
+    own.new_files.discard_file(file);
   }
 }
 
@@ -288,7 +288,7 @@ TEST_P(StoreFiles, AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) 
   };
   for (const auto& [rank, nth] : {Case{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 3}}) {  // {1, 2} are the huge pages
     const auto own = open_store(rank);
-    store::StoreFile& file = own->new_files.begin({FileKind::parity, 0});
+    store::StoreFile& file = own->new_files.begin_file({FileKind::parity, 0});
     disk.fail(rank, disk.operations(rank) + 2 + nth, ENOSPC);
     try {
       file.grow_as_written(bytes.size());
@@ -303,9 +303,9 @@ TEST_P(StoreFiles, AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) 
       EXPECT_THAT(error.what(), HasSubstr(GetParam() ? " inodes are free (filesystem)" : ""));
     }
     disk.heal(rank);
-    own->new_files.discard(file);
+    own->new_files.discard_file(file);
     EXPECT_NO_THROW(put(*own, FileKind::parity, rank, 1));
-    own->remove_all();
+    own->remove_all_files();
   }
 }
 
@@ -329,7 +329,7 @@ TEST_P(StoreFiles, RemoveAllTakesEveryKindAndLeavesOtherRanks) {
     put(*open_store(0), kind, 0, 1);
     put(*open_store(1), kind, 1, 1);
   }
-  open_store(0)->remove_all();
+  open_store(0)->remove_all_files();
   EXPECT_THAT(scanned(*open_store(0)), IsEmpty());
   EXPECT_EQ(scanned(*open_store(1)).size(), 3U);
 }
@@ -343,7 +343,7 @@ TEST_P(StoreFiles, AParityNameTakenByADirectoryIsSkipped) {
   EXPECT_THAT(own->files.scan(run_id, Verify::all).front().damage, HasSubstr("not a regular file of this user"));
   EXPECT_EQ(put(*own, FileKind::parity, 0, 1).path(), "/store/parity-0.1.kedge");
   own->retirement.retire_all_but(only({}));
-  own->remove_all();
+  own->remove_all_files();
   EXPECT_TRUE(exists("parity-0.0.kedge"));
   EXPECT_FALSE(exists("parity-0.1.kedge"));
 }

@@ -32,11 +32,11 @@ TEST_P(LaterReads, WhatIsOfferedOfACommitIsOwnAndAdopted) {
     for (const FileKind kind : kAllKinds) put(*own, kind, 0, commit);
   }
   (void)own->files.scan(run_id, Verify::headers);
-  EXPECT_THAT(own->files.offered(id_of(1)),
+  EXPECT_THAT(own->files.list_pinnable(id_of(1)),
               ElementsAre(offered(FileKind::container, 0, 1), offered(FileKind::container, 5, 1),
                           offered(FileKind::parity, 0, 1), offered(FileKind::parity, 5, 1),
                           offered(FileKind::descriptor, 0, 1), offered(FileKind::descriptor, 5, 1)));
-  EXPECT_THAT(own->files.offered(id_of(3)), IsEmpty());
+  EXPECT_THAT(own->files.list_pinnable(id_of(3)), IsEmpty());
 }
 
 TEST_P(LaterReads, WhatIsLeftOutIsNotRead) {
@@ -55,7 +55,7 @@ TEST_P(LaterReads, WhatIsLeftOutIsNotRead) {
   EXPECT_EQ(damaged({}), 2);
   EXPECT_EQ(damaged({protection, {}}), 1) << "of this rank alone";
   EXPECT_EQ(damaged({{}, protection}), 0);
-  EXPECT_TRUE(own->files.has(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1)));
+  EXPECT_TRUE(own->files.has_file(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1)));
 }
 
 TEST_P(LaterReads, RejectedParityIsRemovedAndOtherFilesAreOfferedNoMore) {
@@ -66,12 +66,12 @@ TEST_P(LaterReads, RejectedParityIsRemovedAndOtherFilesAreOfferedNoMore) {
   (void)own->files.scan(run_id, Verify::headers);
   for (const int rank : {0, 5}) {
     for (const FileKind kind : kAllKinds) {
-      own->files.reject(offered(kind, rank, 1));
-      EXPECT_FALSE(own->files.has(kind, rank_of(rank), key_of(kind, 1)));
-      own->files.reject(offered(kind, rank, 1));  // is no error
+      own->files.reject_file(offered(kind, rank, 1));
+      EXPECT_FALSE(own->files.has_file(kind, rank_of(rank), key_of(kind, 1)));
+      own->files.reject_file(offered(kind, rank, 1));  // is no error
     }
   }
-  EXPECT_THAT(own->files.offered(id_of(1)), IsEmpty());
+  EXPECT_THAT(own->files.list_pinnable(id_of(1)), IsEmpty());
   EXPECT_FALSE(exists("parity-0.0.kedge"));
   for (const char* other : {"rank-0.0.h5", "set-0.0.kedge", "rank-5.0.h5", "parity-5.0.kedge", "set-5.0.kedge"}) {
     EXPECT_TRUE(exists(other)) << other;
@@ -83,8 +83,8 @@ TEST_P(LaterReads, ARejectedFileThatIsPinnedStaysUntilItIsNot) {
   put(*own, FileKind::parity, 0, 1);
   (void)own->files.scan(run_id, Verify::headers);
   store::StoreFile& pinned = own->files.pin(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1));
-  own->files.reject(offered(FileKind::parity, 0, 1));
-  EXPECT_FALSE(own->files.has(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1)));
+  own->files.reject_file(offered(FileKind::parity, 0, 1));
+  EXPECT_FALSE(own->files.has_file(FileKind::parity, rank_of(0), key_of(FileKind::parity, 1)));
   EXPECT_TRUE(exists("parity-0.0.kedge"));
   own->files.unpin(pinned);
 }

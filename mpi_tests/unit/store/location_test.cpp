@@ -7,7 +7,7 @@
 #include "harness/faulty_file_system.hpp"
 #include "harness/faulty_fixture.hpp"
 #include "store/location.hpp"
-#include "store/store_records.hpp"
+#include "store/store_record_files.hpp"
 
 namespace kedge::faults::location_test {
 namespace {
@@ -36,8 +36,8 @@ TEST(Location, TakesMemoryFirstThenTheFirstThatExists) {
   const auto system = disk.view(0);
   const auto locate = [&](const std::vector<std::string>& candidates) {
     const store::LocationOptions location_options{"", "n", candidates};
-    return store::locate(*system, store::choose_root(*system, location_options).directory, location_options,
-                         owner_of("/prefix", 1));
+    return store::find_or_make_store(*system, store::choose_root(*system, location_options).directory, location_options,
+                                     owner_of("/prefix", 1));
   };
   const auto best = locate({"/missing", "/disk", "/memory"});
   EXPECT_TRUE(best.directory.starts_with("/memory/kedge-1000-r-")) << best.directory;
@@ -67,7 +67,7 @@ TEST(Location, MemoryThatIsSmallOrClosedIsPassedOver) {
   EXPECT_EQ(choose({"/closed", "/small", "/disk", "/memory"}).directory, "/memory");
   EXPECT_EQ(choose({"/closed", "/small", "/disk"}).directory, "/disk");
   EXPECT_EQ(choose({"/small", "/disk"}).warning, "");
-  const store::Root small = choose({"/closed", "/small"});
+  const store::StoreRoot small = choose({"/closed", "/small"});
   EXPECT_EQ(small.directory, "/small");
   EXPECT_NE(small.warning.find("KEDGE_STORE_PATH"), std::string::npos) << small.warning;
   EXPECT_THROW((void)choose({"/closed"}), Error);
@@ -109,8 +109,8 @@ TEST(Location, AMovedPrefixKeepsItsDirectoryAndWhatTookItAlongKeepsItToo) {
   const auto system = disk.view(0);
   const store::LocationOptions here{"/d", "n", {}};
   const auto at = [&](const store::StoreOwner& owner) {
-    const store::Location location = store::locate(*system, "/d", here, owner);
-    store::StoreRecords(system, location, {0}).write_owner({owner.run_id, owner.prefix_id, owner.prefix});
+    const store::StoreLocation location = store::find_or_make_store(*system, "/d", here, owner);
+    store::StoreRecordFiles(system, location, {0}).write_owner({owner.run_id, owner.prefix_id, owner.prefix});
     return location.directory;
   };
   const auto before = at(owner_of("/old", 1));
@@ -135,17 +135,17 @@ TEST(Location, ADirectoryWhoseRecordNamesAnotherRunOrPlaceIsLeftToThat) {
   const store::LocationOptions here{"/d", "n", {}};
   const store::StoreOwner mine = owner_of("/prefix", 1);
   const store::StoreOwner other = owner_of("/prefix", 2);
-  const auto first = store::locate(*system, "/d", here, mine);
+  const auto first = store::find_or_make_store(*system, "/d", here, mine);
   for (const store::StoreRecord& record : {store::StoreRecord{other.run_id, mine.prefix_id, "/prefix"},
                                            store::StoreRecord{mine.run_id, other.prefix_id, "/prefix"}}) {
-    store::StoreRecords(system, first, {0}).write_owner(record);
-    EXPECT_NE(store::locate(*system, "/d", here, mine).directory, first.directory);
+    store::StoreRecordFiles(system, first, {0}).write_owner(record);
+    EXPECT_NE(store::find_or_make_store(*system, "/d", here, mine).directory, first.directory);
   }
   // What others can write says nothing: it is refused, whatever its record says.
   auto status = disk.snapshot().at(first.directory).status;
   status.mode = 0755;
   disk.plant(first.directory, status);
-  EXPECT_THROW((void)store::locate(*system, "/d", here, mine), Error);
+  EXPECT_THROW((void)store::find_or_make_store(*system, "/d", here, mine), Error);
 }
 
 /// Then nothing tells whether a copy took it along.
@@ -155,18 +155,18 @@ TEST(Location, ARecordThatCannotBeReadIsNoneUnlessThePrefixMoved) {
   const auto system = disk.view(0);
   const store::LocationOptions here{"/d", "n", {}};
   store::StoreOwner owner = owner_of("/prefix", 1);
-  const auto location = store::locate(*system, "/d", here, owner);
-  store::StoreRecords(system, location, {0}).write_owner({owner.run_id, owner.prefix_id, owner.prefix});
+  const auto location = store::find_or_make_store(*system, "/d", here, owner);
+  store::StoreRecordFiles(system, location, {0}).write_owner({owner.run_id, owner.prefix_id, owner.prefix});
   disk.refuse_open(location.directory + "/run");
-  EXPECT_EQ(store::locate(*system, "/d", here, owner).directory, location.directory);
+  EXPECT_EQ(store::find_or_make_store(*system, "/d", here, owner).directory, location.directory);
   owner.former_prefixes = {"/old"};
-  const auto failure = failure_of([&] { (void)store::locate(*system, "/d", here, owner); });
+  const auto failure = failure_of([&] { (void)store::find_or_make_store(*system, "/d", here, owner); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::io);
   EXPECT_EQ(failure->path, location.directory + "/run");
   EXPECT_THAT(failure->message, HasSubstr("remove it if the prefix was never copied"));
   disk.remove_all(location.directory + "/run");
-  EXPECT_EQ(store::locate(*system, "/d", here, owner).directory, location.directory);
+  EXPECT_EQ(store::find_or_make_store(*system, "/d", here, owner).directory, location.directory);
 }
 
 TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
@@ -175,14 +175,14 @@ TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
   const auto system = disk.view(0);
   const store::LocationOptions here{"/d", "n", {}};
   const auto make = [&](const store::StoreOwner& owner) {
-    const auto location = store::locate(*system, "/d", here, owner);
-    store::StoreRecords records(system, location, {0});
+    const auto location = store::find_or_make_store(*system, "/d", here, owner);
+    store::StoreRecordFiles records(system, location, {0});
     records.write_owner({owner.run_id, owner.prefix_id, owner.prefix});
     return location.directory;
   };
   const auto one = owner_of("/prefix", 1);
   const auto directory = make(one);
-  store::StoreRecords(system, {directory, true}, {0}).mark_commit(one.run_id);
+  store::StoreRecordFiles(system, {directory, true}, {0}).write_commit_marker(one.run_id);
   const auto two = owner_of("/other path", 2);
   (void)make(two);
   (void)make({"r-2", one.run_id, one.prefix_id, "/prefix"});  // begins alike

@@ -22,9 +22,11 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 
 struct EndlessSpace final : store::SpaceManager {
-  store::Admission::Admitted admit(std::uint64_t /*additional_bytes*/) const override { return nullptr; }
+  store::Admission::Admitted admit_bytes(std::uint64_t /*additional_bytes*/) const override { return nullptr; }
   bool has_ample_space(std::uint64_t /*additional_bytes*/) const override { return true; }
-  void explain(const Failure& refused, std::uint64_t /*additional_bytes*/) const override { throw Error(refused); }
+  void throw_refusal(const Failure& refused, std::uint64_t /*additional_bytes*/) const override {
+    throw Error(refused);
+  }
 };
 
 std::string directory_in_memory() {
@@ -39,14 +41,14 @@ class MemoryOfAFile : public testing::Test {
     return std::make_unique<store::StoreFile>(system->create(path), memory_backed, space);
   }
   static void fill_twice(store::StoreFile& file) {
-    file.filled();
-    file.filled();
+    file.mark_filled();
+    file.mark_filled();
   }
   /// By devices whose registration touches the memory when it ends.
   void reach(store::StoreFile& file) const {
     const device::HostMemory memory = file.memory();
     ASSERT_NE(memory.access, nullptr);
-    ASSERT_TRUE(staging->reaches({}, memory));
+    ASSERT_TRUE(staging->can_access({}, memory));
   }
   /// As another process does it.
   void truncate(std::uint64_t size_bytes) const {
@@ -87,7 +89,7 @@ TEST_F(MemoryOfAFile, EndsItsRegistrationBeforeItIsUnmapped) {
   EXPECT_EQ(devices->registered_bytes(), 0U);
   fill_twice(*file);
   reach(*file);
-  file->empty();
+  file->unseal_and_free();
   EXPECT_EQ(devices->registered_bytes(), 0U);
   file->set_size(kMiB);
   fill_twice(*file);
@@ -102,9 +104,9 @@ TEST_F(MemoryOfAFile, IsOfferedWhenItWasFilledTwiceInTheSameSize) {
   EXPECT_TRUE(file->memory().bytes.empty());
   file->reserve(kMiB);
   EXPECT_TRUE(file->memory().bytes.empty());
-  file->filled();
+  file->mark_filled();
   EXPECT_TRUE(file->memory().bytes.empty());
-  file->filled();
+  file->mark_filled();
   EXPECT_EQ(file->memory().bytes.size(), kMiB);
   file->set_size(kMiB / 2);
   EXPECT_TRUE(file->memory().bytes.empty()) << "it begins anew";

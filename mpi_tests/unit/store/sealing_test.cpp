@@ -47,12 +47,12 @@ struct Rank {
   Rank(Communicator& its_communicator, faults::FaultyDisk& disk, bool memory)
       : communicator(its_communicator),
         group(communicator, std::chrono::hours(1)),
-        store(disk.view(communicator.rank()), Options::Store{}, Location{"/store", memory}, me()),
+        store(disk.view(communicator.rank()), Options::Store{}, StoreLocation{"/store", memory}, me()),
         sealing(group, store, !memory) {}
 
   [[nodiscard]] LogicalRank me() const { return LogicalRank{static_cast<std::uint32_t>(communicator.rank())}; }
   UnsealedFile& begin() {
-    UnsealedFile& draft = sealing.begin(FileKind::container, kKey, kGeneration, kBytes);
+    UnsealedFile& draft = sealing.begin_file(FileKind::container, kKey, kGeneration, kBytes);
     const std::vector<std::byte> all(kBytes, std::byte{0x5a});
     (void)draft.write_with_crc(0, all, 0);
     return draft;
@@ -97,13 +97,13 @@ class SealingOfRanks : public testing::TestWithParam<bool> {
     ASSERT_TRUE(failure.has_value());
     EXPECT_EQ(failure->rank, failing);
     EXPECT_THAT(failure->message, testing::HasSubstr(message));
-    EXPECT_FALSE(rank.store.files.has(FileKind::container, rank.me(), kKey));
+    EXPECT_FALSE(rank.store.files.has_file(FileKind::container, rank.me(), kKey));
     EXPECT_EQ(rank.store.slots.used_bytes(), 0U);
-    EXPECT_FALSE(rank.sealing.left_behind());
+    EXPECT_FALSE(rank.sealing.discard_failure());
     rank.communicator.barrier(Deadline::never(), {});
     (void)rank.begin();
     EXPECT_FALSE(rank.sealing.seal({}));
-    EXPECT_TRUE(rank.store.files.has(FileKind::container, rank.me(), kKey));
+    EXPECT_TRUE(rank.store.files.has_file(FileKind::container, rank.me(), kKey));
   }
 
   faults::FaultyDisk disk;
@@ -121,7 +121,7 @@ TEST_P(SealingOfRanks, SealOnAll) {
     draft.read(4000, std::span(all).first(200));
     draft.read(kBytes - 1, std::span(all).first(1));
     EXPECT_EQ(all, std::vector<std::byte>(kBytes, std::byte{0x5a}));
-    EXPECT_FALSE(rank.sealing.ready({}));
+    EXPECT_FALSE(rank.sealing.vote_ready({}));
     EXPECT_EQ(sealed(), 0) << "before all voted ready";
     rank.communicator.barrier(Deadline::never(), {});
     EXPECT_FALSE(rank.sealing.write_seals());
@@ -152,14 +152,14 @@ TEST_P(SealingOfRanks, WhatIsMadeReadyMeanwhileIsNotCountedTwice) {
     Meanwhile meanwhile(communicator);
     const comm::Group group(meanwhile, std::chrono::hours(1));
     const LogicalRank me{static_cast<std::uint32_t>(communicator.rank())};
-    NodeStore store(disk.view(communicator.rank()), options, Location{"/store", GetParam()}, me);
+    NodeStore store(disk.view(communicator.rank()), options, StoreLocation{"/store", GetParam()}, me);
     const PlannedFile planned{FileKind::container, kBytes};
     for (const std::uint64_t made : {kBytes, kBytes / 2}) {
       SealTransaction sealing(group, store, false);
       if (communicator.rank() == 2)
         meanwhile.what = [&] { store.new_files.preallocate(FileKind::container, made, {1, 2}); };
       const auto failure = sealing.begin_on_all_ranks(
-          std::span(&planned, 1), [&] { (void)sealing.begin(FileKind::container, kKey, kGeneration, kBytes); });
+          std::span(&planned, 1), [&] { (void)sealing.begin_file(FileKind::container, kKey, kGeneration, kBytes); });
       EXPECT_FALSE(failure) << to_string(*failure);
       EXPECT_FALSE(meanwhile.what);
       sealing.abort();
@@ -188,7 +188,7 @@ TEST_P(SealingOfRanks, WhatCannotBeFlushedFailsTheFirstVote) {
     run([&](Rank& rank) {
       (void)rank.begin();
       if (rank.communicator.rank() == failing) disk.truncate_from_outside(path_of(failing), 5000);
-      const auto failure = rank.sealing.ready({});
+      const auto failure = rank.sealing.vote_ready({});
       expect_given_up(rank, failure, failing, "by another process");
     });
     disk.remove_all("/store");
@@ -200,7 +200,7 @@ TEST_P(SealingOfRanks, OneThatCannotSealUnsealsAllBeforeAnyGoesOn) {
   for (int failing = 0; failing < kRanks; ++failing) {
     run([&](Rank& rank) {
       (void)rank.begin();
-      EXPECT_FALSE(rank.sealing.ready({}));
+      EXPECT_FALSE(rank.sealing.vote_ready({}));
       if (rank.communicator.rank() == failing) disk.truncate_from_outside(path_of(failing), 5000);
       const auto failure = rank.sealing.write_seals();
       expect_given_up(rank, failure, failing, "by another process");
@@ -213,7 +213,7 @@ TEST_P(SealingOfRanks, OneThatCannotSealUnsealsAllBeforeAnyGoesOn) {
 TEST_P(SealingOfRanks, AFailureBetweenTheVotesGivesUpOnAll) {
   run([&](Rank& rank) {
     (void)rank.begin();
-    EXPECT_FALSE(rank.sealing.ready({}));
+    EXPECT_FALSE(rank.sealing.vote_ready({}));
     std::optional<Failure> local;
     if (rank.communicator.rank() == 2) local = Failure{ErrorCode::mismatch, "a hole", -1, {}, 0};
     const auto failure = rank.sealing.vote(local);
@@ -225,7 +225,7 @@ TEST_P(SealingOfRanks, AFailureBetweenTheVotesGivesUpOnAll) {
 TEST_P(SealingOfRanks, WhoTimesOutInTheSecondVoteLeavesItsSeal) {
   run([&](Rank& rank) {
     (void)rank.begin();
-    EXPECT_FALSE(rank.sealing.ready({}));
+    EXPECT_FALSE(rank.sealing.vote_ready({}));
     if (rank.communicator.rank() == 0) return;
     const auto failure = attempt([&] { (void)rank.sealing.write_seals(); });
     ASSERT_TRUE(failure.has_value());
@@ -236,7 +236,7 @@ TEST_P(SealingOfRanks, WhoTimesOutInTheSecondVoteLeavesItsSeal) {
 
 TEST_P(SealingOfRanks, AFileOfUnknownSizeIsSealedAtTheSizeThatItGot) {
   run([&](Rank& rank) {
-    UnsealedFile& draft = rank.sealing.begin_unsized(FileKind::container, kKey, kGeneration, 0);
+    UnsealedFile& draft = rank.sealing.begin_unsized_file(FileKind::container, kKey, kGeneration, 0);
     draft.file().reserve(30'000);
     draft.file().set_size(9'000);
     draft.head().fill(std::byte{1});
@@ -258,8 +258,8 @@ TEST_P(SealingOfRanks, WhatCannotBeTakenBackIsSaid) {
     }
     rank.communicator.barrier(Deadline::never(), {});
     rank.sealing.abort();
-    ASSERT_TRUE(rank.sealing.left_behind().has_value());
-    EXPECT_EQ(rank.sealing.left_behind()->system_errno, EROFS);
+    ASSERT_TRUE(rank.sealing.discard_failure().has_value());
+    EXPECT_EQ(rank.sealing.discard_failure()->system_errno, EROFS);
   });
 }
 
@@ -267,11 +267,11 @@ TEST_P(SealingOfRanks, VotesComeInTheirOrder) {
   run([&](Rank& rank) {
     (void)rank.begin();
     EXPECT_THROW((void)rank.sealing.write_seals(), BrokenInvariant) << "without the first vote";
-    EXPECT_FALSE(rank.sealing.ready({}));
-    EXPECT_THROW((void)rank.sealing.ready({}), BrokenInvariant);
+    EXPECT_FALSE(rank.sealing.vote_ready({}));
+    EXPECT_THROW((void)rank.sealing.vote_ready({}), BrokenInvariant);
     EXPECT_THROW((void)rank.begin(), BrokenInvariant) << "a file that no vote was about";
     EXPECT_FALSE(rank.sealing.write_seals());
-    EXPECT_THROW((void)rank.sealing.begin(FileKind::parity, kKey, kGeneration, 100), BrokenInvariant)
+    EXPECT_THROW((void)rank.sealing.begin_file(FileKind::parity, kKey, kGeneration, 100), BrokenInvariant)
         << "too small to be sealed";
   });
 }
@@ -283,8 +283,8 @@ TEST_P(SealingOfRanks, WhatIsReadStaysUntilTheEnd) {
     const StoreFile& pinned = rank.sealing.pin(FileKind::container, rank.me(), kKey);
     const auto next = [&] {
       rank.store.retirement.retire_all_but([](const FileKey&) { return false; });
-      StoreFile& file = rank.store.new_files.begin({FileKind::container, kBytes});
-      rank.store.new_files.discard(file);
+      StoreFile& file = rank.store.new_files.begin_file({FileKind::container, kBytes});
+      rank.store.new_files.discard_file(file);
       return &file == &pinned;
     };
     EXPECT_FALSE(next()) << "it was overwritten while pinned";
@@ -300,9 +300,9 @@ TEST_P(SealingOfRanks, OnlyWhatWasBegunIsSealedOrGivenUp) {
   run([&](Rank& rank) {
     StoreFile& file = rank.begin().file();
     EXPECT_FALSE(rank.sealing.seal({}));
-    EXPECT_THROW(rank.store.new_files.sealed(file, kKey, kGeneration), BrokenInvariant);
-    EXPECT_THROW(rank.store.new_files.discard(file), BrokenInvariant);
-    EXPECT_TRUE(rank.store.files.has(FileKind::container, rank.me(), kKey));
+    EXPECT_THROW(rank.store.new_files.mark_sealed(file, kKey, kGeneration), BrokenInvariant);
+    EXPECT_THROW(rank.store.new_files.discard_file(file), BrokenInvariant);
+    EXPECT_TRUE(rank.store.files.has_file(FileKind::container, rank.me(), kKey));
   });
 }
 
@@ -328,7 +328,7 @@ TEST(Slot, GoesFromStateToStateAsAFileDoes) {
   }
   Slot pinned;
   pinned.state = retired;
-  pinned.pins = 1;
+  pinned.pin_count = 1;
   EXPECT_THROW(pinned.set_state(writing), BrokenInvariant);
 }
 

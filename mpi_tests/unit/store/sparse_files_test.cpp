@@ -42,11 +42,12 @@ class SparseFiles : public testing::TestWithParam<bool> {
   }
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank) {
     return std::make_unique<store::NodeStore>(fs::posix_file_system(), Options::Store{},
-                                              store::Location{directory, GetParam()}, rank_of(rank), std::vector{rank});
+                                              store::StoreLocation{directory, GetParam()}, rank_of(rank),
+                                              std::vector{rank});
   }
   /// A container of rank 0 and commit 1.
   void put_container(store::NodeStore& into) {
-    store::StoreFile& file = into.new_files.begin({FileKind::container, 0});
+    store::StoreFile& file = into.new_files.begin_file({FileKind::container, 0});
     format::ContainerWriter writer(file, nullptr);
     const std::vector<std::byte> values(5000, std::byte{1});
     writer.add({"values", DataType::opaque, Shape{values.size()}, {}, false}, values);
@@ -59,7 +60,7 @@ class SparseFiles : public testing::TestWithParam<bool> {
     identity.commit.tag = "t";
     writer.seal(identity);
     file.flush(false);
-    into.new_files.sealed(file, key_of(FileKind::container, 1), 1);
+    into.new_files.mark_sealed(file, key_of(FileKind::container, 1), 1);
   }
   [[nodiscard]] std::uint64_t stored_bytes() const {
     std::uint64_t bytes = 0;
@@ -103,7 +104,7 @@ TEST_P(SparseFiles, OneWithTheHeaderOfASmallerOneIsDamage) {
 TEST_P(SparseFiles, OneThatWouldFitIsNotFilledEither) {
   make_huge("rank-0.0.h5", std::uint64_t{32} << 20U);
   const auto own = open_store(0);
-  static_cast<void>(own->new_files.begin({FileKind::container, 0}));
+  static_cast<void>(own->new_files.begin_file({FileKind::container, 0}));
   EXPECT_LT(stored_bytes(), 8U << 20U);
 }
 

@@ -50,7 +50,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
   void SetUp() override { disk.make_directories("/store"); }
 
   [[nodiscard]] std::unique_ptr<store::NodeStore> open_store(int rank, std::vector<int> ranks_on_node = {}) {
-    return std::make_unique<store::NodeStore>(disk.view(rank), options, store::Location{"/store", GetParam()},
+    return std::make_unique<store::NodeStore>(disk.view(rank), options, store::StoreLocation{"/store", GetParam()},
                                               rank_of(rank), std::move(ranks_on_node));
   }
 
@@ -58,7 +58,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
   store::StoreFile& put(store::NodeStore& into, FileKind kind, int rank, std::uint8_t commit,
                         std::uint8_t protection = 1) {
     store::StoreFile& file = begin(into, kind, rank, commit, protection);
-    into.new_files.sealed(file, key_of(kind, commit, protection), commit);
+    into.new_files.mark_sealed(file, key_of(kind, commit, protection), commit);
     return file;
   }
 
@@ -66,7 +66,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
   store::StoreFile& begin(store::NodeStore& into, FileKind kind, int rank, std::uint8_t commit,
                           std::uint8_t protection = 1) {
     store::StoreFile& file =
-        into.new_files.begin({kind, kind == FileKind::parity ? format::kSuperblockBytes + kParityBytes : 0});
+        into.new_files.begin_file({kind, kind == FileKind::parity ? format::kSuperblockBytes + kParityBytes : 0});
     if (kind == FileKind::container) fill_container(file, rank, commit);
     else fill_set_file(file, kind, rank, commit, protection);
     file.flush(false);
@@ -129,7 +129,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
       set.parity_crc = file.bytes().write_with_crc(format::kSuperblockBytes, parity, 0);
     }
     file.set_size(format::kSuperblockBytes + set.parity_bytes);
-    file.bytes().write_with_crc(0, format::encode(set), 0);
+    file.bytes().write_with_crc(0, format::encode_set_descriptor(set), 0);
   }
 };
 

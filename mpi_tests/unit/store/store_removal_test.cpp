@@ -13,7 +13,7 @@
 #include "harness/forwarding_file_system.hpp"
 #include "store/job_record.hpp"
 #include "store/store_lock.hpp"
-#include "store/store_records.hpp"
+#include "store/store_record_files.hpp"
 
 namespace kedge::faults::store_removal_test {
 namespace {
@@ -58,11 +58,11 @@ class StoreRemoval : public Faulty {
   void SetUp() override {
     Faulty::SetUp();
     disk.make_directories(kStore, 0700);
-    store::StoreRecords records(system, {kStore, false}, LogicalRank{0});
+    store::StoreRecordFiles records(system, {kStore, false}, LogicalRank{0});
     Id128 id;
     id.bytes.fill(7);
     records.write_owner({id, id, "/d/prefix"});
-    records.mark_commit(id);
+    records.write_commit_marker(id);
     for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "lock.3.0", "taking.0.1"})
       write(path_of(name), bytes_of(1000, 1));
   }
@@ -85,14 +85,14 @@ TEST_F(StoreRemoval, TheRecordsGoLast) {
 }
 
 TEST_F(StoreRemoval, TheJobThatUsedItLastIsKnown) {
-  EXPECT_EQ(store::content_of_store(*system, kStore).job, "");
+  EXPECT_EQ(store::read_store_content(*system, kStore).job, "");
   store::record_job(*system, kStore, "7");
   store::record_job(*system, kStore, "7");
-  EXPECT_EQ(store::content_of_store(*system, kStore).job, "7");
+  EXPECT_EQ(store::read_store_content(*system, kStore).job, "7");
   store::record_job(*system, kStore, "8");
-  EXPECT_EQ(store::content_of_store(*system, kStore).job, "8");
+  EXPECT_EQ(store::read_store_content(*system, kStore).job, "8");
   write(path_of("job-9"), {});  // two: nobody knows
-  EXPECT_EQ(store::content_of_store(*system, kStore).job, "");
+  EXPECT_EQ(store::read_store_content(*system, kStore).job, "");
   store::record_job(*system, kStore, "");
   EXPECT_FALSE(system->status(path_of("job-8")) || system->status(path_of("job-9")));
   store::record_job(*system, kStore, "7");

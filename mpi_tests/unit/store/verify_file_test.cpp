@@ -83,7 +83,7 @@ format::SetDescriptor description() {
 }
 
 Bytes descriptor(const format::SetDescriptor& set = description()) {
-  const auto head = format::encode(set);
+  const auto head = format::encode_set_descriptor(set);
   return {head.begin(), head.end()};
 }
 
@@ -243,7 +243,7 @@ TEST(VerifyFile, HeadsAreCheckedByTheirChecksum) {
 
 TEST(VerifyFile, AnIndexIsReadWithTheHeaders) {
   Bytes bytes = container();
-  const auto superblock = format::decode(bytes, "");
+  const auto superblock = format::decode_superblock(bytes, "");
   bytes[superblock.index_offset + 1] ^= std::byte{1};
   EXPECT_EQ(verified(bytes, expected(FileKind::container), Verify::headers).fault, FileFault::structure);
 }
@@ -273,9 +273,11 @@ TEST(VerifyFile, ProgressAddsUpToTheFile) {
 TEST(VerifyFile, WhoRequiresAFileGetsItOrAnError) {
   const Bytes bytes = parity();
   MemoryFile file(bytes);
-  EXPECT_EQ(require_file(file, bytes.size(), "/p", expected(FileKind::parity), Verify::all).set->parity_bytes, 10'000U);
+  EXPECT_EQ(require_intact_file(file, bytes.size(), "/p", expected(FileKind::parity), Verify::all)
+                .set_descriptor->parity_bytes,
+            10'000U);
   try {
-    (void)require_file(file, bytes.size(), "/p", expected(FileKind::container), Verify::all);
+    (void)require_intact_file(file, bytes.size(), "/p", expected(FileKind::container), Verify::all);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::corrupt);

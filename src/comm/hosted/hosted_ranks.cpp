@@ -17,14 +17,14 @@ namespace {
 
 class HostedTransfer final : public Transport::Transfer {
  public:
-  HostedTransfer(std::shared_ptr<InProcessMessages> mail, std::shared_ptr<MessageRequest> transit)
-      : messages_(std::move(mail)), transit_(std::move(transit)) {}
-  [[nodiscard]] bool test() override { return messages_->test(*transit_); }
-  [[nodiscard]] bool wait(Deadline deadline) override { return messages_->wait(*transit_, deadline); }
+  HostedTransfer(std::shared_ptr<InProcessMessages> mail, std::shared_ptr<MessageRequest> request)
+      : messages_(std::move(mail)), request_(std::move(request)) {}
+  [[nodiscard]] bool test() override { return messages_->test(*request_); }
+  [[nodiscard]] bool wait(Deadline deadline) override { return messages_->wait(*request_, deadline); }
 
  private:
   std::shared_ptr<InProcessMessages> messages_;
-  std::shared_ptr<MessageRequest> transit_;
+  std::shared_ptr<MessageRequest> request_;
 };
 
 class HostedTransport final : public Transport {
@@ -36,7 +36,7 @@ class HostedTransport final : public Transport {
   [[nodiscard]] int size() const noexcept override { return messages_->size(); }
   [[nodiscard]] std::string library() const override { return library_; }
   [[nodiscard]] std::unique_ptr<Transport> open_channel(Deadline /*deadline*/) override {
-    return std::make_unique<HostedTransport>(messages_, rank_, messages_->next_channel(rank_), library_);
+    return std::make_unique<HostedTransport>(messages_, rank_, messages_->open_channel(rank_), library_);
   }
   [[nodiscard]] std::unique_ptr<Transfer> send(int to, int tag, std::span<const std::byte> bytes) override {
     return transfer(messages_->send(rank_, {to, channel_, tag}, bytes));
@@ -46,12 +46,12 @@ class HostedTransport final : public Transport {
   }
   /// Fails the ranks of this process; ranks of other processes wait for their deadline.
   void leave(std::string_view why) noexcept override {
-    (void)attempt([&] { messages_->fail(std::string(why)); });
+    (void)attempt([&] { messages_->fail_all_waits(std::string(why)); });
   }
 
  private:
-  [[nodiscard]] std::unique_ptr<Transfer> transfer(std::shared_ptr<MessageRequest> transit) const {
-    return std::make_unique<HostedTransfer>(messages_, std::move(transit));
+  [[nodiscard]] std::unique_ptr<Transfer> transfer(std::shared_ptr<MessageRequest> request) const {
+    return std::make_unique<HostedTransfer>(messages_, std::move(request));
   }
 
   std::shared_ptr<InProcessMessages> messages_;
@@ -62,12 +62,12 @@ class HostedTransport final : public Transport {
 
 }  // namespace
 
-HostedRanks::HostedRanks(std::vector<int> hosts, ProcessLink* link) : hosts_(std::move(hosts)), link_(link) {
+HostedRanks::HostedRanks(std::vector<int> hosts, ProcessLink* link) : process_of_rank_(std::move(hosts)), link_(link) {
   const int process = link_ == nullptr ? 0 : link_->process();
-  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
-    if (hosts_[rank] == process) ranks_.push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < process_of_rank_.size(); ++rank) {
+    if (process_of_rank_[rank] == process) ranks_.push_back(static_cast<int>(rank));
   }
-  messages_ = std::make_shared<InProcessMessages>(hosts_, process);
+  messages_ = std::make_shared<InProcessMessages>(process_of_rank_, process);
 }
 
 HostedRanks::~HostedRanks() = default;
@@ -80,7 +80,7 @@ std::vector<std::exception_ptr> HostedRanks::run(
   std::optional<std::system_error> no_thread;
   std::vector<std::jthread> threads;
   for (std::size_t index = 0; index < ranks_.size() && !no_thread; ++index) {
-    messages_->rank_begins();
+    messages_->begin_rank();
     try {
       threads.emplace_back([&, index] {
         try {
@@ -88,12 +88,12 @@ std::vector<std::exception_ptr> HostedRanks::run(
         } catch (...) {
           thrown[index] = std::current_exception();
         }
-        messages_->rank_ends();
+        messages_->end_rank();
       });
     } catch (const std::system_error& error) {
-      messages_->rank_ends();
+      messages_->end_rank();
       no_thread = error;
-      messages_->fail(
+      messages_->fail_all_waits(
           compose("no thread could be created for each rank ({}); raise the limit (ulimit -u), or use more "
                   "processes",
                   error.what()));
@@ -102,7 +102,7 @@ std::vector<std::exception_ptr> HostedRanks::run(
   std::optional<WaitTimer> wait_timer;
   while (!progress()) {
     messages_->wait_for_work(link_ != nullptr);
-    if (messages_->has_ranks_left() || link_ == nullptr) continue;
+    if (messages_->has_running_ranks() || link_ == nullptr) continue;
     if (!wait_timer) wait_timer.emplace(Deadline::after(leave_timeout));
     if (wait_timer->is_over()) {
       threads.clear();
@@ -117,31 +117,31 @@ std::vector<std::exception_ptr> HostedRanks::run(
 
 /// One turn of what goes from process to process. True when no rank of any process is left.
 bool HostedRanks::progress() {
-  if (link_ == nullptr || link_failed_) return !messages_->has_ranks_left();
+  if (link_ == nullptr || has_link_failed_) return !messages_->has_running_ranks();
   bool is_over = false;
   const auto failure = attempt([&] {
-    for (Outgoing& one : messages_->take_outgoing()) link_->send(one.process, std::move(one.message));
+    for (OutgoingMessage& one : messages_->take_outgoing()) link_->send(one.process, std::move(one.message));
     while (auto message = link_->receive()) {
-      if (messages_->receive_from_process(*std::move(message))) ++others_left_;
+      if (messages_->receive_from_process(*std::move(message))) ++ended_process_count_;
     }
     is_over = all_processes_ended();
   });
   if (!failure) return is_over;
-  link_failed_ = true;
-  messages_->fail(to_string(*failure));
-  return !messages_->has_ranks_left();
+  has_link_failed_ = true;
+  messages_->fail_all_waits(to_string(*failure));
+  return !messages_->has_running_ranks();
 }
 
 /// No process goes while another one may still send to it.
 bool HostedRanks::all_processes_ended() {
-  if (messages_->has_ranks_left()) return false;
-  if (!std::exchange(left_, true)) {
-    for (int process = 0; process < link_->processes(); ++process) {
+  if (messages_->has_running_ranks()) return false;
+  if (!std::exchange(has_left_, true)) {
+    for (int process = 0; process < link_->process_count(); ++process) {
       if (process != link_->process()) messages_->announce_end(process);
     }
     return false;
   }
-  return others_left_ == link_->processes() - 1 && link_->is_idle();
+  return ended_process_count_ == link_->process_count() - 1 && link_->is_idle();
 }
 
 void rethrow_cause(std::span<const std::exception_ptr> thrown) {

@@ -14,7 +14,7 @@ namespace {
 // Messages up to this size are copied when they are sent.
 constexpr std::size_t kSmallBytes = 4096;
 // How long it takes at most until a message of another process is seen.
-constexpr std::chrono::microseconds kPause{100};
+constexpr std::chrono::microseconds kPollInterval{100};
 
 enum class MessageKind : std::uint32_t { message, received, all_ended };
 
@@ -22,13 +22,13 @@ enum class MessageKind : std::uint32_t { message, received, all_ended };
 struct Head {
   MessageKind kind = MessageKind::message;
   int from = 0;
-  Address address;
+  MessageAddress address;
   std::uint32_t padding = 0;
   std::uint64_t number = 0;  ///< of a message that is answered when it is received, and of the answer; else 0
 };
 static_assert(std::is_trivially_copyable_v<Head> && sizeof(Head) == 32, "on the wire between processes of one job");
 
-std::vector<std::byte> packed(const Head& head, std::span<const std::byte> bytes) {
+std::vector<std::byte> pack_message(const Head& head, std::span<const std::byte> bytes) {
   std::vector<std::byte> message(sizeof head + bytes.size());
   std::memcpy(message.data(), &head, sizeof head);
   if (!bytes.empty()) std::memcpy(message.data() + sizeof head, bytes.data(), bytes.size());
@@ -38,122 +38,122 @@ std::vector<std::byte> packed(const Head& head, std::span<const std::byte> bytes
 }  // namespace
 
 InProcessMessages::InProcessMessages(std::vector<int> hosts, int process)
-    : hosts_(std::move(hosts)), process_(process) {
+    : process_of_rank_(std::move(hosts)), process_(process) {
   for (int rank = 0; rank < size(); ++rank) {
-    if (hosts_[static_cast<std::size_t>(rank)] == process_) changed_[rank];
+    if (process_of_rank_[static_cast<std::size_t>(rank)] == process_) conditions_[rank];
   }
 }
 
-int InProcessMessages::next_channel(int rank) {
+int InProcessMessages::open_channel(int rank) {
   const Lock lock(mutex_);
-  return ++channels_[rank];
+  return ++channel_counts_[rank];
 }
 
-std::shared_ptr<MessageRequest> InProcessMessages::send(int from, const Address& address,
+std::shared_ptr<MessageRequest> InProcessMessages::send(int from, const MessageAddress& address,
                                                         std::span<const std::byte> bytes) {
-  auto transit = std::make_shared<MessageRequest>();
-  transit->rank = from;
+  auto request = std::make_shared<MessageRequest>();
+  request->rank = from;
   Lock lock(mutex_);
   const bool waits = bytes.size() > kSmallBytes;
-  const int process = hosts_.at(static_cast<std::size_t>(address.to));
+  const int process = process_of_rank_.at(static_cast<std::size_t>(address.to));
   if (process != process_) {
     Head head{MessageKind::message, from, address, 0, 0};
-    if (waits) unanswered_[head.number = ++answers_] = transit;
+    if (waits) unconfirmed_sends_[head.number = ++last_send_number_] = request;
     lock.unlock();
-    std::vector<std::byte> message = packed(head, bytes);
+    std::vector<std::byte> message = pack_message(head, bytes);
     lock.lock();
-    post(process, std::move(message));
+    post_message(process, std::move(message));
   } else {
-    UnreceivedMessage parcel{from, bytes, {}, nullptr, std::nullopt};
+    UnreceivedMessage message{from, bytes, {}, nullptr, std::nullopt};
     if (waits) {
-      parcel.sent = transit;
+      message.send = request;
     } else {
-      parcel.copy.assign(bytes.begin(), bytes.end());
-      parcel.bytes = parcel.copy;
+      message.copy.assign(bytes.begin(), bytes.end());
+      message.bytes = message.copy;
     }
-    deliver(lock, address, std::move(parcel));
+    deliver_message(lock, address, std::move(message));
   }
-  if (!waits) transit->done = true;
-  return transit;
+  if (!waits) request->is_done = true;
+  return request;
 }
 
-std::shared_ptr<MessageRequest> InProcessMessages::receive(int from, const Address& address,
+std::shared_ptr<MessageRequest> InProcessMessages::receive(int from, const MessageAddress& address,
                                                            std::span<std::byte> target) {
-  auto transit = std::make_shared<MessageRequest>();
-  transit->rank = address.to;
-  transit->from = from;
-  transit->target = target;
+  auto request = std::make_shared<MessageRequest>();
+  request->rank = address.to;
+  request->from = from;
+  request->target = target;
   Lock lock(mutex_);
-  Box& box = boxes_[address];
-  const auto found = std::ranges::find(box.parcels, from, &UnreceivedMessage::from);
-  if (found == box.parcels.end()) {
-    box.expected.push_back(transit);
-    return transit;
+  Mailbox& box = mailboxes_[address];
+  const auto found = std::ranges::find(box.messages, from, &UnreceivedMessage::from);
+  if (found == box.messages.end()) {
+    box.receives.push_back(request);
+    return request;
   }
-  UnreceivedMessage parcel = std::move(*found);
-  box.parcels.erase(found);
-  complete_receive(lock, *transit, std::move(parcel));
-  return transit;
+  UnreceivedMessage message = std::move(*found);
+  box.messages.erase(found);
+  complete_receive(lock, *request, std::move(message));
+  return request;
 }
 
-void InProcessMessages::deliver(Lock& lock, const Address& address, UnreceivedMessage parcel) {
-  Box& box = boxes_[address];
-  const auto found = std::ranges::find(box.expected, parcel.from, &MessageRequest::from);
-  if (found == box.expected.end()) {
-    box.parcels.push_back(std::move(parcel));
+void InProcessMessages::deliver_message(Lock& lock, const MessageAddress& address, UnreceivedMessage message) {
+  Mailbox& box = mailboxes_[address];
+  const auto found = std::ranges::find(box.receives, message.from, &MessageRequest::from);
+  if (found == box.receives.end()) {
+    box.messages.push_back(std::move(message));
     return;
   }
   const std::shared_ptr<MessageRequest> receive = *found;
-  box.expected.erase(found);
-  complete_receive(lock, *receive, std::move(parcel));
+  box.receives.erase(found);
+  complete_receive(lock, *receive, std::move(message));
 }
 
 /// Copies without the mutex: the two belong to each other from here on.
-void InProcessMessages::complete_receive(Lock& lock, MessageRequest& receive, UnreceivedMessage parcel) {
-  if (parcel.bytes.size() > receive.target.size()) {
+void InProcessMessages::complete_receive(Lock& lock, MessageRequest& receive, UnreceivedMessage message) {
+  if (message.bytes.size() > receive.target.size()) {
     receive.failure = Failure{ErrorCode::bad_state,
                               compose("a message of {} bytes from rank {} is larger than the {} that were expected",
-                                      parcel.bytes.size(), parcel.from, receive.target.size())};
-  } else if (!parcel.bytes.empty()) {
+                                      message.bytes.size(), message.from, receive.target.size())};
+  } else if (!message.bytes.empty()) {
     lock.unlock();
-    std::memcpy(receive.target.data(), parcel.bytes.data(), parcel.bytes.size());
+    std::memcpy(receive.target.data(), message.bytes.data(), message.bytes.size());
     lock.lock();
   }
-  finish(receive);
-  if (parcel.sent) finish(*parcel.sent);
-  if (parcel.answer_to) {
-    const int process = hosts_[static_cast<std::size_t>(parcel.from)];
-    post(process, packed({MessageKind::received, receive.rank, {}, 0, *parcel.answer_to}, {}));
+  complete_request(receive);
+  if (message.send) complete_request(*message.send);
+  if (message.remote_send) {
+    const int process = process_of_rank_[static_cast<std::size_t>(message.from)];
+    post_message(process, pack_message({MessageKind::received, receive.rank, {}, 0, *message.remote_send}, {}));
   }
 }
 
-void InProcessMessages::finish(MessageRequest& transit) {
-  transit.done = true;
-  changed(transit.rank).notify_all();
+void InProcessMessages::complete_request(MessageRequest& request) {
+  request.is_done = true;
+  condition_of_rank(request.rank).notify_all();
 }
 
-void InProcessMessages::post(int process, std::vector<std::byte> message) {
+void InProcessMessages::post_message(int process, std::vector<std::byte> message) {
   outgoing_.push_back({process, std::move(message)});
-  something_to_send_.notify_one();
+  work_arrived_.notify_one();
 }
 
-bool InProcessMessages::test(const MessageRequest& transit) {
-  return wait(transit, Deadline::after(std::chrono::seconds(0)));
+bool InProcessMessages::test(const MessageRequest& request) {
+  return wait(request, Deadline::after(std::chrono::seconds(0)));
 }
 
-bool InProcessMessages::wait(const MessageRequest& transit, Deadline deadline) {
+bool InProcessMessages::wait(const MessageRequest& request, Deadline deadline) {
   WaitTimer wait_timer(deadline);
   Lock lock(mutex_);
-  while (!transit.done) {
+  while (!request.is_done) {
     if (failure_) throw Error(*failure_);
     if (wait_timer.is_over()) return false;
     if (deadline.finite()) {
-      changed(transit.rank).wait_for(lock, wait_timer.slice());
+      condition_of_rank(request.rank).wait_for(lock, wait_timer.slice());
     } else {
-      changed(transit.rank).wait(lock);
+      condition_of_rank(request.rank).wait(lock);
     }
   }
-  if (transit.failure) throw Error(*transit.failure);
+  if (request.failure) throw Error(*request.failure);
   return true;
 }
 
@@ -164,20 +164,20 @@ bool InProcessMessages::receive_from_process(std::vector<std::byte> message) {
   if (head.kind == MessageKind::all_ended) return true;
   Lock lock(mutex_);
   if (head.kind == MessageKind::received) {
-    const auto found = unanswered_.find(head.number);
-    invariant(found != unanswered_.end(), "what is answered was sent, and not answered before");
-    finish(*found->second);
-    unanswered_.erase(found);
+    const auto found = unconfirmed_sends_.find(head.number);
+    invariant(found != unconfirmed_sends_.end(), "what is answered was sent, and not answered before");
+    complete_request(*found->second);
+    unconfirmed_sends_.erase(found);
     return false;
   }
-  UnreceivedMessage parcel{head.from, {}, std::move(message), nullptr, std::nullopt};
-  parcel.bytes = std::span<const std::byte>(parcel.copy).subspan(sizeof head);
-  if (head.number != 0) parcel.answer_to = head.number;
-  deliver(lock, head.address, std::move(parcel));
+  UnreceivedMessage received{head.from, {}, std::move(message), nullptr, std::nullopt};
+  received.bytes = std::span<const std::byte>(received.copy).subspan(sizeof head);
+  if (head.number != 0) received.remote_send = head.number;
+  deliver_message(lock, head.address, std::move(received));
   return false;
 }
 
-std::deque<Outgoing> InProcessMessages::take_outgoing() {
+std::deque<OutgoingMessage> InProcessMessages::take_outgoing() {
   const Lock lock(mutex_);
   return std::exchange(outgoing_, {});
 }
@@ -185,37 +185,37 @@ std::deque<Outgoing> InProcessMessages::take_outgoing() {
 void InProcessMessages::wait_for_work(bool others_may_send) {
   Lock lock(mutex_);
   if (others_may_send) {
-    if (outgoing_.empty()) something_to_send_.wait_for(lock, kPause);
+    if (outgoing_.empty()) work_arrived_.wait_for(lock, kPollInterval);
   } else {
-    something_to_send_.wait(lock, [this] { return ranks_left_ == 0; });
+    work_arrived_.wait(lock, [this] { return running_rank_count_ == 0; });
   }
 }
 
 void InProcessMessages::announce_end(int process) {
   const Lock lock(mutex_);
-  post(process, packed({MessageKind::all_ended, 0, {}, 0, 0}, {}));
+  post_message(process, pack_message({MessageKind::all_ended, 0, {}, 0, 0}, {}));
 }
 
-void InProcessMessages::fail(const std::string& why) {
+void InProcessMessages::fail_all_waits(const std::string& why) {
   const Lock lock(mutex_);
   failure_ = Failure{ErrorCode::rank_failed, why};
-  for (auto& [rank, condition] : changed_) condition.notify_all();
+  for (auto& [rank, condition] : conditions_) condition.notify_all();
 }
 
-void InProcessMessages::rank_begins() {
+void InProcessMessages::begin_rank() {
   const Lock lock(mutex_);
-  ++ranks_left_;
+  ++running_rank_count_;
 }
 
-void InProcessMessages::rank_ends() {
+void InProcessMessages::end_rank() {
   const Lock lock(mutex_);
-  --ranks_left_;
-  something_to_send_.notify_one();
+  --running_rank_count_;
+  work_arrived_.notify_one();
 }
 
-bool InProcessMessages::has_ranks_left() {
+bool InProcessMessages::has_running_ranks() {
   const Lock lock(mutex_);
-  return ranks_left_ > 0;
+  return running_rank_count_ > 0;
 }
 
 }  // namespace kedge::comm

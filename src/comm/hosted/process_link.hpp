@@ -8,8 +8,8 @@
 
 namespace kedge::comm {
 
-/// Carries messages from process to process: in the order sent between two of them. All calls are local, by one thread,
-/// and throw Error{rank_failed} when communication failed.
+/// Carries messages from process to process; between two processes in the order of sending. All calls are local, by one
+/// thread, and throw Error{rank_failed} when communication failed.
 class ProcessLink {
  public:
   ProcessLink() = default;
@@ -17,14 +17,14 @@ class ProcessLink {
   ProcessLink& operator=(const ProcessLink&) = delete;
   virtual ~ProcessLink() = default;
 
-  [[nodiscard]] virtual int process() const noexcept = 0;    ///< Number of this process, from 0.
-  [[nodiscard]] virtual int processes() const noexcept = 0;  ///< How many there are.
-  [[nodiscard]] virtual std::string library() const = 0;     ///< The message layer's name and version, for messages.
+  [[nodiscard]] virtual int process() const noexcept = 0;  ///< number of this process, from 0
+  [[nodiscard]] virtual int process_count() const noexcept = 0;
+  [[nodiscard]] virtual std::string library() const = 0;  ///< name and version of the message layer, for messages
 
   virtual void send(int to, std::vector<std::byte> message) = 0;
-  /// The next message that has come, from whichever process; nothing if none has.
+  /// Returns the next message from any process; nothing if there is none.
   [[nodiscard]] virtual std::optional<std::vector<std::byte>> receive() = 0;
-  /// Whether all that was sent is out of this process's hands.
+  /// Whether the memory of all sent messages is free again.
   [[nodiscard]] virtual bool is_idle() = 0;
 };
 

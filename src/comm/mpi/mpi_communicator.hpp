@@ -16,19 +16,18 @@
 
 namespace kedge::comm {
 
-/// How much is given to MPI in one call, whose counts are int.
+/// Limit of one MPI call, whose counts are int.
 struct MpiLimits {
-  std::size_t piece_bytes = std::size_t{1} << 30U;  ///< of a message; a longer one is split
+  std::size_t piece_bytes = std::size_t{1} << 30U;  ///< largest piece of a message; a longer one is split
 };
 
-/// Only non-blocking MPI calls, polled. Memory that MPI works on when a wait times out or a call fails is never
-/// freed: what belongs to a collective call or an internal channel is leaked here on purpose, the rest is the caller's.
-///
-/// The duplicate made by connect is not freed. MPI_Comm_free is collective, and a destructor that runs during
-/// unwinding on one rank, or after MPI_Finalize, must not communicate; MPI_Finalize takes it back.
+/// Makes only non-blocking MPI calls, and polls them. Memory that MPI works on when a wait times out or a call fails is
+/// never freed: memory of collective calls and internal channels is leaked here on purpose, other memory is the
+/// caller's. The duplicate made by connect() is not freed: MPI_Comm_free is collective, and a destructor that runs
+/// during unwinding on one rank, or after MPI_Finalize, must not communicate. MPI_Finalize frees it.
 class MpiCommunicator final : public CheckedCommunicator {
  public:
-  /// Local. The communicator of kedge::mpi; smaller limits are for tests.
+  /// Makes the communicator of kedge::mpi; smaller limits are for tests.
   explicit MpiCommunicator(MPI_Comm comm, MpiLimits limits = {});
   ~MpiCommunicator() override;
 
@@ -49,33 +48,33 @@ class MpiCommunicator final : public CheckedCommunicator {
   void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override;
   void barrier(Deadline deadline, std::span<const int> group) override;
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
-  /// MPI_Finalize does this to duplicates, and goes on when none of their calls is under way.
+  /// Ends waits. Called for duplicates by MPI_Finalize, which continues when no call uses them.
   void interrupt() noexcept override;
   void leave(std::string_view why) noexcept override;
-  void begin_call() noexcept override { ++call_; }
+  void begin_call() noexcept override { ++call_number_; }
   void depart(std::string_view why) noexcept override;
 
  private:
   template <class Body>
   auto communicate(Body&& body);
   template <class Bytes>
-  [[nodiscard]] Request started(int peer, int channel, Bytes bytes);
+  [[nodiscard]] Request start_transfer(int peer, int channel, Bytes bytes);
   void poll_notice();
-  void send_notice(MpiLeaveNotice& farewell, std::string_view why, std::uint64_t from_call) noexcept;
+  void send_notice(MpiLeaveNotice& notice, std::string_view why, std::uint64_t from_call) noexcept;
   [[noreturn]] void throw_not_all_connected(Deadline deadline);
   void interrupt_at_finalize();
-  [[nodiscard]] std::string all_ranks_in_call(std::string_view call) const;
+  [[nodiscard]] std::string describe_ranks_in_call(std::string_view call) const;
 
-  MPI_Comm source_;
+  MPI_Comm source_comm_;
   MpiLimits limits_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::string name_;
   ThreadSupport thread_support_ = ThreadSupport::single;
-  bool odd_exchange_ = false;
-  std::mutex in_mpi_;                         ///< held by whoever is in a call of MPI
-  MpiLeaveNotice failure_{kLeaveChannel};     ///< of a rank that failed during a call
-  MpiLeaveNotice departure_{kDepartChannel};  ///< of one that makes no more calls
-  std::uint64_t call_ = 0;                    ///< the number of the call that is under way, or was the last one
+  bool is_odd_exchange_ = false;
+  std::mutex mpi_mutex_;                             ///< held during each MPI call
+  MpiLeaveNotice failure_notice_{kLeaveChannel};     ///< a rank failed during a call
+  MpiLeaveNotice departure_notice_{kDepartChannel};  ///< a rank makes no more calls
+  std::uint64_t call_number_ = 0;                    ///< number of the current call, or of the last one
   int finalize_key_ = MPI_KEYVAL_INVALID;
 };
 

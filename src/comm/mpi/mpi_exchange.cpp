@@ -26,7 +26,7 @@ void MpiExchange::start_sends(const Communicator::Message& message) {
 }
 
 /// Matches one piece that has arrived, if any. Matched probes, so that no other thread can take it between.
-bool MpiExchange::accept_one() {
+bool MpiExchange::receive_one() {
   int found = 0;
   MPI_Message matched = MPI_MESSAGE_NULL;
   MPI_Status status;
@@ -45,7 +45,7 @@ bool MpiExchange::test() {
   // The barrier is asked before the probe: once it has ended, all pieces have been matched here.
   if (in_barrier_ && !barrier_done_) barrier_done_ = test_mpi(barrier_);
   if (!barrier_done_) {
-    while (accept_one()) continue;
+    while (receive_one()) continue;
   }
   while (first_open_piece_ < pieces_.size() && test_mpi(pieces_[first_open_piece_]->request)) ++first_open_piece_;
   while (first_open_send_ < sends_.size() && test_mpi(sends_[first_open_send_].request)) ++first_open_send_;
@@ -56,12 +56,12 @@ bool MpiExchange::test() {
   return barrier_done_ && first_open_piece_ == pieces_.size();
 }
 
-std::string MpiExchange::waits_for() const {
+std::string MpiExchange::describe_awaited_ranks() const {
   if (in_barrier_) return "at least one other rank (in a sparse exchange)";
   return compose("rank {} to receive a message (in a sparse exchange)", sends_[first_open_send_].to);
 }
 
-std::vector<Communicator::Message> MpiExchange::take() {
+std::vector<Communicator::Message> MpiExchange::take_messages() {
   std::stable_sort(pieces_.begin(), pieces_.end(), [](const auto& a, const auto& b) { return a->from < b->from; });
   std::vector<Communicator::Message> messages;
   bool begins = true;  // the next piece is the first of its message

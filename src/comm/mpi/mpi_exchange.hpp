@@ -12,29 +12,28 @@
 
 namespace kedge::comm {
 
-/// One exchange under way: the non-blocking consensus (NBX) of Hoefler, Siebert and Lumsdaine, "Scalable
-/// communication protocols for dynamic sparse data exchange", PPoPP 2010. Messages go out by synchronous sends;
-/// a rank whose sends were all received enters a non-blocking barrier; when that ends nothing is under way.
-///
-/// A message travels in pieces of `piece_bytes`; a shorter one (maybe empty) ends it, so no header is needed.
+/// One exchange: the non-blocking consensus (NBX) of Hoefler, Siebert and Lumsdaine, "Scalable communication protocols
+/// for dynamic sparse data exchange", PPoPP 2010. Messages go out by synchronous sends; a rank whose sends were all
+/// received enters a non-blocking barrier; when it ends, no message is in transit. A message travels in pieces of
+/// `piece_bytes`; a shorter one (maybe empty) ends it, so no header is needed.
 class MpiExchange {
  public:
-  /// `tag` must differ from that of the exchange before: a fast rank may already be in the next one (never further, for
-  /// that needs this rank in its barrier).
+  /// `tag` must differ from that of the previous exchange: a fast rank may already be in the next one (never further,
+  /// because that needs this rank in its barrier).
   MpiExchange(MPI_Comm comm, int tag, std::vector<Communicator::Message> messages, std::size_t piece_bytes);
 
-  /// COLLECTIVE. Before the first test(). MPI works on this object's memory from here on: where a call throws, it must
-  /// not be destroyed.
+  /// COLLECTIVE. Starts the exchange; call it before test(). MPI works on this object's memory from here on: if a call
+  /// throws, it must not be destroyed.
   void start();
 
-  /// Local: makes progress; true when all is done.
+  /// Makes progress; returns true when the exchange is complete. Local.
   [[nodiscard]] bool test();
 
-  /// Local: for whom this rank waits, in words.
-  [[nodiscard]] std::string waits_for() const;
+  /// Returns a text that names the ranks for which this rank waits. Local.
+  [[nodiscard]] std::string describe_awaited_ranks() const;
 
-  /// Local: what came, ordered by sender. Only after test() said true.
-  [[nodiscard]] std::vector<Communicator::Message> take();
+  /// Returns the messages for this rank, ordered by sender. Only after test() returned true. Local.
+  [[nodiscard]] std::vector<Communicator::Message> take_messages();
 
  private:
   struct Send {
@@ -48,7 +47,7 @@ class MpiExchange {
   };
 
   void start_sends(const Communicator::Message& message);
-  [[nodiscard]] bool accept_one();
+  [[nodiscard]] bool receive_one();
 
   MPI_Comm comm_;
   int tag_;

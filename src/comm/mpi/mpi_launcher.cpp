@@ -9,7 +9,7 @@ namespace kedge::comm {
 namespace {
 
 /// 0: not set, or no number.
-int number(const std::optional<std::string>& value) {
+int parse_rank_number(const std::optional<std::string>& value) {
   int result = 0;
   if (value) std::from_chars(value->data(), value->data() + value->size(), result);
   return result;
@@ -23,7 +23,7 @@ std::optional<std::string> launcher_warning(
   if (world_size != 1) return std::nullopt;
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     if (!variable(name)) continue;
-    const int started = number(variable(name));
+    const int started = parse_rank_number(variable(name));
     if (started <= 1) return std::nullopt;  // whatever started the launcher itself
     return compose(
         "the launcher started {} processes ({}), but {} sees only this one, so each runs as a separate job with one "
@@ -31,7 +31,7 @@ std::optional<std::string> launcher_warning(
         started, name, library);
   }
   // Set by srun for what it starts; SLURM_NTASKS is there in every script too.
-  const int tasks = number(variable("SLURM_STEP_NUM_TASKS"));
+  const int tasks = parse_rank_number(variable("SLURM_STEP_NUM_TASKS"));
   if (tasks <= 1) return std::nullopt;
   return compose(
       "srun started {} tasks (SLURM_STEP_NUM_TASKS), but {} sees only this one, so each runs as a separate job with "

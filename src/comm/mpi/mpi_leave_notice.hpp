@@ -12,23 +12,23 @@
 
 namespace kedge::comm {
 
-/// A message that any rank may start, that each rank passes on along a tree, and that every waiting rank looks for. Its
-/// memory is allocated in advance. One for each channel; after the first farewell nothing is sent or received there.
+/// A notice that any rank may send, that each rank forwards along a tree, and that every waiting rank polls for. Its
+/// memory is allocated in advance. One per channel; after the first notice the channel is not used any more.
 class MpiLeaveNotice {
  public:
   explicit MpiLeaveNotice(int channel) : channel_(channel) {}
 
-  struct Place {
+  struct TreePosition {
     MPI_Comm comm = MPI_COMM_NULL;
     int rank = 0;
     int size = 0;
   };
-  /// Calls are counted alike on all ranks: this rank has completed all before `from_call`, so whoever is still in
-  /// one of those needs nothing more from it.
-  void send_notice(const Place& place, std::string_view why, std::uint64_t from_call) noexcept;
-  /// Call it again and again: it looks now and then. Returns what a rank that has left said, once it is passed on, and
-  /// once it counts for this call.
-  [[nodiscard]] std::optional<std::string> poll_notice(const Place& place, std::uint64_t call);
+  /// Sends the notice. Calls are counted alike on all ranks: this rank has completed all before `from_call`, so ranks
+  /// in those need nothing more from it.
+  void send_notice(const TreePosition& position, std::string_view why, std::uint64_t from_call) noexcept;
+  /// Returns the text of a rank that has left, once it is forwarded and counts for this call; nothing before. Call it
+  /// often: it polls now and then.
+  [[nodiscard]] std::optional<std::string> poll_notice(const TreePosition& position, std::uint64_t call);
 
  private:
   struct Payload {
@@ -36,15 +36,15 @@ class MpiLeaveNotice {
     std::array<char, 1016> text{};
   };
   struct Message {
-    Payload words;
+    Payload payload;
     std::array<MPI_Request, 3> requests{};
   };
-  void forward(const Place& place, int from) noexcept;
+  void forward(const TreePosition& position, int from) noexcept;
 
   int channel_;
   std::unique_ptr<Message> message_ = std::make_unique<Message>();
   std::optional<Payload> received_;
-  unsigned looks_ = 0;
+  unsigned poll_count_ = 0;
 };
 
 }  // namespace kedge::comm

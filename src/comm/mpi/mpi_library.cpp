@@ -77,23 +77,23 @@ std::vector<int> failed_ranks([[maybe_unused]] MPI_Comm comm) {
 
 namespace {
 
-/// The application's handler, saved while any ErrorsReturn exists. State of the whole process, as MPI_COMM_WORLD is
-/// (share/doc/architecture.md lists all such state).
-struct Replaced {
+/// The application's handler, saved while any ScopedMpiErrorsReturn exists. State of the whole process, as
+/// MPI_COMM_WORLD is (share/doc/architecture.md lists all such state).
+struct ReplacedErrorHandler {
   std::mutex mutex;
   int users = 0;
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 };
 
-Replaced& replaced() {
-  static Replaced one;
+ReplacedErrorHandler& replaced_error_handler() {
+  static ReplacedErrorHandler one;
   return one;
 }
 
 }  // namespace
 
-ErrorsReturn::ErrorsReturn() {
-  Replaced& now = replaced();
+ScopedMpiErrorsReturn::ScopedMpiErrorsReturn() {
+  ReplacedErrorHandler& now = replaced_error_handler();
   const std::lock_guard guard(now.mutex);
   if (now.users++ > 0) return;
   now.handler = MPI_ERRHANDLER_NULL;
@@ -101,8 +101,8 @@ ErrorsReturn::ErrorsReturn() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
-ErrorsReturn::~ErrorsReturn() {
-  Replaced& now = replaced();
+ScopedMpiErrorsReturn::~ScopedMpiErrorsReturn() {
+  ReplacedErrorHandler& now = replaced_error_handler();
   const std::lock_guard guard(now.mutex);
   if (--now.users > 0 || now.handler == MPI_ERRHANDLER_NULL) return;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, now.handler);
@@ -111,8 +111,8 @@ ErrorsReturn::~ErrorsReturn() {
 
 #else
 
-ErrorsReturn::ErrorsReturn() = default;
-ErrorsReturn::~ErrorsReturn() = default;
+ScopedMpiErrorsReturn::ScopedMpiErrorsReturn() = default;
+ScopedMpiErrorsReturn::~ScopedMpiErrorsReturn() = default;
 
 #endif
 

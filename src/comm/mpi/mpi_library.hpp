@@ -8,24 +8,24 @@
 
 namespace kedge::comm {
 
-/// Local. The MPI library's name and version as it gives them, in one line, e.g. "Open MPI v4.1.4".
+/// Returns the MPI library's name and version in one line, e.g. "Open MPI v4.1.4".
 [[nodiscard]] std::string mpi_library();
 
-/// Local. The error is that a process failed, as libraries with fault tolerance report it.
+/// Whether the error is that a process failed, as libraries with fault tolerance report it.
 [[nodiscard]] bool is_process_failure(int code);
 
-/// Local. The ranks of `comm` that the library knows to have failed; none if it cannot tell.
+/// Returns the ranks of `comm` that the library knows to have failed; none if it cannot tell.
 [[nodiscard]] std::vector<int> failed_ranks(MPI_Comm comm);
 
-/// While one of these lives, errors that MPI raises on MPI_COMM_WORLD are returned. Those of a test or wait belong
-/// there in MPICH, whatever communicator the request is of, and would end the process (a truncated message does so).
-/// With other libraries this does nothing.
-class ErrorsReturn {
+/// Makes errors that MPI raises on MPI_COMM_WORLD be returned, for its own lifetime. MPICH raises those of a test or
+/// wait there, whatever communicator the request is of, and would end the process, e.g. for a truncated message. Does
+/// nothing with other libraries.
+class ScopedMpiErrorsReturn {
  public:
-  ErrorsReturn();
-  ~ErrorsReturn();
-  ErrorsReturn(const ErrorsReturn&) = delete;
-  ErrorsReturn& operator=(const ErrorsReturn&) = delete;
+  ScopedMpiErrorsReturn();
+  ~ScopedMpiErrorsReturn();
+  ScopedMpiErrorsReturn(const ScopedMpiErrorsReturn&) = delete;
+  ScopedMpiErrorsReturn& operator=(const ScopedMpiErrorsReturn&) = delete;
 };
 
 }  // namespace kedge::comm

@@ -13,7 +13,7 @@
 namespace kedge {
 namespace {
 
-constexpr std::chrono::seconds kOthersMax{10};
+constexpr std::chrono::seconds kOtherRanksWaitMax{10};
 constexpr std::chrono::milliseconds kPollInterval{1};
 constexpr std::chrono::milliseconds kForwarded{500};  // MPICH's launcher loses lines that it gets as the job ends
 
@@ -24,7 +24,7 @@ bool all_ranks_arrive() {
   MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;
-  WaitTimer wait_timer(Deadline::after(kOthersMax));
+  WaitTimer wait_timer(Deadline::after(kOtherRanksWaitMax));
   for (int done = 0;;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
     if (done != 0) return MPI_Comm_free(&met) == MPI_SUCCESS;
@@ -41,7 +41,7 @@ void end_job(int status) {
   MPI_Abort(MPI_COMM_WORLD, status);
 }
 
-void print(const std::string& program, const std::string& what) {
+void print_error(const std::string& program, const std::string& what) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), what.c_str());
   std::fflush(stderr);
   std::this_thread::sleep_for(kForwarded);
@@ -72,7 +72,7 @@ int mpi_main(int argc, char** argv, const std::function<void()>& body) {
   }
   if (thrown) {
     const bool on_all = all_ranks_arrive();
-    if (!on_all || rank == 0) print(program, *thrown);
+    if (!on_all || rank == 0) print_error(program, *thrown);
     if (!on_all) end_job(status);
   }
   MPI_Finalize();

@@ -17,30 +17,30 @@ bool is_truncation(int code) {
 }  // namespace
 
 MpiTransfer::MpiTransfer(int peer, int channel, std::span<const std::byte> bytes)
-    : peer_(peer), channel_(channel), receives_(false), source_(bytes) {
-  if (channel < kUserChannels) return;
-  own_ = std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end());
-  source_ = *own_;
+    : peer_(peer), channel_(channel), is_receive_(false), source_(bytes) {
+  if (channel < kFirstInternalChannel) return;
+  own_buffer_ = std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  source_ = *own_buffer_;
 }
 
 MpiTransfer::MpiTransfer(int peer, int channel, std::span<std::byte> bytes)
-    : peer_(peer), channel_(channel), receives_(true), target_(bytes) {
-  if (channel >= kUserChannels) own_ = std::make_unique<std::vector<std::byte>>(bytes.size());
+    : peer_(peer), channel_(channel), is_receive_(true), target_(bytes) {
+  if (channel >= kFirstInternalChannel) own_buffer_ = std::make_unique<std::vector<std::byte>>(bytes.size());
 }
 
 MpiTransfer::~MpiTransfer() {
-  if (!complete()) static_cast<void>(own_.release());  // MPI still works on it
+  if (!is_complete()) static_cast<void>(own_buffer_.release());  // MPI still works on it
 }
 
 void MpiTransfer::start(MPI_Comm comm, std::size_t piece_bytes) {
-  const std::size_t size = receives_ ? target_.size() : source_.size();
-  std::byte* const into = own_ ? own_->data() : target_.data();
+  const std::size_t size = is_receive_ ? target_.size() : source_.size();
+  std::byte* const into = own_buffer_ ? own_buffer_->data() : target_.data();
   pieces_.reserve(size / piece_bytes + 1);
   std::size_t offset = 0;
   do {
     Piece& piece = pieces_.emplace_back();
     piece.length = static_cast<int>(std::min(piece_bytes, size - offset));
-    if (receives_) {
+    if (is_receive_) {
       check_mpi(MPI_Irecv(into + offset, piece.length, MPI_BYTE, peer_, channel_, comm, &piece.request), "MPI_Irecv");
     } else {
       check_mpi(MPI_Isend(source_.data() + offset, piece.length, MPI_BYTE, peer_, channel_, comm, &piece.request),
@@ -51,11 +51,12 @@ void MpiTransfer::start(MPI_Comm comm, std::size_t piece_bytes) {
 }
 
 bool MpiTransfer::test() {
-  while (!complete()) {
-    if (!test(pieces_[next_])) return false;
+  while (!is_complete()) {
+    if (!test(pieces_[next_piece_])) return false;
   }
-  if (receives_ && own_ && !own_->empty()) std::memcpy(target_.data(), own_->data(), own_->size());
-  own_.reset();
+  if (is_receive_ && own_buffer_ && !own_buffer_->empty())
+    std::memcpy(target_.data(), own_buffer_->data(), own_buffer_->size());
+  own_buffer_.reset();
   return true;
 }
 
@@ -64,26 +65,26 @@ bool MpiTransfer::test(Piece& piece) {
   MPI_Status status;
   int code = MPI_SUCCESS;
   {
-    const ErrorsReturn errors_return;
+    const ScopedMpiErrorsReturn errors_return;
     code = MPI_Test(&piece.request, &done, &status);
   }
-  if (receives_ && code != MPI_SUCCESS && is_truncation(code)) {
-    ++next_;
-    throw_size("more");
+  if (is_receive_ && code != MPI_SUCCESS && is_truncation(code)) {
+    ++next_piece_;
+    throw_wrong_size("more");
   }
   check_mpi(code, "MPI_Test");  // the piece stays open: MPI may still work on it
   if (done == 0) return false;
-  ++next_;
+  ++next_piece_;
   int length = piece.length;
-  if (receives_) check_mpi(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
-  if (length != piece.length) throw_size("fewer");
+  if (is_receive_) check_mpi(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
+  if (length != piece.length) throw_wrong_size("fewer");
   return true;
 }
 
-void MpiTransfer::throw_size(std::string_view how_many) const {
+void MpiTransfer::throw_wrong_size(std::string_view how_many) const {
   throw Error(ErrorCode::bad_state,
               compose("expected {} bytes from rank {} and got {}; send and receive sizes must match",
-                      receives_ ? target_.size() : source_.size(), peer_, how_many));
+                      is_receive_ ? target_.size() : source_.size(), peer_, how_many));
 }
 
 }  // namespace kedge::comm

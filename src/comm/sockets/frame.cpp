@@ -13,7 +13,7 @@ std::optional<std::string_view> check_frame_head(const FrameHead& head) noexcept
   return std::nullopt;
 }
 
-bool same(const Id128& a, const Id128& b) noexcept {
+bool equal_in_constant_time(const Id128& a, const Id128& b) noexcept {
   unsigned differ = 0;
   for (std::size_t i = 0; i < a.bytes.size(); ++i) differ |= static_cast<unsigned>(a.bytes[i] ^ b.bytes[i]);
   // Not to be turned into a loop that ends at the first difference.

@@ -6,8 +6,8 @@
 namespace kedge::comm {
 
 std::shared_ptr<MessageState> Inbox::take_receive(const Lane& lane, int from) {
-  const auto box = boxes_.find(lane);
-  if (box == boxes_.end()) return nullptr;
+  const auto box = mailboxes_.find(lane);
+  if (box == mailboxes_.end()) return nullptr;
   auto& receives = box->second.receives;
   const auto found = std::ranges::find(receives, from, &MessageState::peer);
   if (found == receives.end()) return nullptr;
@@ -17,20 +17,20 @@ std::shared_ptr<MessageState> Inbox::take_receive(const Lane& lane, int from) {
   return receive;
 }
 
-std::optional<Arrival> Inbox::handle_arrival(const Lane& lane, int from) {
-  const auto box = boxes_.find(lane);
-  if (box == boxes_.end()) return std::nullopt;
-  auto& arrivals = box->second.arrivals;
-  const auto found = std::ranges::find(arrivals, from, &Arrival::from);
+std::optional<ArrivedMessage> Inbox::take_message(const Lane& lane, int from) {
+  const auto box = mailboxes_.find(lane);
+  if (box == mailboxes_.end()) return std::nullopt;
+  auto& arrivals = box->second.messages;
+  const auto found = std::ranges::find(arrivals, from, &ArrivedMessage::from);
   if (found == arrivals.end()) return std::nullopt;
-  std::optional<Arrival> arrival(std::move(*found));
+  std::optional<ArrivedMessage> arrival(std::move(*found));
   arrivals.erase(found);
   drop_if_empty(box);
   return arrival;
 }
 
-void Inbox::drop_if_empty(std::map<Lane, Box>::iterator box) {
-  if (box->second.arrivals.empty() && box->second.receives.empty()) boxes_.erase(box);
+void Inbox::drop_if_empty(std::map<Lane, Mailbox>::iterator box) {
+  if (box->second.messages.empty() && box->second.receives.empty()) mailboxes_.erase(box);
 }
 
 }  // namespace kedge::comm

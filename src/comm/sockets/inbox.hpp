@@ -1,4 +1,4 @@
-// Which message is for which receive.
+// Matches messages with receives.
 #pragma once
 
 #include <compare>
@@ -15,56 +15,58 @@
 
 namespace kedge::comm {
 
-/// A send or receive under way. Shared between whoever waits for it and what works on it.
+/// A send or receive in progress, shared by the caller that waits for it and the mesh.
 struct MessageState {
-  int peer = -1;                      ///< to whom it is sent, or from whom received
-  std::span<const std::byte> source;  ///< of a send
-  std::span<std::byte> target;        ///< of a receive
-  bool done = false;
-  std::optional<Failure> failure;  ///< once it is done: of this message alone
+  int peer = -1;                      ///< receiver of a send, or sender of a receive
+  std::span<const std::byte> source;  ///< the bytes of a send
+  std::span<std::byte> target;        ///< the memory of a receive
+  bool is_done = false;
+  std::optional<Failure> failure;  ///< why this message failed, once it is done
 };
 
-/// Messages of one sender in one lane stay in order.
+/// Messages of one sender on one channel and tag stay in order.
 struct Lane {
   std::uint16_t channel = 0;
   std::uint32_t tag = 0;
   auto operator<=>(const Lane&) const = default;
 };
 
-/// A message of which the bytes have come, or which can be had.
-struct Arrival {
+/// A message that has arrived, or was offered.
+struct ArrivedMessage {
   int from = 0;
-  std::vector<std::byte> bytes;  ///< of a small message
+  std::vector<std::byte> bytes;  ///< bytes of a small message
   struct Offer {
     std::uint64_t id = 0;
     std::uint64_t size = 0;
   };
-  std::optional<Offer> offer;  ///< of a large one
+  std::optional<Offer> offer;  ///< offer of a large message
 
   [[nodiscard]] std::uint64_t size() const noexcept { return offer ? offer->size : bytes.size(); }
 };
 
-/// Messages that nobody expects yet, and receives for which there is no message yet; in each lane, in order. Never both
-/// for one sender and lane.
+/// Messages without a receive, and receives without a message; in each lane, in order. One sender and lane never has
+/// both.
 class Inbox {
  public:
-  /// Takes out what waits for this message; null if nobody expects it.
+  /// Removes and returns the receive that matches this message; null if there is none.
   [[nodiscard]] std::shared_ptr<MessageState> take_receive(const Lane& lane, int from);
-  /// Takes out the first message of this rank.
-  [[nodiscard]] std::optional<Arrival> handle_arrival(const Lane& lane, int from);
-  void expect(const Lane& lane, std::shared_ptr<MessageState> receive) {
-    boxes_[lane].receives.push_back(std::move(receive));
+  /// Removes and returns the first message of this rank.
+  [[nodiscard]] std::optional<ArrivedMessage> take_message(const Lane& lane, int from);
+  void add_receive(const Lane& lane, std::shared_ptr<MessageState> receive) {
+    mailboxes_[lane].receives.push_back(std::move(receive));
   }
-  void keep(const Lane& lane, Arrival arrival) { boxes_[lane].arrivals.push_back(std::move(arrival)); }
+  void add_message(const Lane& lane, ArrivedMessage arrival) {
+    mailboxes_[lane].messages.push_back(std::move(arrival));
+  }
 
  private:
-  struct Box {
-    std::list<Arrival> arrivals;
+  struct Mailbox {
+    std::list<ArrivedMessage> messages;
     std::list<std::shared_ptr<MessageState>> receives;
   };
-  void drop_if_empty(std::map<Lane, Box>::iterator box);
+  void drop_if_empty(std::map<Lane, Mailbox>::iterator box);
 
-  std::map<Lane, Box> boxes_;
+  std::map<Lane, Mailbox> mailboxes_;
 };
 
 }  // namespace kedge::comm

@@ -27,7 +27,7 @@ Networks networks_to_try(const Group& group, const std::string& wanted) {
   if (!group.first_difference(std::array{loopback_id()})) return {"127.0.0.0/8", "::1/128"};
   const auto words = group.decide_on_root([] {
     std::string all;
-    for (const std::string& network : networks_of(interfaces())) all += (all.empty() ? "" : ",") + network;
+    for (const std::string& network : networks_of(list_interfaces())) all += (all.empty() ? "" : ",") + network;
     return all;
   });
   Networks networks;
@@ -40,7 +40,7 @@ Networks networks_to_try(const Group& group, const std::string& wanted) {
 }
 
 NetworkAddress own_address_on(const std::string& network) {
-  const auto address = address_on(interfaces(), network);
+  const auto address = find_address_on(list_interfaces(), network);
   if (address) return *address;
   throw Error(ErrorCode::not_found, compose("this host has no address on {}", network));
 }
@@ -87,14 +87,15 @@ MeshPlan plan_mesh(const Group& group, const std::string& network) {
   NetworkAddress own;
   group.run_on_all_ranks([&] {
     plan.listener = listen_at(own_address_on(network));
-    own = address_of(plan.listener);
+    own = listening_address(plan.listener);
   });
   std::vector<std::uint64_t> packed(static_cast<std::size_t>(group.size()) * PackedAddress().size());
-  std::ranges::copy(pack(own), packed.begin() + group.rank() * static_cast<std::ptrdiff_t>(PackedAddress().size()));
+  std::ranges::copy(pack_address(own),
+                    packed.begin() + group.rank() * static_cast<std::ptrdiff_t>(PackedAddress().size()));
   group.communicator().all_reduce(packed, Reduction::bit_or, group.deadline());
   group.run_on_all_ranks([&] {
     for (std::size_t at = 0; at < packed.size(); at += PackedAddress().size()) {
-      const auto address = unpack(std::span(packed).subspan(at).first<PackedAddress().size()>());
+      const auto address = unpack_address(std::span(packed).subspan(at).first<PackedAddress().size()>());
       if (!address) throw Error(ErrorCode::io, "a rank's address was not received; start the job again");
       plan.addresses.push_back(*address);
     }
@@ -105,7 +106,7 @@ MeshPlan plan_mesh(const Group& group, const std::string& network) {
   });
   group.broadcast(tokens);
   plan.token = tokens[0];
-  plan.welcome = tokens[1];
+  plan.welcome_token = tokens[1];
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// How the ranks of a group come to messages over TCP: they tell each other where they listen, and prove that it works.
+// Connects the ranks of a group over TCP: they exchange the addresses at which they listen, and test them.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,21 @@
 
 namespace kedge::comm {
 
-/// A communicator or a failure, the same on every rank.
+/// A communicator or a failure, alike on every rank.
 struct JoinResult {
   std::unique_ptr<Communicator> communicator;  ///< over the ranks of the group, connected
   std::optional<Failure> failure;              ///< why there is none
-  std::string network;                         ///< which one they met on; of rank 0, for messages
+  std::string network;                         ///< the network in use; rank 0's, for messages
 };
 
-/// COLLECTIVE, over `group`; takes a quarter of its timeout at most, beside what the group itself takes. Tries the
-/// networks that `interfaces` names (see pipeline.interface), in that order. If it is empty: the loopback interface,
-/// where all ranks can reach it, else those of rank 0. The communicator needs nothing of the group afterwards. Throws
-/// what ends communication.
+/// COLLECTIVE, over `group`. Takes at most a quarter of the group's timeout, beside what the group itself takes. Tries
+/// the networks that `interfaces` names (see pipeline.interface), in that order. If it is empty: the loopback
+/// interface, where all ranks can reach it, else those of rank 0. The communicator does not use the group afterwards.
+/// Throws what ends communication.
 [[nodiscard]] JoinResult join_over_sockets(const Group& group, const std::string& interfaces);
 
-/// COLLECTIVE. A plan with the addresses of all ranks, once each listens at an address of its own on `network`. Throws
-/// the same Error on every rank if one cannot.
+/// COLLECTIVE. Listens on `network` on each rank, and returns a plan with the addresses of all. Throws the same Error
+/// on every rank if one cannot listen.
 [[nodiscard]] MeshPlan plan_mesh(const Group& group, const std::string& network);
 
 }  // namespace kedge::comm

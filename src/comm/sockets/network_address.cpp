@@ -26,17 +26,17 @@ namespace {
 constexpr std::size_t kV4Bytes = 4;
 constexpr std::size_t kV6Bytes = 16;
 
-std::string text_of(const std::vector<std::uint8_t>& bytes) {
+std::string address_text(const std::vector<std::uint8_t>& bytes) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const int family = bytes.size() == kV6Bytes ? AF_INET6 : AF_INET;
   if (bytes.empty() || ::inet_ntop(family, bytes.data(), text.data(), text.size()) == nullptr) return "no address";
   return text.data();
 }
 
-unsigned prefix_of(const ::sockaddr* mask) {
+unsigned prefix_bits_of(const ::sockaddr* mask) {
   if (mask == nullptr) return 0;
   unsigned bits = 0;
-  if (const auto address = from_system(*mask)) {
+  if (const auto address = from_socket_address(*mask)) {
     for (const std::uint8_t byte : address->bytes) bits += static_cast<unsigned>(std::popcount(byte));
   }
   return bits;
@@ -49,17 +49,18 @@ bool is_link_local(const NetworkAddress& address) {
   return bytes[0] == 169 && bytes[1] == 254;
 }
 
-std::optional<NetworkAddress> in_subnet(const std::vector<Interface>& interfaces, std::string_view text) {
+std::optional<NetworkAddress> find_address_in_subnet(const std::vector<NetworkInterface>& interfaces,
+                                                     std::string_view text) {
   const auto subnet = parse_subnet(text);
   if (!subnet) return std::nullopt;
-  const auto found =
-      std::ranges::find_if(interfaces, [&](const Interface& one) { return contains(*subnet, one.address.bytes); });
+  const auto found = std::ranges::find_if(
+      interfaces, [&](const NetworkInterface& one) { return contains(*subnet, one.address.bytes); });
   return found == interfaces.end() ? std::nullopt : std::optional(found->address);
 }
 
 /// Speed of hardware and of bonds of it, as the system reports it; other devices (bridges of containers, tunnels)
 /// report arbitrary ones. InfiniBand, of which it may report none, has at least 10 Gbit/s.
-unsigned speed_of(const std::string& name) {
+unsigned interface_speed(const std::string& name) {
   constexpr unsigned kInfiniBandMbit_s = 10'000;
   const std::string directory = "/sys/class/net/" + name + "/";
   if (::access((directory + "device").c_str(), F_OK) != 0 && ::access((directory + "bonding").c_str(), F_OK) != 0) {
@@ -77,19 +78,19 @@ unsigned speed_of(const std::string& name) {
 }  // namespace
 
 std::string to_string(const NetworkAddress& address) {
-  const std::string text = text_of(address.bytes);
+  const std::string text = address_text(address.bytes);
   const std::string host = address.bytes.size() == kV6Bytes ? compose("[{}]", text) : text;
   return address.port == 0 ? host : compose("{} port {}", host, address.port);
 }
 
-PackedAddress pack(const NetworkAddress& address) {
+PackedAddress pack_address(const NetworkAddress& address) {
   PackedAddress packed{};
   if (!address.bytes.empty()) std::memcpy(packed.data(), address.bytes.data(), address.bytes.size());
   packed[2] = address.bytes.size() << 16U | address.port;
   return packed;
 }
 
-std::optional<NetworkAddress> unpack(std::span<const std::uint64_t, 3> packed) {
+std::optional<NetworkAddress> unpack_address(std::span<const std::uint64_t, 3> packed) {
   const std::uint64_t size = packed[2] >> 16U;
   if (size != kV4Bytes && size != kV6Bytes) return std::nullopt;
   NetworkAddress address{std::vector<std::uint8_t>(size), static_cast<std::uint16_t>(packed[2] & 0xffffU)};
@@ -97,7 +98,7 @@ std::optional<NetworkAddress> unpack(std::span<const std::uint64_t, 3> packed) {
   return address;
 }
 
-SystemAddress to_system(const NetworkAddress& address) {
+SystemAddress to_socket_address(const NetworkAddress& address) {
   SystemAddress system;
   if (address.bytes.size() == kV6Bytes) {
     ::sockaddr_in6 v6{};
@@ -115,7 +116,7 @@ SystemAddress to_system(const NetworkAddress& address) {
   return system;
 }
 
-std::optional<NetworkAddress> from_system(const ::sockaddr& address) {
+std::optional<NetworkAddress> from_socket_address(const ::sockaddr& address) {
   NetworkAddress found;
   const auto take = [&](const void* bytes, std::size_t size, std::uint16_t port) {
     found.bytes.resize(size);
@@ -136,44 +137,45 @@ std::optional<NetworkAddress> from_system(const ::sockaddr& address) {
   return std::nullopt;
 }
 
-std::vector<Interface> interfaces() {
+std::vector<NetworkInterface> list_interfaces() {
   ::ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) {
     throw Error(Failure{ErrorCode::io, "cannot list the network interfaces", -1, {}, errno});
   }
   const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> owner(list, ::freeifaddrs);
-  std::vector<Interface> found;
+  std::vector<NetworkInterface> found;
   for (const ::ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
-    auto address = from_system(*one->ifa_addr);
+    auto address = from_socket_address(*one->ifa_addr);
     if (!address || is_link_local(*address)) continue;
-    Interface& interface = found.emplace_back();
+    NetworkInterface& interface = found.emplace_back();
     interface.name = one->ifa_name;
     interface.address = *std::move(address);
     interface.address.port = 0;
-    interface.prefix = prefix_of(one->ifa_netmask);
+    interface.prefix_bits = prefix_bits_of(one->ifa_netmask);
     interface.is_loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
-    interface.speed_mbit_s = speed_of(interface.name);
+    interface.speed_mbit_s = interface_speed(interface.name);
   }
-  std::ranges::stable_sort(found, {}, [](const Interface& one) { return one.address.bytes.size(); });
+  std::ranges::stable_sort(found, {}, [](const NetworkInterface& one) { return one.address.bytes.size(); });
   return found;
 }
 
-Networks networks_of(std::vector<Interface> interfaces) {
-  std::ranges::stable_sort(interfaces, std::greater(), &Interface::speed_mbit_s);
+Networks networks_of(std::vector<NetworkInterface> interfaces) {
+  std::ranges::stable_sort(interfaces, std::greater(), &NetworkInterface::speed_mbit_s);
   Networks networks;
-  for (const Interface& one : interfaces) {
+  for (const NetworkInterface& one : interfaces) {
     if (one.is_loopback) continue;
-    networks.push_back(compose("{}@{}/{}", one.name, text_of(one.address.bytes), one.prefix));
+    networks.push_back(compose("{}@{}/{}", one.name, address_text(one.address.bytes), one.prefix_bits));
   }
   return networks;
 }
 
-std::optional<NetworkAddress> address_on(const std::vector<Interface>& interfaces, std::string_view network) {
+std::optional<NetworkAddress> find_address_on(const std::vector<NetworkInterface>& interfaces,
+                                              std::string_view network) {
   const std::size_t at = network.find('@');
   const std::string_view subnet = at == std::string_view::npos ? network : network.substr(at + 1);
-  if (auto address = in_subnet(interfaces, subnet)) return address;
-  const auto found = std::ranges::find(interfaces, network.substr(0, at), &Interface::name);
+  if (auto address = find_address_in_subnet(interfaces, subnet)) return address;
+  const auto found = std::ranges::find(interfaces, network.substr(0, at), &NetworkInterface::name);
   return found == interfaces.end() ? std::nullopt : std::optional(found->address);
 }
 

@@ -1,4 +1,4 @@
-// Sockets of TCP as file descriptors: never inherited by programs that are started, never blocking, never a signal.
+// TCP sockets: not inherited by started programs, non-blocking, and without signals.
 #pragma once
 
 #include <cstddef>
@@ -26,40 +26,40 @@ class Socket {
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
   void close() noexcept;
-  /// Ends the connection for all that have this socket, a child of a fork too.
+  /// Ends the connection for all processes that have this socket, also for a forked child.
   void shut_down() const noexcept;
 
  private:
   int descriptor_ = -1;
 };
 
-/// Result of an attempt to move bytes.
+/// Result of a send or receive of some bytes.
 struct TransferResult {
   std::size_t bytes = 0;
-  bool ended = false;  ///< no more will come or go
-  int error = 0;       ///< errno, if that is why
+  bool has_ended = false;  ///< no more bytes will come or go
+  int error = 0;           ///< errno, if that is why
 };
 
 [[nodiscard]] TransferResult receive_some(const Socket& socket, std::span<std::byte> target) noexcept;
-/// Sends the first bytes of the two spans, one after the other.
+/// Sends the first bytes of two spans, one after the other.
 [[nodiscard]] TransferResult send_some(const Socket& socket, std::span<const std::byte> first,
                                        std::span<const std::byte> second) noexcept;
 
-/// Local. Listens at a port that the system chooses. Throws Error{io}.
+/// Listens at a port that the system chooses. Throws Error{io}. Local.
 [[nodiscard]] Socket listen_at(const NetworkAddress& address);
-/// The address with the port that it listens at.
-[[nodiscard]] NetworkAddress address_of(const Socket& listener);
+/// Returns the address at which it listens, with its port.
+[[nodiscard]] NetworkAddress listening_address(const Socket& listener);
 
-/// A connection that was taken from those that wait, or why there is none: nothing waits, if `error` is 0.
-struct Accepted {
+/// A connection that was accepted, or why there is none: none waits if `error` is 0.
+struct AcceptedConnection {
   Socket socket;
   int error = 0;
 };
-[[nodiscard]] Accepted accept_one(const Socket& listener) noexcept;
+[[nodiscard]] AcceptedConnection accept_connection(const Socket& listener) noexcept;
 
-/// Begins to connect; error_of() says what came of it, once the socket can be written to. Throws std::system_error.
+/// Begins to connect; pending_error() has the result once the socket is writable. Throws std::system_error.
 [[nodiscard]] Socket connect_to(const NetworkAddress& address);
-/// The error that waits at a socket; 0 if none does.
-[[nodiscard]] int error_of(const Socket& socket) noexcept;
+/// Returns the socket's pending error; 0 if there is none.
+[[nodiscard]] int pending_error(const Socket& socket) noexcept;
 
 }  // namespace kedge::comm

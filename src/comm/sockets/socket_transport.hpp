@@ -10,7 +10,7 @@
 
 namespace kedge::comm {
 
-/// A channel of a mesh, which all channels share: one thread at a time uses any of them.
+/// A channel of a mesh. All channels share the mesh: one thread at a time uses any of them.
 class SocketTransport final : public Transport {
  public:
   explicit SocketTransport(MeshPlan plan) : SocketTransport(std::make_shared<Mesh>(std::move(plan)), 0) {}

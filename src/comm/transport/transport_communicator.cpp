@@ -60,17 +60,17 @@ class TransportTransfer final : public Communicator::Operation {
   std::array<std::unique_ptr<Transport::Transfer>, 2> parts_;  // null: complete, or not needed
 };
 
-bool is_small(std::size_t size) { return size <= TransportTransfer::kSmallBytes; }
+bool fits_in_head(std::size_t size) { return size <= TransportTransfer::kSmallBytes; }
 
 TransportTransfer::TransportTransfer(Transport& transport, int to, int channel, std::span<const std::byte> bytes)
     : TransportTransfer(to, std::span<std::byte>(), false) {
   const std::uint64_t size = bytes.size();
-  memory_->head.resize(kHeadBytes + (is_small(bytes.size()) ? bytes.size() : 0));
+  memory_->head.resize(kHeadBytes + (fits_in_head(bytes.size()) ? bytes.size() : 0));
   std::memcpy(memory_->head.data(), &size, kHeadBytes);
-  if (is_small(bytes.size())) std::ranges::copy(bytes, memory_->head.begin() + kHeadBytes);
+  if (fits_in_head(bytes.size())) std::ranges::copy(bytes, memory_->head.begin() + kHeadBytes);
   parts_[0] = transport.send(to, channel, memory_->head);
-  if (is_small(bytes.size())) return;
-  if (channel >= kUserChannels) {
+  if (fits_in_head(bytes.size())) return;
+  if (channel >= kFirstInternalChannel) {
     memory_->body.assign(bytes.begin(), bytes.end());
     bytes = memory_->body;
   }
@@ -79,10 +79,10 @@ TransportTransfer::TransportTransfer(Transport& transport, int to, int channel, 
 
 TransportTransfer::TransportTransfer(Transport& transport, int from, int channel, std::span<std::byte> bytes)
     : TransportTransfer(from, bytes, true) {
-  memory_->head.resize(kHeadBytes + (is_small(bytes.size()) ? bytes.size() : 0));
+  memory_->head.resize(kHeadBytes + (fits_in_head(bytes.size()) ? bytes.size() : 0));
   parts_[0] = transport.receive(from, channel, memory_->head);
-  if (is_small(bytes.size())) return;
-  if (channel >= kUserChannels) {
+  if (fits_in_head(bytes.size())) return;
+  if (channel >= kFirstInternalChannel) {
     memory_->body.resize(bytes.size());
     bytes = memory_->body;
   }
@@ -107,7 +107,7 @@ bool TransportTransfer::complete(Done&& done) {
     if (!done(*parts_[0])) return false;
     parts_[0].reset();
     if (receives_) check_size();
-    if (receives_ && is_small(target_.size())) {
+    if (receives_ && fits_in_head(target_.size())) {
       std::copy(memory_->head.begin() + kHeadBytes, memory_->head.end(), target_.begin());
     }
   }
@@ -132,7 +132,7 @@ void TransportTransfer::check_size() const {
 
 void SelfMessages::send(int channel, std::span<const std::byte> bytes) {
   Lane& lane = lanes_[channel];
-  lane.waiting.try_emplace(lane.sent++, bytes.begin(), bytes.end());
+  lane.unreceived.try_emplace(lane.sent++, bytes.begin(), bytes.end());
 }
 
 Communicator::Request SelfMessages::receive(int channel, std::span<std::byte> bytes) {
@@ -140,7 +140,7 @@ Communicator::Request SelfMessages::receive(int channel, std::span<std::byte> by
 }
 
 bool SelfReceive::test() {
-  auto& waiting = messages_.lanes_[channel_].waiting;
+  auto& waiting = messages_.lanes_[channel_].unreceived;
   const auto found = waiting.find(number_);
   if (found == waiting.end()) return false;
   const auto message = std::move(found->second);
@@ -189,17 +189,17 @@ std::unique_ptr<Communicator> TransportCommunicator::duplicate(Deadline deadline
 
 Communicator::Request TransportCommunicator::send(int to, int channel, std::span<const std::byte> bytes) {
   return communicate([&]() -> Request {
-    require(to, channel);
+    require_peer_and_channel(to, channel);
     if (to != rank()) return std::make_unique<TransportTransfer>(*transport_, to, channel, bytes);
-    to_itself_.send(channel, bytes);
+    self_messages_.send(channel, bytes);
     return nullptr;
   });
 }
 
 Communicator::Request TransportCommunicator::receive(int from, int channel, std::span<std::byte> bytes) {
   return communicate([&]() -> Request {
-    require(from, channel);
-    if (from == rank()) return to_itself_.receive(channel, bytes);
+    require_peer_and_channel(from, channel);
+    if (from == rank()) return self_messages_.receive(channel, bytes);
     return std::make_unique<TransportTransfer>(*transport_, from, channel, bytes);
   });
 }
@@ -219,9 +219,9 @@ void TransportCommunicator::wait(std::span<Request> requests, Deadline deadline)
     for (auto& request : requests) {
       if (request == nullptr) continue;
       if (auto* transfer = dynamic_cast<TransportTransfer*>(request.get())) {
-        if (!transfer->wait(deadline)) time_out(compose("rank {}", transfer->peer()), deadline);
+        if (!transfer->wait(deadline)) throw_timeout(compose("rank {}", transfer->peer()), deadline);
       } else {
-        wait_for_itself(static_cast<SelfReceive&>(*request), deadline);
+        wait_for_self_message(static_cast<SelfReceive&>(*request), deadline);
       }
       request.reset();
     }
@@ -229,11 +229,11 @@ void TransportCommunicator::wait(std::span<Request> requests, Deadline deadline)
 }
 
 /// Only another thread can send it.
-void TransportCommunicator::wait_for_itself(SelfReceive& receive, Deadline deadline) {
+void TransportCommunicator::wait_for_self_message(SelfReceive& receive, Deadline deadline) {
   WaitTimer wait_timer(deadline);
   while (!receive.test()) {
     require_usable();
-    if (wait_timer.is_over()) time_out(compose("rank {}", rank()), deadline);
+    if (wait_timer.is_over()) throw_timeout(compose("rank {}", rank()), deadline);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

@@ -15,11 +15,11 @@
 
 namespace kedge::comm {
 
-/// By channel, in order: the nth message is for the nth receive.
+/// Messages of a rank to itself. In each channel, the nth message is for the nth receive.
 class SelfMessages {
  public:
   void send(int channel, std::span<const std::byte> bytes);
-  /// Refers to this object, which must outlive it.
+  /// Receives a message. The request refers to this object, which must outlive it.
   [[nodiscard]] Communicator::Request receive(int channel, std::span<std::byte> bytes);
 
  private:
@@ -28,7 +28,7 @@ class SelfMessages {
   struct Lane {
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
-    std::map<std::uint64_t, std::vector<std::byte>> waiting;  // by number
+    std::map<std::uint64_t, std::vector<std::byte>> unreceived;  // by number
   };
   std::map<int, Lane> lanes_;
 };
@@ -48,8 +48,8 @@ class SelfReceive final : public Communicator::Operation {
   std::span<std::byte> target_;
 };
 
-/// Collective operations are trees of its own sends and receives. What a rank sends to itself never reaches the
-/// transport, so a job of one process needs none.
+/// Its collective operations are trees of sends and receives. Messages of a rank to itself never reach the transport,
+/// so a job of one process needs none.
 class TransportCommunicator final : public CheckedCommunicator {
  public:
   /// `transport` is null in a job of one process.
@@ -81,11 +81,11 @@ class TransportCommunicator final : public CheckedCommunicator {
  private:
   template <class Body>
   auto communicate(Body&& body);
-  void wait_for_itself(SelfReceive& receive, Deadline deadline);
+  void wait_for_self_message(SelfReceive& receive, Deadline deadline);
 
   std::unique_ptr<Transport> transport_;
   std::string library_;
-  SelfMessages to_itself_;
+  SelfMessages self_messages_;
 };
 
 }  // namespace kedge::comm

@@ -27,7 +27,7 @@ inline constexpr unsigned kFoldRing = kFoldFar + kFoldStep;
 static_assert(kFoldStep <= kFoldNear);
 
 /// a * b modulo the polynomial; bit 31 is the coefficient of x^0.
-KEDGE_ON_BOTH constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+KEDGE_ON_BOTH constexpr std::uint32_t multiply_polynomials(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
   for (int i = 0; i < 32; ++i) {
     product ^= (a & 0x80000000U) != 0 ? b : 0;
@@ -42,14 +42,14 @@ KEDGE_ON_BOTH constexpr std::uint32_t power_of_word(std::uint64_t n) {
   std::uint32_t result = 0x80000000U;  // 1
   std::uint32_t square = 0x82f63b78U;  // x^32 modulo the polynomial
   for (; n != 0; n >>= 1U) {
-    if ((n & 1U) != 0) result = multiply(result, square);
-    square = multiply(square, square);
+    if ((n & 1U) != 0) result = multiply_polynomials(result, square);
+    square = multiply_polynomials(square, square);
   }
   return result;
 }
 
 /// Removes trailing zero bytes from the remainder by dividing by x^8 for each.
-KEDGE_ON_BOTH constexpr std::uint32_t without_zeros(std::uint32_t raw, unsigned bytes) {
+KEDGE_ON_BOTH constexpr std::uint32_t drop_trailing_zeros(std::uint32_t raw, unsigned bytes) {
   for (unsigned bit = 0; bit < 8 * bytes; ++bit) {
     raw = (raw & 0x80000000U) != 0 ? ((raw ^ 0x82f63b78U) << 1U) | 1U : raw << 1U;
   }

@@ -16,25 +16,25 @@ using kedge::device::kFoldRing;
 using kedge::device::kFoldStep;
 using kedge::device::kUnitBytes;
 using kedge::device::kUnitWords;
-using kedge::device::multiply;
+using kedge::device::multiply_polynomials;
 using kedge::device::power_of_word;
-using kedge::device::without_zeros;
+using kedge::device::drop_trailing_zeros;
 
 constexpr unsigned kThreads = kFoldStep;  // a unit each, at a step
 constexpr unsigned kAhead = 4;            // steps whose units are on their way while one is folded
 
 /// x^(32 n) for what a thread may be away from the end.
-struct Powers {
+struct WordPowers {
   std::uint32_t of[kUnitWords * kFoldStep + 1];
 };
-constexpr Powers powers() {
-  Powers all{};
+constexpr WordPowers powers() {
+  WordPowers all{};
   all.of[0] = power_of_word(0);
   const std::uint32_t word = power_of_word(1);
-  for (unsigned n = 1; n <= kUnitWords * kFoldStep; ++n) all.of[n] = multiply(all.of[n - 1], word);
+  for (unsigned n = 1; n <= kUnitWords * kFoldStep; ++n) all.of[n] = multiply_polynomials(all.of[n - 1], word);
   return all;
 }
-__device__ const Powers kPowers = powers();
+__device__ const WordPowers kPowers = powers();
 
 /// Products of each byte of a word and x^(128 kFoldStep).
 struct StepProducts {
@@ -44,7 +44,9 @@ constexpr StepProducts step_products() {
   StepProducts all{};
   const std::uint32_t power = power_of_word(kUnitWords * kFoldStep);
   for (unsigned byte = 0; byte < 4; ++byte) {
-    for (std::uint32_t value = 0; value < 256; ++value) all.of[byte][value] = multiply(value << (8 * byte), power);
+    for (std::uint32_t value = 0; value < 256; ++value) {
+      all.of[byte][value] = multiply_polynomials(value << (8 * byte), power);
+    }
   }
   return all;
 }
@@ -104,7 +106,7 @@ __device__ std::uint32_t sum_of_rest(const uint4* ring, std::uint32_t units, std
       for (unsigned k = 0; k < kUnitWords; ++k) own[k] = times_step(own[k]) ^ words_at(n + kFoldStep)[k];
     }
     const std::uint32_t words_left = (units - n) * kUnitWords;
-    for (unsigned k = 0; k < kUnitWords; ++k) total ^= multiply(own[k], kPowers.of[words_left - k]);
+    for (unsigned k = 0; k < kUnitWords; ++k) total ^= multiply_polynomials(own[k], kPowers.of[words_left - k]);
   }
   for (int lanes = 16; lanes > 0; lanes /= 2) total ^= __shfl_xor_sync(0xffffffffU, total, lanes);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = total;
@@ -138,7 +140,7 @@ __device__ std::uint32_t checksum(uint4* ring, const std::uint8_t* data, std::ui
     }
   }
   const auto zeros = static_cast<unsigned>(std::uint64_t{units} * kUnitBytes - size_bytes);
-  return without_zeros(sum_of_rest(ring, units, folded_units), zeros);
+  return drop_trailing_zeros(sum_of_rest(ring, units, folded_units), zeros);
 }
 
 }  // namespace

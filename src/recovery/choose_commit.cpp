@@ -1,4 +1,4 @@
-#include "recovery/selection.hpp"
+#include "recovery/choose_commit.hpp"
 
 #include <algorithm>
 #include <limits>

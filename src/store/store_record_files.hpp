@@ -22,8 +22,8 @@ struct NamedStore {
   bool has_commits = false;  ///< has checkpoints or outputs
 };
 
-/// What to do with a store whose record cannot be read and which may be the requested one.
-enum class OnUnreadable { refused, skipped };
+/// Treatment of a store whose record cannot be read and which may be the requested one.
+enum class OnUnreadable { fail, skip };
 
 /// Local, reads only. This user's stores below `root` of any run with this name; on this node only, if several share
 /// the root. Skips directories whose record is missing, invalid or contradicts the name. Throws Error{io} if a record
@@ -31,15 +31,15 @@ enum class OnUnreadable { refused, skipped };
 [[nodiscard]] std::vector<NamedStore> find_stores_of_run(fs::FileSystem& file_system, const std::string& root,
                                                          const LocationOptions& location_options,
                                                          const std::string& run,
-                                                         OnUnreadable unreadable = OnUnreadable::refused);
+                                                         OnUnreadable unreadable = OnUnreadable::fail);
 
 /// Small files shared by all ranks of the node; each write replaces a whole file. Owner record and commit marker
 /// replace the prefix's records if those are lost. All calls are local and throw Error{io | no_space}.
-class StoreRecords {
+class StoreRecordFiles {
  public:
-  StoreRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
+  StoreRecordFiles(std::shared_ptr<fs::FileSystem> file_system, StoreLocation location, LogicalRank writer);
 
-  /// Of the store.
+  /// Returns the store's directory.
   [[nodiscard]] const std::string& directory() const noexcept { return location_.directory; }
 
   /// Whether the record has this run and prefix id.
@@ -49,9 +49,9 @@ class StoreRecords {
   /// Adds this start's paths of the prefix to the record.
   void add_prefix_paths(const StoreRecord& record);
 
-  /// True if a commit of this run has returned, and its commits were not removed on purpose since.
+  /// Whether a commit of this run has returned, and its commits were not removed on purpose since.
   [[nodiscard]] bool has_commit_marker(const Id128& run_id);
-  void mark_commit(const Id128& run_id);
+  void write_commit_marker(const Id128& run_id);
   void remove_commit_marker();
 
   /// The record of the newest commit whose flush failed, in rank 0's store.
@@ -59,19 +59,19 @@ class StoreRecords {
   void record_failed_flush(const FailedFlush& failed);
   void remove_failed_flush();
 
-  /// True if a rank of this node found damage while loading a checkpoint, and its bytes were not verified since.
-  [[nodiscard]] bool is_marked_damaged();
-  /// `what` is for people who read the file.
-  void mark_damage(const std::string& what);
-  void clear_damaged();
+  /// Whether a rank of this node found damage while loading a checkpoint, and its bytes were not verified since.
+  [[nodiscard]] bool has_damage_marker();
+  /// Marks that this store has a damaged checkpoint. `description` is for people who read the file.
+  void write_damage_marker(const std::string& description);
+  void remove_damage_marker();
 
  private:
   void write(std::string_view name, const std::string& text);
   void remove(std::string_view name);
 
   std::shared_ptr<fs::FileSystem> file_system_;
-  Location location_;
-  LogicalRank writer_;
+  StoreLocation location_;
+  LogicalRank writer_rank_;
 };
 
 }  // namespace kedge::store

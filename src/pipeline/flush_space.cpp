@@ -19,7 +19,7 @@
 namespace kedge::pipeline {
 namespace {
 
-struct NewestWhole {
+struct NewestRecoverable {
   std::optional<Id128> commit_id;  ///< none if no commit is complete
   std::set<Id128> broken;          ///< newer, incomplete ones
 };
@@ -28,10 +28,10 @@ struct NewestWhole {
 bool sees_own_containers(const comm::Group& group, persist::PrefixReader& prefix, const std::string& directory,
                          const CommitHead& commit) {
   const auto failure = attempt([&] {
-    if (group.is_root()) (void)prefix.read(directory);
+    if (group.is_root()) (void)prefix.read_commit(directory);
     const auto step = static_cast<std::uint64_t>(group.size());
     for (auto rank = static_cast<std::uint64_t>(group.rank()); rank < commit.world_size; rank += step) {
-      (void)prefix.open(directory, commit, LogicalRank{static_cast<std::uint32_t>(rank)});
+      (void)prefix.open_container(directory, commit, LogicalRank{static_cast<std::uint32_t>(rank)});
     }
   });
   return !failure;
@@ -39,9 +39,9 @@ bool sees_own_containers(const comm::Group& group, persist::PrefixReader& prefix
 
 /// COLLECTIVE. Checks rank 0's `entries` in order until one is complete: all its containers exist and match manifest,
 /// superblock and index. Equal on every rank.
-NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixReader& prefix,
-                              const std::vector<persist::TagEntry>& entries) {
-  NewestWhole found;
+NewestRecoverable find_newest_whole(const comm::Group& group, persist::PrefixReader& prefix,
+                                    const std::vector<persist::TagEntry>& entries) {
+  NewestRecoverable found;
   std::uint64_t count = entries.size();
   group.broadcast(count);
   for (std::uint64_t at = 0; at < count; ++at) {
@@ -63,7 +63,7 @@ NewestWhole find_newest_whole(const comm::Group& group, persist::PrefixReader& p
   return found;
 }
 
-constexpr double kRoomBudget_s = 60;
+constexpr double kRemovalBudget_s = 60;
 constexpr double kRoomStep_s = 0.5;  // between votes
 
 }  // namespace
@@ -81,47 +81,47 @@ void FlushStage::publish_with_space(const comm::Group& group, const Upload& uplo
     }
   };
   auto failure = try_to_publish();
-  const std::uint64_t keep = settings_.persistent.keep;
-  for (std::uint64_t kept = keep; failure && kept > 0 && kept + 2 > keep; --kept) {
-    if (make_room(group, upload, kept)) failure = try_to_publish();
+  const std::uint64_t prefix_keep = settings_.persistent.keep;
+  for (std::uint64_t kept = prefix_keep; failure && kept > 0 && kept + 2 > prefix_keep; --kept) {
+    if (free_prefix_space(group, upload, kept)) failure = try_to_publish();
   }
   if (!failure) return;
-  if (keep != 0) {
+  if (prefix_keep != 0) {
     failure->message += compose(
         "; with persistent.keep = {} nothing more can be removed before this flush succeeds, because one complete "
         "checkpoint must stay",
-        keep);
+        prefix_keep);
   }
   throw Error(*failure);
 }
 
-/// COLLECTIVE. Removes all commits beyond the newest `keep` recoverable ones, but never the newest complete one, since
-/// this flush may fail. Removes nothing if that cannot suffice. Returns whether something was removed.
-bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep) {
+/// COLLECTIVE. Removes all commits beyond the newest `prefix_keep` recoverable ones, but never the newest complete one,
+/// since this flush may fail. Removes nothing if that cannot suffice. Returns whether something was removed.
+bool FlushStage::free_prefix_space(const comm::Group& group, const Upload& upload, std::uint64_t prefix_keep) {
   std::vector<persist::TagEntry> candidates;
   const auto not_listed = group.try_on_all_ranks([&] {
     if (!group.is_root()) return;
-    candidates = history();
+    candidates = update_history();
     std::erase_if(candidates, [&](const persist::TagEntry& entry) {
-      return entry.commit.is_output || !ledger_.excluded().why(entry.commit.id).empty() ||
+      return entry.commit.is_output || !ledger_.excluded().reason(entry.commit.id).empty() ||
              markers_->is_discarded(entry.commit.id);
     });
   });
   if (not_listed) return false;
-  NewestWhole whole = find_newest_whole(group, *prefix_.reader, candidates);
+  NewestRecoverable whole = find_newest_whole(group, *prefix_.reader, candidates);
   if (!whole.commit_id) return false;
   persist::PrefixRetention retention{
-      settings_.run.id, keep, {*whole.commit_id, ledger_.known().parent_id}, std::move(whole.broken)};
+      settings_.run.id, prefix_keep, {*whole.commit_id, ledger_.known().parent_id}, std::move(whole.broken)};
   retention.unrecoverable.merge(ledger_.excluded().ids());
-  if (keep < settings_.persistent.keep && !is_enough(group, upload, retention)) return false;
+  if (prefix_keep < settings_.persistent.keep && !would_free_enough(group, upload, retention)) return false;
   std::size_t removed = 0;
-  const double give_up_at = clock_.seconds() + kRoomBudget_s;
+  const double give_up_at = clock_.seconds() + kRemovalBudget_s;
   while (true) {
-    const Piece piece = retract_old_commits(group, retention);
-    const std::size_t cleared = removal_.step(group, kRoomStep_s);
-    removed += piece.retracted + cleared;
-    const bool is_stuck = piece.retracted + cleared == 0;
-    const bool is_done = is_stuck || (piece.left == 0 && removal_.is_done());
+    const RemovalResult piece = retract_some_commits(group, retention);
+    const std::size_t cleared = removal_.run_step(group, kRoomStep_s);
+    removed += piece.retracted_count + cleared;
+    const bool is_stuck = piece.retracted_count + cleared == 0;
+    const bool is_done = is_stuck || (piece.remaining_count == 0 && removal_.is_done());
     if (group.any(is_done || clock_.seconds() >= give_up_at)) break;
   }
   if (removed != 0 && group.is_root()) {
@@ -132,7 +132,8 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
 }
 
 /// COLLECTIVE. Whether the removable commits have at least as many bytes as are missing.
-bool FlushStage::is_enough(const comm::Group& group, const Upload& upload, const persist::PrefixRetention& retention) {
+bool FlushStage::would_free_enough(const comm::Group& group, const Upload& upload,
+                                   const persist::PrefixRetention& retention) {
   bool is_enough = false;
   const auto failure = group.try_decide_on_root(is_enough, [&] {
     const std::uint64_t missing =

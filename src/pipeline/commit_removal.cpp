@@ -1,4 +1,4 @@
-#include "pipeline/removal.hpp"
+#include "pipeline/commit_removal.hpp"
 
 #include <algorithm>
 #include <span>
@@ -12,7 +12,7 @@
 namespace kedge::pipeline {
 namespace {
 
-std::vector<std::byte> packed(const std::vector<persist::Leftover>& remains) {
+std::vector<std::byte> pack_leftovers(const std::vector<persist::Leftover>& remains) {
   comm::Packer packer;
   for (const persist::Leftover& one : remains) {
     packer.put(std::string_view(one.name));
@@ -21,7 +21,7 @@ std::vector<std::byte> packed(const std::vector<persist::Leftover>& remains) {
   return packer.take();
 }
 
-std::vector<persist::Leftover> unpacked(std::span<const std::byte> message) {
+std::vector<persist::Leftover> unpack_leftovers(std::span<const std::byte> message) {
   std::vector<persist::Leftover> remains;
   for (comm::Unpacker unpacker(message); !unpacker.empty();) {
     std::string name = unpacker.get_text();
@@ -32,33 +32,33 @@ std::vector<persist::Leftover> unpacked(std::span<const std::byte> message) {
 
 }  // namespace
 
-void Removal::add(const comm::Group& group, const std::vector<persist::Leftover>& remains) {
+void CommitRemoval::add_leftovers(const comm::Group& group, const std::vector<persist::Leftover>& remains) {
   std::vector<std::byte> message;
-  if (group.is_root()) message = packed(remains);
+  if (group.is_root()) message = pack_leftovers(remains);
   group.broadcast(message);
-  for (persist::Leftover& one : unpacked(message)) {
-    forget(one.name);
+  for (persist::Leftover& one : unpack_leftovers(message)) {
+    forget_name(one.name);
     queue_.push_back({std::move(one), static_cast<std::uint64_t>(group.rank())});
   }
 }
 
-void Removal::forget(const std::string& name) {
+void CommitRemoval::forget_name(const std::string& name) {
   std::erase_if(queue_, [&](const Item& item) { return item.remains.name == name; });
 }
 
-std::size_t Removal::step(const comm::Group& group, double budget_s) {
+std::size_t CommitRemoval::run_step(const comm::Group& group, double budget_s) {
   if (queue_.empty()) return 0;
   const double give_up_at = clock_.seconds() + budget_s;
   const std::uint64_t mine = remove_share(group, give_up_at);
   const std::uint64_t finished = group.min(mine);
   std::uint64_t cleared = 0;
-  const auto failure = group.try_decide_on_root(cleared, [&] { return clear(finished, give_up_at); });
+  const auto failure = group.try_decide_on_root(cleared, [&] { return clear_finished(finished, give_up_at); });
   comm::throw_if(failure);
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(cleared));
   return cleared;
 }
 
-void Removal::log_if_slow(std::size_t cleared, double seconds) {
+void CommitRemoval::log_if_slow(std::size_t cleared, double seconds) {
   if (queue_.empty() || std::exchange(has_logged_slow_, true)) return;
   log_.warning(compose(
       "removing old checkpoints from the prefix is slow: {} removed in {:.1f} s; later flushes and the next start "
@@ -67,16 +67,16 @@ void Removal::log_if_slow(std::size_t cleared, double seconds) {
 }
 
 /// Local. The number of items at the front of the queue that this process has finished.
-std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at) {
+std::uint64_t CommitRemoval::remove_share(const comm::Group& group, double give_up_at) {
   bool begun = false;
-  const auto enough = [&] { return std::exchange(begun, true) && clock_.seconds() >= give_up_at; };
+  const auto should_stop = [&] { return std::exchange(begun, true) && clock_.seconds() >= give_up_at; };
   std::uint64_t finished = 0;
   for (Item& item : queue_) {
     for (; item.next < item.remains.ranks; item.next += static_cast<std::uint64_t>(group.size())) {
       if (begun && clock_.seconds() >= give_up_at) return finished;
       bool is_gone = true;
       const LogicalRank rank{static_cast<std::uint32_t>(item.next)};
-      const auto failure = attempt([&] { is_gone = remover_.remove_container(item.remains.name, rank, enough); });
+      const auto failure = attempt([&] { is_gone = remover_.remove_container(item.remains.name, rank, should_stop); });
       if (failure) warn_once(to_string(*failure));
       if (!is_gone) return finished;
       begun = true;
@@ -87,10 +87,10 @@ std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at)
 }
 
 /// Local, rank 0. Removes manifests and directories of finished items; returns how many. Throws busy.
-std::uint64_t Removal::clear(std::uint64_t finished, double give_up_at) {
+std::uint64_t CommitRemoval::clear_finished(std::uint64_t finished, double give_up_at) {
   std::uint64_t cleared = 0;
   while (cleared < finished && (cleared == 0 || clock_.seconds() < give_up_at)) {
-    const auto failure = attempt([&] { remover_.clear(queue_[cleared].remains.name); });
+    const auto failure = attempt([&] { remover_.clear_name(queue_[cleared].remains.name); });
     if (failure && failure->code == ErrorCode::busy) throw Error(*failure);
     if (failure) warn_once(to_string(*failure));
     ++cleared;
@@ -98,7 +98,7 @@ std::uint64_t Removal::clear(std::uint64_t finished, double give_up_at) {
   return cleared;
 }
 
-void Removal::warn_once(const std::string& text) {
+void CommitRemoval::warn_once(const std::string& text) {
   if (std::exchange(warned_, true)) return;
   log_.warning(
       "the remaining files of an old checkpoint could not be removed from the prefix (the next start retries): " +

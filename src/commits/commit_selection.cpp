@@ -1,4 +1,4 @@
-#include "commits/selection.hpp"
+#include "commits/commit_selection.hpp"
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
@@ -15,11 +15,11 @@ Failure invalid(std::string message) { return {ErrorCode::invalid_argument, std:
 
 bool is_latest(std::string_view text) noexcept { return text == kLatest; }
 
-bool is_named(std::string_view text, std::string_view tag, bool is_output) noexcept {
+bool matches_tag(std::string_view text, std::string_view tag, bool is_output) noexcept {
   return is_latest(text) ? !is_output : text == tag;
 }
 
-Selection parsed(const Selection& given) {
+Selection parse_selection(const Selection& given) {
   const auto* tag = std::get_if<Tag>(&given);
   return tag != nullptr && is_latest(*tag) ? Selection(latest) : given;
 }
@@ -36,7 +36,7 @@ std::optional<Failure> check_tag(std::string_view tag) {
                          tag.substr(0, kTagBytesMax), problem, kTagBytesMax));
 }
 
-std::optional<Failure> check(const Selection& selection) {
+std::optional<Failure> check_selection(const Selection& selection) {
   if (const auto* tag = std::get_if<Tag>(&selection)) return check_tag(*tag);
   if (const auto* before = std::get_if<Before>(&selection)) return check_tag(before->tag);
   const auto* source = std::get_if<Source>(&selection);
@@ -45,7 +45,7 @@ std::optional<Failure> check(const Selection& selection) {
   return invalid(compose("the prefix '{}' of a Source contains a NUL byte, which no path can", source->prefix));
 }
 
-std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept {
+std::uint64_t hash_selection(const Selection& selection, Newer newer) noexcept {
   std::uint64_t hash = selection.index() * 2 + (newer == Newer::discard ? 1 : 0);
   if (const auto* tag = std::get_if<Tag>(&selection)) hash ^= fnv1a(*tag) << 3U;
   if (const auto* before = std::get_if<Before>(&selection)) hash ^= fnv1a(before->tag) << 3U;

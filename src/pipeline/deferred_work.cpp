@@ -1,4 +1,4 @@
-#include "pipeline/after_open.hpp"
+#include "pipeline/deferred_work.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace kedge::pipeline {
 
-AfterOpen::AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const ProtectStage& protect, StageList& stages,
-                     StageRunner& runner, const CommitObservers& observers, Pause& pause, const StageTimer& timer,
-                     const Log& log)
+DeferredWork::DeferredWork(store::NodeStore& store, commits::Ledger& ledger, const ProtectStage& protect,
+                           StageList& stages, StageRunner& runner, const CommitObservers& observers,
+                           BackgroundPause& pause, const StageTimer& timer, const Log& log)
     : store_(store),
       ledger_(ledger),
       protect_(protect),
@@ -24,53 +24,53 @@ AfterOpen::AfterOpen(store::NodeStore& store, commits::Ledger& ledger, const Pro
       log_(log),
       unread_files_(store.files) {}
 
-Id128 AfterOpen::plan(const Execution& execution, const CommitHead& opened, Unread unread) {
+Id128 DeferredWork::plan_work(const Execution& execution, const CommitHead& opened, UnreadWork unread) {
   const Protections found = find_protections(execution.group(), opened);
   // Uses the level that the survey found, because the protection that the commit was recovered from still exists. Also
   // removes partial protections of starts that died while protecting it again, which would accumulate.
-  runner_.retire(execution);
+  runner_.retire_superseded(execution);
   const bool is_current = !found.current.is_none();
-  const bool is_protected = is_current || !found.sound.is_none();
+  const bool is_protected = is_current || !found.across_domains.is_none();
   if (!is_protected) ledger_.set_unprotected(opened.id);
   const bool is_due = !is_current && is_scheduled();
   // Once the former copies go, the rest of their protection may protect nothing.
-  const bool may_drop = is_protected || found.best.is_none() || !protect_.is_possible();
+  const bool may_drop = is_protected || found.most_complete.is_none() || !protect_.is_possible();
   remaining_ = {opened, is_due, {}, !is_due && may_drop};
   if (unread.container) remaining_.unread.push_back({opened, {}, true});
   if (unread.others) {
     if (is_protected && !unread.container)
-      remaining_.unread.push_back({opened, is_current ? found.current : found.sound});
-    for (const commits::Entry& entry : ledger_.known().entries) {
+      remaining_.unread.push_back({opened, is_current ? found.current : found.across_domains});
+    for (const commits::CommitEntry& entry : ledger_.known().entries) {
       if (entry.commit.id != opened.id) remaining_.unread.push_back({entry.commit, {}});
     }
   }
-  unread_files_.forget();
+  unread_files_.reset();
   return is_due ? opened.id : Id128{};
 }
 
 /// Finds which protections the ranks have, and lets the ledger keep the best one.
-Protections AfterOpen::find_protections(const comm::Group& group, const CommitHead& commit) {
-  const Protections found = protect_.find(group, commit.id);
-  if (!found.current.is_none()) ledger_.protect(commit.id, found.current);
-  else if (!found.sound.is_none()) ledger_.protect(commit.id, found.sound);
-  else ledger_.prefer_protection(commit.id, found.best);
+Protections DeferredWork::find_protections(const comm::Group& group, const CommitHead& commit) {
+  const Protections found = protect_.find_protections(group, commit.id);
+  if (!found.current.is_none()) ledger_.set_protected(commit.id, found.current);
+  else if (!found.across_domains.is_none()) ledger_.set_protected(commit.id, found.across_domains);
+  else ledger_.prefer_protection(commit.id, found.most_complete);
   return found;
 }
 
-bool AfterOpen::step(Execution& execution) {
-  pause_.begin();
+bool DeferredWork::run_step(Execution& execution) {
+  pause_.restart_limit();
   // If space is short, protecting drops the former copies, from which a damaged container would be rebuilt: read it
   // first.
   const bool container_first = !remaining_.unread.empty() && remaining_.unread.front().is_container;
-  if (!container_first && std::exchange(remaining_.protects, false)) {
-    protect(execution);
+  if (!container_first && std::exchange(remaining_.must_protect, false)) {
+    protect_opened(execution);
     return true;
   }
   if (!remaining_.unread.empty()) {
-    read(execution);
+    read_unread_files(execution);
     return true;
   }
-  if (std::exchange(remaining_.drops_copies, false)) (void)drop_former_copies(execution.group(), remaining_.opened);
+  if (std::exchange(remaining_.must_drop_copies, false)) (void)drop_former_copies(execution.group(), remaining_.opened);
   if (!execution.should_yield()) {
     runner_.prepare_next_container(execution,
                                    store_.files.size_bytes(store::FileKind::container, execution.group().logical_rank(),
@@ -81,7 +81,7 @@ bool AfterOpen::step(Execution& execution) {
 
 /// Protects before reading anything else, because files that the new protection replaces need not be read. A failure is
 /// only logged: the commit is open.
-void AfterOpen::protect(Execution& execution) {
+void DeferredWork::protect_opened(Execution& execution) {
   const CommitHead& commit = remaining_.opened;
   const comm::Group& group = execution.group();
   // It may have been superseded, or found damaged by whoever loaded it.
@@ -96,10 +96,10 @@ void AfterOpen::protect(Execution& execution) {
                         human_seconds(timer_.now_s() - begin_s)));
     }
   }
-  execution.opened_is_protected();
+  execution.mark_opened_protected();
 }
 
-void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failure) {
+void DeferredWork::log_not_protected(const CommitHead& commit, const Failure& failure) {
   const auto entry = ledger_.known().find(commit.id);
   const bool is_protected = entry && entry->in_stores == Level::protected_;
   log_.warning(compose("{} is open and {}: {}", commit.tag,
@@ -108,44 +108,45 @@ void AfterOpen::log_not_protected(const CommitHead& commit, const Failure& failu
 }
 
 /// Reads the remaining files of one commit until something more urgent comes up.
-void AfterOpen::read(Execution& execution) {
+void DeferredWork::read_unread_files(Execution& execution) {
   const comm::Group& group = execution.group();
   const UnreadCommit what = remaining_.unread.front();
   const bool is_known = ledger_.known().find(what.commit.id).has_value();
-  const std::uint64_t bytes = group.max(is_known ? unread_files_.bytes_left(what) : 0);
+  const std::uint64_t bytes = group.max(is_known ? unread_files_.unread_bytes(what) : 0);
   const comm::Group patient = group.with_timeout(group.timeout() * timeout_factor(bytes));
-  ReadFiles read;
+  ReadResult read;
   if (is_known) {
-    read = unread_files_.read(what, [&] {
-      pause_.pass();
+    read = unread_files_.read_commit(what, [&] {
+      pause_.wait_while_paused();
       return execution.should_yield();
     });
   }
   const comm::VoteResult ballot =
-      patient.vote_with_request(read.first_failure(), read.some_left && !execution.is_given_up());
-  if (ballot.asked && !ballot.failure) return;
+      patient.vote_with_request(read.first_failure(), read.has_more && !execution.is_deferred_work_dropped());
+  if (ballot.is_requested && !ballot.failure) return;
   // The parity may still be damaged. It is read first, because protecting again needs its space.
-  if (what.is_container && group.all(is_known && !read.some_left && !read.containers)) {
-    ledger_.confirm(what.commit.id);
-    runner_.retire(execution);
+  if (what.is_container && group.all(is_known && !read.has_more && !read.has_damaged_container)) {
+    ledger_.mark_verified(what.commit.id);
+    runner_.retire_superseded(execution);
   }
   if (ballot.failure) handle_damage(execution, what, read, *ballot.failure);
-  if (ballot.asked && what.is_container && group.all(!read.containers)) return;  // continue with the container later
+  if (ballot.is_requested && what.is_container && group.all(!read.has_damaged_container))
+    return;  // continue with the container later
   remaining_.unread.pop_front();
-  unread_files_.forget();
+  unread_files_.reset();
 }
 
 /// Removes the protections that contain the damaged files, and protects the opened commit again.
-void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, const ReadFiles& read,
-                              const Failure& first) {
-  const CommitHead& commit = what.commit;
+void DeferredWork::handle_damage(Execution& execution, const UnreadCommit& unread, const ReadResult& read,
+                                 const Failure& first) {
+  const CommitHead& commit = unread.commit;
   const comm::Group& group = execution.group();
   const bool is_opened = commit.id == remaining_.opened.id;
-  if (is_opened && group.any(read.containers)) return handle_damaged_container(execution, commit, first);
+  if (is_opened && group.any(read.has_damaged_container)) return handle_damaged_container(execution, commit, first);
   ledger_.set_unprotected(commit.id);
   if (!is_opened) ledger_.require_survey();
   observers_.notify(&CommitObserver::on_damaged, commit, first);
-  const std::uint64_t files = group.sum(read.damaged.size());
+  const std::uint64_t files = group.sum(read.failures.size());
   std::string so = compose(
       "{} is an older checkpoint that can no longer be relied on; the next create checks the stores again and keeps "
       "what can be recovered",
@@ -160,7 +161,7 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, co
                    "{} is no longer protected against the loss of a node; call wait(\"{}\", protected) to protect "
                    "it again",
                    commit.tag, commit.tag)
-         : failure ? protect_.warning(commit, *failure, 1)
+         : failure ? protect_.failure_warning(commit, *failure, 1)
                    : compose("{} is protected again ({})", commit.tag, to_string(protect_.scheme()));
   }
   if (!group.is_root()) return;
@@ -170,11 +171,11 @@ void AfterOpen::handle_damage(Execution& execution, const UnreadCommit& what, co
 
 /// The application has loaded intact data, but the stored container is damaged. Keeps everything that the commit can be
 /// rebuilt from, and older commits.
-void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead& commit, const Failure& first) {
-  remaining_.drops_copies = false;
-  if (std::exchange(remaining_.protects, false)) {
+void DeferredWork::handle_damaged_container(Execution& execution, const CommitHead& commit, const Failure& first) {
+  remaining_.must_drop_copies = false;
+  if (std::exchange(remaining_.must_protect, false)) {
     drop_stages(commit, first);
-    execution.opened_is_protected();
+    execution.mark_opened_protected();
   }
   ledger_.require_survey();
   observers_.notify(&CommitObserver::on_damaged, commit, first);
@@ -188,11 +189,11 @@ void AfterOpen::handle_damaged_container(Execution& execution, const CommitHead&
 
 /// The copies on former nodes protect the commit until it is protected at its new location. If there is no space for
 /// both, the former copies go.
-std::optional<Failure> AfterOpen::protect_with_space(Execution& execution, const CommitHead& commit) {
+std::optional<Failure> DeferredWork::protect_with_space(Execution& execution, const CommitHead& commit) {
   const comm::Group& group = execution.group();
   const std::size_t stage = stages_.index_of(Level::protected_);
   execution.set_sending(true);
-  std::optional<Failure> failure = runner_.run_now(execution, stage, commit, Reason::required);
+  std::optional<Failure> failure = runner_.run_stage(execution, stage, commit, Reason::required);
   if (!failure || failure->code == ErrorCode::no_space) {
     const bool room_was_made = drop_former_copies(group, commit);
     if (failure && room_was_made) {
@@ -202,16 +203,16 @@ std::optional<Failure> AfterOpen::protect_with_space(Execution& execution, const
                     "retrying",
                     commit.tag));
       }
-      failure = runner_.run_now(execution, stage, commit, Reason::required);
+      failure = runner_.run_stage(execution, stage, commit, Reason::required);
     }
   }
   execution.set_sending(false);
   if (failure) drop_stages(commit, *failure);
-  else runner_.retire(execution);
+  else runner_.retire_superseded(execution);
   return failure;
 }
 
-void AfterOpen::drop_stages(const CommitHead& commit, const Failure& failure) {
+void DeferredWork::drop_stages(const CommitHead& commit, const Failure& failure) {
   CommitProgress progress = stages_.progress_of(commit);
   progress.reason = Reason::required;
   StageProgress& stage = progress.stages[stages_.index_of(Level::protected_)];
@@ -221,7 +222,7 @@ void AfterOpen::drop_stages(const CommitHead& commit, const Failure& failure) {
 
 /// Copies on nodes that their owners have left only cost space; they go at the latest with their commit. Returns
 /// whether any rank removed one.
-bool AfterOpen::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
+bool DeferredWork::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
   std::size_t dropped = 0;
   const auto failure = attempt([&] { dropped = store_.retirement.remove_adopted(commit.id); });
   if (failure) log_.debug(compose("former copies of {} could not be removed: {}", commit.tag, to_string(*failure)));

@@ -1,5 +1,5 @@
 // Which candidate an application gets for what it asked: the newest, a tag, before a tag, nothing.
-#include "recovery/selection.hpp"
+#include "recovery/choose_commit.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
