@@ -91,7 +91,8 @@ TEST_F(KedgeCommand, ANameCannotWriteToTheTerminal) {
 TEST_F(KedgeCommand, VerifiesAContainer) {
   const Result verified = kedge("verify " + add());
   EXPECT_EQ(verified.status, 0) << verified.text;
-  EXPECT_THAT(verified.text, AllOf(StartsWith("ok"), HasSubstr("step-000100 of rank 2 of 8"), HasSubstr("1 ok, 0 damaged")));
+  EXPECT_THAT(verified.text,
+              AllOf(StartsWith("ok"), HasSubstr("step-000100 of rank 2 of 8"), HasSubstr("1 ok, 0 damaged")));
   EXPECT_THAT(kedge("verify -q " + store_.directory()).text, IsEmpty());
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """What 8 ranks of heat2d saved and did not flush is on the prefix after `kedge drain` (or `kedge scavenge`), although
 6, 12 or 1 ranks had opened it, rebuilt what a lost node held, and ended or died; and then 8 ranks and others go on
-from there without any store. What those ranks committed themselves is drained as what it is: the newest.
+from there without any store. What those ranks committed themselves is drained as what it is: the newest. And a drain
+on fewer nodes than a scheme needs flushes what is there.
 
 usage: drain_other_ranks_test.py HEAT2D MPIEXEC KEDGE   (KEDGE_TEST_FULL=1: more numbers of ranks)
 """
@@ -12,7 +13,7 @@ import subprocess
 import tempfile
 
 import heat2d_drain_test as drains
-from heat2d_drain_test import HEAT2D, KEDGE, MPIEXEC, check, drain, drained, printed, refused, said, scavenge
+from heat2d_drain_test import HEAT2D, MPIEXEC, check, drain, drained, printed, refused, said, scavenge
 
 FULL = drains.nodes.FULL
 SAVED_BY, STEPS, EVERY, DEATH, SAVED = 8, 40, 10, 25, 20
@@ -87,7 +88,8 @@ def rebuilt_by_others(root, wanted):
             job.lose(lost)
         output = opened(job, ranks, per_node)
         gone = "6, 7" if ranks == 6 else "4, 5"
-        check(f"the containers of ranks {gone} are in no store of this job's nodes, and were rebuilt." in output, output)
+        line = f"the containers of ranks {gone} are in no store of this job's nodes, and were rebuilt."
+        check(line in output, output)
         check("kedge drop on them frees their memory" in output, output)
         for path in (job.directory / "store").glob("node*/kedge-*/*"):
             if path.name.startswith(("parity-", "set-")):
@@ -149,6 +151,23 @@ def too_little_is_left(root):
     print("ok too many nodes lost", flush=True)
 
 
+def on_fewer_nodes_than_the_scheme_needs(root, wanted):
+    """A drain protects as far as the nodes that are left allow: the one that is left has everything, as copies."""
+    job = Job(root / "one", "partner", persistent_every=0, test_ranks_per_node=0)
+    job_rank = drains.script(root / "one-rank", f'KEDGE_NODE=n$(({drains.RANK} / 4)) exec "$@"\n')
+    launch = [MPIEXEC, "-n", str(SAVED_BY), job_rank, HEAT2D, "--steps", str(STEPS), "--every", str(EVERY)]
+    done = subprocess.run([*launch, "--die-at", str(DEATH), "--die-rank", "0"], env=job.environment,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
+    check(done.returncode != 0, done.stdout, done.stderr)
+    shutil.rmtree(job.directory / "store/n1")
+    check(drained(drain(job, "-n", 1, KEDGE_NODE="n0")) == SAVED, "not the newest")
+    shutil.rmtree(job.directory / "store")
+    done = subprocess.run(launch, env=job.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=LIMIT_S)
+    check(done.returncode == 0 and printed(done.stdout, "checksum") == wanted, done.stdout, done.stderr)
+    print("ok one of two nodes, of a job that asked for a scheme", flush=True)
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="kedge-drain-other-ranks-") as name:
         root = pathlib.Path(name)
@@ -160,6 +179,7 @@ def main():
         with_a_commit_of_their_own(root, wanted)
         stores_are_not_removed(root, wanted)
         too_little_is_left(root)
+        on_fewer_nodes_than_the_scheme_needs(root, wanted)
 
 
 if __name__ == "__main__":

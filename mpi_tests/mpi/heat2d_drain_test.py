@@ -145,23 +145,6 @@ def on_nodes_that_see_their_own_store(directory, wanted):
     print("ok three of four nodes, each with its own store", flush=True)
 
 
-def on_fewer_nodes_than_the_scheme_needs(directory, wanted):
-    """A drain protects as far as the nodes that are left allow: the one that is left has everything, as copies."""
-    job = Job(directory / "one", "partner", persistent_every=0, test_ranks_per_node=0)
-    job_rank = script(directory / "one-rank", f'KEDGE_NODE=n$(({RANK} / 4)) exec "$@"\n')
-    launch = [MPIEXEC, "-n", str(RANKS), job_rank, HEAT2D, "--steps", str(STEPS), "--every", str(EVERY)]
-    done = subprocess.run([*launch, "--die-at", str(DEATH), "--die-rank", "0"], env=job.environment,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
-    check(done.returncode != 0, done.stdout, done.stderr)
-    shutil.rmtree(job.directory / "store/n1")
-    check(drained(drain(job, "-n", 1, KEDGE_NODE="n0")) == NEWEST, "not the newest")
-    shutil.rmtree(job.directory / "store")
-    done = subprocess.run(launch, env=job.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=LIMIT_S)
-    check(done.returncode == 0 and printed(done.stdout, "checksum") == wanted, done.stdout, done.stderr)
-    print("ok one of two nodes, of a job that asked for a scheme", flush=True)
-
-
 def scavenge(job, *arguments):
     done = subprocess.run([KEDGE, "scavenge", *map(str, arguments)], env=job.environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=LIMIT_S)
@@ -398,7 +381,6 @@ def main():
         lost_nodes(directory, wanted)
         newer_than_what_was_flushed(directory, wanted)
         on_nodes_that_see_their_own_store(directory, wanted)
-        on_fewer_nodes_than_the_scheme_needs(directory, wanted)
         node_by_node(directory, wanted)
         a_job_that_was_started_again_is_not_overtaken(directory, wanted)
         a_job_that_died_before_its_first_checkpoint_is_not_waited_for(directory, wanted)

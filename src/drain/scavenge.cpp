@@ -21,6 +21,7 @@
 #include "fs/tree.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/tag_directory.hpp"
+#include "store/location.hpp"
 #include "store/store_removal.hpp"
 
 namespace kedge::drain {
