@@ -202,6 +202,13 @@ KEDGE_MUST_CHECK kedge_error kedge_create(kedge_engine* engine, const char* tag,
 KEDGE_MUST_CHECK kedge_error kedge_create_output(kedge_engine* engine, const char* tag,
                                                  const kedge_attribute* attributes, size_t attribute_count);
 
+/** Role of a region in the whole job. */
+typedef enum kedge_placement KEDGE_AS_INT {
+  KEDGE_PLACEMENT_OWN = 0,       /**< the rank's own */
+  KEDGE_PLACEMENT_SHARD = 1,     /**< a block of a global array */
+  KEDGE_PLACEMENT_REPLICATED = 2 /**< the same on every rank */
+} kedge_placement;
+
 /** Saves a region: the elements at `data`, in row-major order; `shape` has `dimensions` extents (0 for a scalar, at
  * most KEDGE_MAX_DIMENSIONS) in elements, slowest dimension first. The memory may be reused when the call returns.
  * `name` is UTF-8, 1 to 1024 bytes; `/` separates groups. The result may be ignored, because kedge_commit reports a

@@ -54,13 +54,6 @@ kedge_error kedge_get_attribute_double(const kedge_engine* engine, const char* k
 kedge_error kedge_get_attribute_string(const kedge_engine* engine, const char* key, char* buffer, size_t size,
                                        size_t* length);
 
-/** Role of a region in the whole job. */
-typedef enum kedge_placement KEDGE_AS_INT {
-  KEDGE_PLACEMENT_OWN = 0,       /**< the rank's own */
-  KEDGE_PLACEMENT_SHARD = 1,     /**< a block of a global array */
-  KEDGE_PLACEMENT_REPLICATED = 2 /**< the same on every rank */
-} kedge_placement;
-
 /** One region of this rank's part of the open checkpoint. */
 typedef struct kedge_region {
   const char* name;                            /**< owned by the engine, valid until kedge_close */

@@ -126,7 +126,7 @@ void StoreListing::add_set_file(const format::SetDescriptor& set, std::uint64_t 
   commit.head.world_size = set.world_size;
   Commit::Set& known = commit.sets[{set.protection_id, set.set_number}];
   for (const format::SetMember& member : set.members) known.members.insert(member.logical_rank.value);
-  known.may_be_lost = set.parities;
+  known.may_be_lost = set.parity_count;
   commit.described.insert(known.members.begin(), known.members.end());
   if (set.kind != format::SetFileKind::parity) return;
   ++commit.parity_files;

@@ -12,7 +12,7 @@ namespace kedge::tools {
 namespace {
 
 std::string kind_of(const format::RegionSpec& spec) {
-  if (spec.routed) return format::is_empty_directory(spec) ? "routed, empty directory" : "routed file";
+  if (spec.is_routed) return format::is_empty_directory(spec) ? "routed, empty directory" : "routed file";
   return std::holds_alternative<Replicated>(spec.placement) ? "replicated" : "own";
 }
 

@@ -58,7 +58,7 @@ class OtherRanks : public ::testing::Test {
     if (file->status().size_bytes < first.size()) return false;
     file->read(0, first);
     std::uint32_t found = 0;
-    (void)attempt([&] { found = format::decode(first, path).commit.world_size; });
+    (void)attempt([&] { found = format::decode_superblock(first, path).commit.world_size; });
     return found == ranks;
   }
   void lose(int number) const { (void)fs::remove_tree(*files(), node(number)); }

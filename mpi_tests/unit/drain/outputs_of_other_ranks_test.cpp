@@ -46,7 +46,7 @@ class AfterFewerRanks : public DrainAlone {
       if (file->status().size_bytes <= first.size()) continue;
       file->read(0, first);
       std::uint32_t world_size = 0;
-      (void)attempt([&] { world_size = format::decode(first, path).commit.world_size; });
+      (void)attempt([&] { world_size = format::decode_superblock(first, path).commit.world_size; });
       if (world_size != 1) continue;
       ++found;
       std::vector<std::byte> middle(1);
