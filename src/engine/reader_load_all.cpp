@@ -24,4 +24,12 @@ void Reader::load_all(std::span<const Want> wants, std::optional<Failure> local)
   }
 }
 
+void Reader::verify_rest() {
+  if (!open_->unproven) return;
+  uses_.group.run_on_all_ranks([&] {
+    open_->require_present();
+    open_->unproven->verify_unread(open_->holdings);
+  });
+}
+
 }  // namespace kedge::engine
