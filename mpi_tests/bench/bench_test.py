@@ -17,8 +17,11 @@ import tempfile
 
 BENCH, MPIEXEC, DOCUMENT = sys.argv[1:4]
 BASELINES = {"copy", "copy_cpu", "write", "read", "memory"}
-SMALL = {"second", "pieces", "small", "save_small", "save_tiny", "restore_reads", "open_load_reads"}
-UNITS = {"memory": "MiB", "restore_reads": "B/B"}
+SMALL = {"second", "pieces", "small", "save_small", "save_tiny", "restore_reads", "open_load_reads",
+         "equal_fewer", "fewer", "fewer_reads", "equal_more", "more", "more_reads", "plan_home", "plan_memory",
+         "slab_reads", "cube_reads", "cube_of_slabs_reads"}
+UNITS = {"memory": "MiB", "restore_reads": "B/B", "fewer_reads": "B/B", "more_reads": "B/B", "slab_reads": "B/B",
+         "cube_reads": "B/B", "fewer_prefix_reads": "B/B", "plan_home": "s", "plan_memory": "KiB"}
 ALONE = BASELINES | {"blocked", "blocked_copy", "save_cpu", "restore", "open", "open_load"}
 PROTECTED = ALONE | {"exchange", "protect", "protect_exchange", "checkpoint", "rebuild", "rebuild_alone"}
 ROWS = {"single": ALONE, "partner": PROTECTED, "xor": PROTECTED, "rs": PROTECTED}
@@ -27,8 +30,11 @@ PREFIX_ROWS = {"disk_write", "disk_read", "disk_read_cold", "refill", "flush", "
                "blocked_behind", "persistent_behind", "compute", "compute_behind", "alltoall", "alltoall_behind",
                "alltoall_capped", "alltoall_paused"}
 GROWTH_ROWS = {"held", "held_later"}
+FIRST_PREFIX_ROWS = {"prefix_read", "fewer_prefix", "fewer_prefix_reads"}
 WITHOUT_RATIO = {"copy_cpu", "write", "tags_few", "disk_write", "memory", "held", "save_small", "save_tiny", "restore_reads",
-                 "open_load_reads", "compute", "alltoall"}
+                 "open_load_reads", "compute", "alltoall", "equal_fewer", "fewer_reads", "equal_more",
+                 "more_reads", "prefix_read", "fewer_prefix_reads", "plan_home", "plan_memory", "slab_reads",
+                 "cube_reads", "cube_of_slabs_reads"}
 SIZE = 4 << 20
 
 
@@ -65,13 +71,16 @@ def measures(directory, schemes, *arguments, nodes=4):
         rows = {row["key"]: row for row in table["rows"]}
         wanted = ROWS[table["scheme"]] | (SMALL if number == 0 else set()) | (PREFIX_ROWS if persistent else set())
         wanted |= TAG_ROWS if "--tags" in arguments else set()
-        wanted |= GROWTH_ROWS if persistent and number == 0 else set()
+        wanted |= GROWTH_ROWS | FIRST_PREFIX_ROWS if persistent and number == 0 else set()
         check(set(rows) == wanted, sorted(rows))
         for row in rows.values():
             is_sound(row, found["targets"], done.stdout)
         if number == 0:
             # These count: they are what they are on any machine.
             check(1 <= rows["restore_reads"]["value"]["max"] <= 1.02, rows["restore_reads"])
+            for key in ["fewer_reads", "more_reads"] + (["fewer_prefix_reads"] if persistent else []):
+                check(1 <= rows[key]["value"]["max"] <= 1.03, rows[key])
+            check(rows["slab_reads"]["verdict"] == rows["cube_reads"]["verdict"] == "reached", rows)
             check(2 <= rows["open_load_reads"]["value"]["min"] <= 2.02, rows["open_load_reads"])
         check(all(rows[key]["bytes"] == 4 * SIZE for key in {"write", "small"} & set(rows)), rows)
     return found

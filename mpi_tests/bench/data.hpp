@@ -21,4 +21,7 @@ struct Buffers {
 /// The content with this number: every byte differs from that of the 255 numbers before it.
 void fill(std::span<std::uint64_t> words, int rank, std::uint64_t number);
 
+/// The elements from `first` on of the global array with this number: the same whoever has them.
+void fill_from(std::uint64_t first, std::span<std::uint64_t> words, std::uint64_t number);
+
 }  // namespace kedge_bench

@@ -44,28 +44,34 @@ std::uint32_t EngineRun::members() const noexcept {
   return std::min(nodes, scheme_ == kedge::Scheme::partner ? 2 : arguments_.set_size);
 }
 
-void EngineRun::start(kedge::PipelineMode mode, std::shared_ptr<kedge::fs::FileSystem> files) {
-  engine_.reset();
+kedge::Options options_of(const std::string& run, const Arguments& arguments, const Workplace& workplace) {
   kedge::Options options;  // not load(): what is measured does not depend on the user's own settings, but for these two
   options.open.chained = true;  // one engine after the other
   const kedge::Options given = kedge::Options::load();
   options.pipeline.messages = given.pipeline.messages;
   options.pipeline.interface = given.pipeline.interface;
-  options.run = run_;
-  options.store.path = workplace_.store();
+  options.run = run;
+  options.store.path = workplace.store();
+  options.persistent.path = workplace.prefix();
+  options.persistent.every = 0;
+  options.pipeline.max_pending = 2;
+  options.io = arguments.prefix_io;
+  options.log.level = kedge::LogLevel::warning;
+  return options;
+}
+
+void EngineRun::start(kedge::PipelineMode mode, std::shared_ptr<kedge::fs::FileSystem> files) {
+  engine_.reset();
+  kedge::Options options = options_of(run_, arguments_, workplace_);
   options.store.on_exit = on_exit_;
-  options.persistent.path = workplace_.prefix();
   options.persistent.every = background_ ? 1 : 0;
   options.pipeline.mode = mode;
-  options.pipeline.max_pending = 2;
-  options.io = arguments_.prefix_io;
   options.persistent.bandwidth_limit = bytes_per_s_;
   options.redundancy.bandwidth_limit = bytes_per_s_;
   options.redundancy.scheme = scheme_;
   options.redundancy.set_size = arguments_.set_size;
   options.redundancy.parity = arguments_.parity;
   options.redundancy.every = background_ ? 1 : 0;
-  options.log.level = kedge::LogLevel::warning;
   if (!files) {
     engine_.emplace(MPI_COMM_WORLD, options);
     return;

@@ -18,6 +18,9 @@
 
 namespace kedge_bench {
 
+/// Local. Of an engine of this run, for what all that is measured has in common.
+[[nodiscard]] kedge::Options options_of(const std::string& run, const Arguments& arguments, const Workplace& workplace);
+
 /// COLLECTIVE calls throw on all ranks.
 class EngineRun {
  public:

@@ -8,6 +8,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <tuple>
@@ -23,6 +24,8 @@
 #include "engine_run.hpp"
 #include "growth_rows.hpp"
 #include "memory_watch.hpp"
+#include "other_ranks_rows.hpp"
+#include "plan_rows.hpp"
 #include "prefix_rows.hpp"
 #include "read_rows.hpp"
 #include "recorder.hpp"
@@ -99,6 +102,9 @@ class Job {
               {"long", 1, std::min(arguments.size_bytes, kLongRun_bytes), kedge::OnExit::remove, true}, workplace_,
               buffers, self.rank, self.ranks),
         growth_rows_(workplace_, buffers, long_) {
+    if (with_small && OtherRanksRows::are_possible(self.ranks))
+      other_ranks_rows_.emplace(arguments, workplace_, buffers, self.rank, self.ranks);
+    if (with_small) plan_rows_.emplace(arguments);
     measured_.scheme = scheme;
     measured_.parity = run_.tolerance();
     measured_.members = run_.members();
@@ -110,7 +116,9 @@ class Job {
       measured_.table.add({"second", "blocked copy of a run's second checkpoint, from empty stores", "write", bytes});
       small_rows_.add_to(measured_.table);
       ReadRows::add_to(measured_.table);
+      plan_rows_->add_to(measured_.table);
     }
+    if (other_ranks_rows_) OtherRanksRows::add_to(measured_.table, arguments, self.ranks);
     if (arguments.persistent) {
       PrefixRows::add_to(measured_.table, bytes);
       BackgroundRows::add_to(measured_.table, bytes);
@@ -178,6 +186,8 @@ class Job {
     second_round(recorder);
     small_rows_.round(recorder);
     read_rows_.round(recorder);
+    if (other_ranks_rows_) other_ranks_rows_->round(recorder);
+    if (counts) plan_rows_->round(recorder);  // not while memory is watched: it plans for thousands of ranks
   }
 
   /// Into the file that the first checkpoint made ready. All of the run's files are removed at the end.
@@ -209,6 +219,8 @@ class Job {
   BackgroundRows background_rows_;
   EngineRun long_;
   GrowthRows growth_rows_;
+  std::optional<OtherRanksRows> other_ranks_rows_;
+  std::optional<PlanRows> plan_rows_;
   Measured measured_;
 };
 

@@ -13,6 +13,7 @@ std::string value_text(const Row& row, double value) {
   switch (row.unit) {
     case Unit::seconds: return compose("{:.3f}", value);
     case Unit::microseconds: return compose("{:.2f} us", value);
+    case Unit::kibibytes: return compose("{:.1f} KiB", value);
     case Unit::mebibytes: return compose("{:.1f} MiB", value);
     case Unit::bytes_per_byte: return compose("{:.3f} B/B", value);
   }

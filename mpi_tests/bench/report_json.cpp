@@ -14,6 +14,7 @@ const char* name_of(Unit unit) {
   switch (unit) {
     case Unit::seconds: return "s";
     case Unit::microseconds: return "us";
+    case Unit::kibibytes: return "KiB";
     case Unit::mebibytes: return "MiB";
     case Unit::bytes_per_byte: return "B/B";
   }

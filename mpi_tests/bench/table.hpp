@@ -11,7 +11,7 @@
 namespace kedge_bench {
 
 /// Of a row's values.
-enum class Unit : std::uint8_t { seconds, microseconds, mebibytes, bytes_per_byte };
+enum class Unit : std::uint8_t { seconds, microseconds, kibibytes, mebibytes, bytes_per_byte };
 
 struct Row {
   std::string key;          ///< in JSON, and in targets.hpp

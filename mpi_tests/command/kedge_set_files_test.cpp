@@ -141,7 +141,7 @@ TEST_F(KedgeSetFiles, SeveralMembersOfASetInOneStoreAreNotProtected) {
   EXPECT_THAT(kedge("ls " + store_.directory()).text,
               ::testing::ContainsRegex("step-000100 +7 +[^\n]* 2 of 8 +[0-9.]+ MiB +local +9.0 MiB\n"));
   set_.scheme = Scheme::rs;
-  set_.parities = 2;
+  set_.parity_count = 2;
   write("set-2.0.kedge", false);
   write("parity-2.0.kedge", true);
   EXPECT_THAT(kedge("ls " + store_.directory()).text, ::testing::ContainsRegex("MiB +protected +9.0 MiB\n"));

@@ -49,20 +49,20 @@ Failure not_saved_by(const std::string& name, std::uint32_t rank) {
 /// another process's; and on the prefix the same one for all, so that each block is read once.
 class ReplicaChoice {
  public:
-  /// Of each row: its steward, and whether it is mapped. The first one serves all if none is.
-  void add(std::size_t row, int steward, bool is_mapped) {
-    if (!is_mapped) return;
-    mapped_.push_back(row);
+  /// Of each row: its steward, and whether it is in a store. The first one serves all if none is.
+  void add(std::size_t row, int steward, bool is_in_store) {
+    if (!is_in_store) return;
+    in_stores_.push_back(row);
     own_.emplace(steward, row);
   }
   [[nodiscard]] std::size_t row_for(int process) const {
-    if (mapped_.empty()) return 0;
+    if (in_stores_.empty()) return 0;
     const auto own = own_.find(process);
-    return own != own_.end() ? own->second : mapped_[static_cast<std::size_t>(process) % mapped_.size()];
+    return own != own_.end() ? own->second : in_stores_[static_cast<std::size_t>(process) % in_stores_.size()];
   }
 
  private:
-  std::vector<std::size_t> mapped_;
+  std::vector<std::size_t> in_stores_;
   std::map<int, std::size_t> own_;
 };
 
@@ -180,7 +180,7 @@ Directory::Refused Directory::match_regions(const HomedKey& key, const Entry& en
   const auto rank_of = [](const Typed<Row>& row) { return row.item.logical_rank; };
   std::ranges::stable_sort(rows, {}, rank_of);
   ReplicaChoice replicas;
-  for (std::size_t i = 0; i < rows.size(); ++i) replicas.add(i, rows[i].item.steward, rows[i].item.is_mapped);
+  for (std::size_t i = 0; i < rows.size(); ++i) replicas.add(i, rows[i].item.steward, rows[i].item.is_in_store);
   if (key.look_up == LookUp::only_one && rows.size() > 1) {
     return Refusal{saved_by_several(key.name, rank_of(rows[0]), rank_of(rows[1]))};
   }

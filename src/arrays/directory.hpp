@@ -28,7 +28,7 @@ struct Row {
   int steward = 0;
   std::uint32_t offer = 0;  ///< its position among the steward's
   std::uint32_t logical_rank = 0;
-  bool is_mapped = false;
+  bool is_in_store = false;
   Box box;  ///< its part of the array
 };
 

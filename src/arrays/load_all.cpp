@@ -71,8 +71,7 @@ class Rounds {
       if (read_failure_) failure_ = read_failure_;
       const std::uint64_t sent = size_of(messages);
       Messages arrived = group_.exchange(std::move(messages));
-      counts_.buffer_bytes_max =
-          std::max({counts_.buffer_bytes_max, kept_bytes_ + sent, kept_bytes_ + size_of(arrived)});
+      counts_.buffer_bytes_max = std::max(counts_.buffer_bytes_max, kept_bytes_ + sent + size_of(arrived));
       if (!failure_) failure_ = attempt([&] { unpack(arrived); });
       const comm::VoteResult result = group_.vote_with_request(failure_, sends_.has_more());
       comm::throw_if(result.failure);
@@ -84,11 +83,6 @@ class Rounds {
 
  private:
   using BlockTurn = SendRounds::BlockTurn;
-  /// A block that is not passed on completely.
-  struct Kept {
-    std::vector<std::byte> buffer;
-    std::span<const std::byte> bytes;
-  };
 
   Messages read_and_pack() {
     const std::vector<BlockTurn> turns = sends_.next_round();
@@ -101,9 +95,9 @@ class Rounds {
     }
     for (const BlockTurn& turn : turns) {
       const std::pair which(turn.order, turn.block);
-      if (turn.is_first) kept_[which] = read(turn);
-      const Kept& block = kept_.at(which);
-      for (const SendRounds::Chunk& chunk : turn.chunks) pass_on(turn, chunk, block.bytes, outbox);
+      if (read_straight(turn, outbox)) continue;
+      if (turn.is_first) keep(turn);
+      for (const SendRounds::Chunk& chunk : turn.chunks) pass_on(turn, chunk, kept_.at(which), outbox);
       if (turn.is_last) drop(which);
     }
     return outbox.take();
@@ -116,23 +110,55 @@ class Rounds {
     return order.blocks[block] * format::kBlockBytes;
   }
 
-  /// A block that cannot be read is zeros for those that wait for it, until all have voted.
-  Kept read(const BlockTurn& turn) {
+  [[nodiscard]] BlockToRead block_of(const BlockTurn& turn) const {
     const ReadOrder& order = plan_.orders[turn.order];
     const std::uint64_t offset = offset_of(order, turn.block);
-    BlockToRead block{order, offset, std::min(format::kBlockBytes, order.size_bytes - offset)};
-    Kept kept{take_buffer(), {}};
-    const auto failure = attempt([&] { kept.bytes = input_.read(block, kept.buffer); });
-    if (failure) {
-      kept.buffer.assign(block.size_bytes, std::byte{0});
-      kept.bytes = kept.buffer;
-      if (!read_failure_) read_failure_ = failure;
-    }
-    kept_bytes_ += kept.buffer.size();
-    counts_.buffer_bytes_max = std::max(counts_.buffer_bytes_max, kept_bytes_);
+    return {order, offset, std::min(format::kBlockBytes, order.size_bytes - offset)};
+  }
+
+  /// A block that cannot be read is zeros for those that wait for it, until all have voted.
+  void read(const BlockTurn& turn, std::span<std::byte> to) {
+    const BlockToRead block = block_of(turn);
+    const auto failure = attempt([&] { input_.read(block, to); });
+    if (failure) std::ranges::fill(to, std::byte{0});
+    if (failure && !read_failure_) read_failure_ = failure;
     ++counts_.blocks_read;
     counts_.bytes_read += block.size_bytes;
-    return kept;
+  }
+
+  /// Reads a block that one process wants whole, and in one piece, to where it goes: into the application's memory, or
+  /// into the message. False if it is not such a block.
+  bool read_straight(const BlockTurn& turn, Outbox& outbox) {
+    if (!turn.is_first || !turn.is_last || turn.chunks.size() != 1) return false;
+    const SendRounds::Chunk& chunk = turn.chunks.front();
+    if (chunk.range.size_bytes() != block_of(turn).size_bytes) return false;
+    const ReadOrder::Part& part = part_of(turn, chunk);
+    if (part.process != group_.rank()) {  // packed as it is stored: nothing lies between
+      read(turn, message_for(part, chunk.range, outbox));
+      return true;
+    }
+    IncomingPart& incoming = plan_.incoming.at({part.steward, part.number});
+    std::byte* const array = input_.memory(incoming.want);
+    const auto at = incoming.pattern.memory_of_run(chunk.range);
+    if (array == nullptr || !at) return false;
+    read(turn, {array + *at, chunk.range.size_bytes()});
+    incoming.received_bytes += chunk.range.size_bytes();
+    return true;
+  }
+
+  void keep(const BlockTurn& turn) {
+    std::vector<std::byte> block = std::exchange(spare_, {});
+    block.resize(block_of(turn).size_bytes);
+    read(turn, block);
+    kept_bytes_ += block.size();
+    counts_.buffer_bytes_max = std::max(counts_.buffer_bytes_max, kept_bytes_);
+    kept_[{turn.order, turn.block}] = std::move(block);
+  }
+
+  /// Room for these bytes of a part.
+  std::span<std::byte> message_for(const ReadOrder::Part& part, const PackedRange& range, Outbox& outbox) {
+    counts_.bytes_sent += range.size_bytes();
+    return outbox.append(part.process, {part.steward, part.number, range.first, range.size_bytes()});
   }
 
   void pass_on(const BlockTurn& turn, const SendRounds::Chunk& chunk, std::span<const std::byte> bytes,
@@ -144,9 +170,7 @@ class Rounds {
       deliver(incoming, chunk.range, bytes, offset);
       return;
     }
-    const ChunkHead head{part.steward, part.number, chunk.range.first, chunk.range.size_bytes()};
-    gather(part.pattern, chunk.range, bytes, offset, outbox.append(part.process, head));
-    counts_.bytes_sent += head.size_bytes;
+    gather(part.pattern, chunk.range, bytes, offset, message_for(part, chunk.range, outbox));
   }
 
   void deliver(IncomingPart& incoming, const PackedRange& range, std::span<const std::byte> bytes,
@@ -186,15 +210,10 @@ class Rounds {
     }
   }
 
-  std::vector<std::byte> take_buffer() {
-    std::vector<std::byte> buffer = std::exchange(spare_, {});
-    buffer.clear();
-    return buffer;
-  }
   void drop(const std::pair<std::size_t, std::size_t>& which) {
     const auto kept = kept_.find(which);
-    kept_bytes_ -= kept->second.buffer.size();
-    spare_ = std::move(kept->second.buffer);
+    kept_bytes_ -= kept->second.size();
+    spare_ = std::move(kept->second);
     kept_.erase(kept);
   }
 
@@ -205,7 +224,7 @@ class Rounds {
   LoadCounts& counts_;
   std::optional<Failure> failure_;
   std::optional<Failure> read_failure_;
-  std::map<std::pair<std::size_t, std::size_t>, Kept> kept_;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::byte>> kept_;  ///< blocks, until all is passed on
   std::uint64_t kept_bytes_ = 0;
   std::vector<std::byte> spare_;
 };

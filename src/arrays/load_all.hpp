@@ -37,13 +37,14 @@ struct LoadInput {
   std::span<const Want> wants;
   std::span<const Offer> offers;    ///< whose steward this process is
   std::uint32_t logical_ranks = 0;  ///< that saved the commit; the same on all processes
-  std::uint64_t buffer_bytes = 0;   ///< for messages and blocks of this process, beside 4 MiB at least
+  std::uint64_t buffer_bytes = 0;   ///< for messages and blocks of this process, beside one of 4 MiB
   std::uint64_t rows_per_batch = kRowsPerBatch;
-  /// Returns the block's bytes, which must be right: in `buffer`, which it resizes, or where they lie already, until
-  /// the end of the load. Throws Error{corrupt} if they are not what was saved. Does not communicate.
-  std::function<std::span<const std::byte>(const BlockToRead& block, std::vector<std::byte>& buffer)> read;
+  /// Reads a block into memory of its size; the bytes are right, or Error{corrupt} is thrown. Does not communicate.
+  std::function<void(const BlockToRead& block, std::span<std::byte> to)> read;
   /// Does not communicate.
   std::function<void(const Delivery& delivery)> deliver;
+  /// Host memory of the array in which a want is; null where only deliver() reaches it.
+  std::function<std::byte*(std::uint32_t want)> memory;
 };
 
 /// What one process did.

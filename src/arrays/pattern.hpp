@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "arrays/box.hpp"
@@ -58,6 +59,13 @@ class Pattern {
   /// The bytes that are stored in [begin, end).
   [[nodiscard]] PackedRange stored_in(std::uint64_t begin, std::uint64_t end) const noexcept {
     return {count_below(begin), count_below(end)};
+  }
+
+  /// Where the range is in memory, if it is one run there and where it is stored.
+  [[nodiscard]] std::optional<std::uint64_t> memory_of_run(const PackedRange& range) const noexcept {
+    const Position at = position_of(range.first);
+    if (range.size_bytes() > run_bytes_ - at.in_run) return std::nullopt;
+    return at.memory + at.in_run;
   }
 
   /// visit(stored offset, memory offset, length) for each run of the range, cut where the range begins and ends.

@@ -64,7 +64,7 @@ void put(comm::Packer& packer, const Homed<Row>& rows) {
   for (const Row& row : rows.items) {
     packer.put(row.offer);
     packer.put(row.logical_rank);
-    packer.put(row.is_mapped);
+    packer.put(row.is_in_store);
     put_box(packer, row.box);
   }
 }
@@ -92,7 +92,7 @@ void take_homed(comm::Unpacker& unpacker, int from, Directory& directory) {
       row.steward = from;
       row.offer = unpacker.get<std::uint32_t>();
       row.logical_rank = unpacker.get<std::uint32_t>();
-      row.is_mapped = unpacker.get_bool();
+      row.is_in_store = unpacker.get_bool();
       row.box = get_box(unpacker);
       directory.add(key, type, row);
     } else {
@@ -127,7 +127,7 @@ void put(comm::Packer& packer, const OrderRecord& order) {
   packer.put(std::string_view(order.name));
   packer.put(order.logical_rank);
   packer.put(order.offer);
-  packer.put(order.is_mapped);
+  packer.put(order.is_in_store);
   packer.put(order.element_bytes);
   put_box(packer, order.stored);
   put_count(packer, order.blocks);
@@ -145,7 +145,7 @@ OrderRecord get_order(comm::Unpacker& unpacker) {
   order.name = unpacker.get_text();
   order.logical_rank = unpacker.get<std::uint32_t>();
   order.offer = unpacker.get<std::uint32_t>();
-  order.is_mapped = unpacker.get_bool();
+  order.is_in_store = unpacker.get_bool();
   order.element_bytes = unpacker.get<std::uint64_t>();
   order.stored = get_box(unpacker);
   get_each(unpacker, [&] { order.blocks.push_back(unpacker.get<std::uint64_t>()); });

@@ -25,7 +25,7 @@ struct OrderRecord {
   std::string name;
   std::uint32_t logical_rank = 0;
   std::uint32_t offer = 0;
-  bool is_mapped = false;
+  bool is_in_store = false;
   std::uint64_t element_bytes = 0;
   Box stored;
   std::vector<std::uint64_t> blocks;

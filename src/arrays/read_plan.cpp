@@ -142,7 +142,7 @@ class Planner {
   void add_row(ForHomes<Row>& rows, LookUp look_up, std::uint64_t tile, std::uint32_t number) const {
     const Offer& offer = input_.offers[number];
     rows.add(home(offer.name, tile), {look_up, tile, offer.name}, type_of(offer),
-             {0, number, offer.logical_rank, offer.is_mapped, box_of(offer)});
+             {0, number, offer.logical_rank, offer.is_in_store, box_of(offer)});
   }
 
   void add_shards(ForHomes<Row>& rows) const {
@@ -154,7 +154,7 @@ class Planner {
     }
   }
 
-  /// Of what is replicated one is enough, best a mapped one; and two show that a name is not one rank's only.
+  /// Of what is replicated one is enough, best one in a store; and two show that a name is not one rank's only.
   void add_regions(ForHomes<Row>& rows) const {
     std::map<std::string, std::uint32_t> replicas;
     std::map<std::string, std::uint32_t> owned;
@@ -163,7 +163,7 @@ class Planner {
       const auto look_up = look_up_of(offer);
       if (look_up == LookUp::replicated && is_wanted(offer.name, LookUp::replicated)) {
         const auto [best, is_first] = replicas.emplace(offer.name, i);
-        if (!is_first && offer.is_mapped && !input_.offers[best->second].is_mapped) best->second = i;
+        if (!is_first && offer.is_in_store && !input_.offers[best->second].is_in_store) best->second = i;
       }
       if (look_up) continue;
       if (is_wanted(offer.name, LookUp::of_rank)) add_row(rows, LookUp::of_rank, tile_of(offer.logical_rank), i);
@@ -259,14 +259,14 @@ class Planner {
             std::uint32_t& next_number, ReaderChoice& choice) const {
     const Offer& offer = input_.offers[number];
     OrderRecord order{
-        offer.name, offer.logical_rank, number, offer.is_mapped, size_bytes(offer.dtype), box_of(offer), {}, {}};
+        offer.name, offer.logical_rank, number, offer.is_in_store, size_bytes(offer.dtype), box_of(offer), {}, {}};
     std::vector<WantedPart> parts;
     for (const Match& match : matches) {
       const BoxInArray place = within(match.box, order.stored);
       parts.push_back({match.process, Pattern(shape_of(match.box), order.element_bytes, place, place)});
     }
     const std::uint64_t size = volume(order.stored) * order.element_bytes;
-    const BlockReaders readers = choose_readers(size, parts, group_.rank(), offer.is_mapped, choice);
+    const BlockReaders readers = choose_readers(size, parts, group_.rank(), offer.is_in_store, choice);
     std::map<int, OrderRecord> orders;
     for (std::size_t i = 0; i < matches.size(); ++i) {
       const Match& match = matches[i];
@@ -298,7 +298,7 @@ class Planner {
     ReadOrder order{std::move(record.name),
                     record.logical_rank,
                     record.offer,
-                    record.is_mapped,
+                    record.is_in_store,
                     volume(record.stored) * record.element_bytes,
                     std::move(record.blocks),
                     {}};

@@ -23,7 +23,7 @@ struct ReadOrder {
   std::string name;
   std::uint32_t logical_rank = 0;  ///< whose container it is in
   std::uint32_t offer = 0;         ///< its position among the steward's
-  bool is_mapped = false;          ///< then this process is its steward
+  bool is_in_store = false;        ///< then this process is its steward
   std::uint64_t size_bytes = 0;
   std::vector<std::uint64_t> blocks;  ///< their numbers
   struct Part {

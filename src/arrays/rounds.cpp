@@ -36,15 +36,18 @@ void SendRounds::skip_done_orders() {
   }
 }
 
-std::uint64_t SendRounds::buffer_bytes_of(std::size_t order, std::size_t block) const {
+std::uint64_t SendRounds::bytes_of(std::size_t order, std::size_t block) const {
   const ReadOrder& region = orders_[order];
-  if (region.is_mapped) return 0;
   return std::min(format::kBlockBytes, region.size_bytes - region.blocks[block] * format::kBlockBytes);
+}
+
+std::uint64_t SendRounds::counted(std::uint64_t kept_bytes) const noexcept {
+  return kept_bytes - std::min(kept_bytes, format::kBlockBytes);
 }
 
 bool SendRounds::can_read_next() const {
   if (next_order_ == orders_.size() || held_.size() >= limits_.blocks_held) return false;
-  return held_.empty() || kept_bytes_ + sent_bytes_ + buffer_bytes_of(next_order_, next_block_) <= limits_.out_bytes;
+  return held_.empty() || counted(kept_bytes_ + bytes_of(next_order_, next_block_)) + sent_bytes_ <= limits_.out_bytes;
 }
 
 SendRounds::Held SendRounds::open_next() {
@@ -52,7 +55,7 @@ SendRounds::Held SendRounds::open_next() {
   Held held{next_order_, next_block_, {}};
   const std::uint64_t begin = order.blocks[next_block_] * format::kBlockBytes;
   const std::uint64_t end = std::min(begin + format::kBlockBytes, order.size_bytes);
-  kept_bytes_ += buffer_bytes_of(next_order_, next_block_);
+  kept_bytes_ += bytes_of(next_order_, next_block_);
   for (std::size_t part = 0; part < order.parts.size(); ++part) {
     const PackedRange range = order.parts[part].pattern.stored_in(begin, end);
     if (range.size_bytes() > 0) held.left.push_back({part, range});
@@ -70,8 +73,8 @@ std::uint64_t SendRounds::take_room(int receiver, std::uint64_t wanted) {
   if (is_first && round_ % grant->second.turns == grant->second.turn) room->second = grant->second.bytes;
   const std::uint64_t tail = is_first ? kMessageTailBytes : 0;
   const std::uint64_t overhead = sizeof(ChunkHead) + tail;
-  const std::uint64_t for_all =
-      std::max(limits_.out_bytes, kept_bytes_ + kLeastMessageBytes) - kept_bytes_;  // a block may be all of it
+  const std::uint64_t kept = counted(kept_bytes_);
+  const std::uint64_t for_all = std::max(limits_.out_bytes, kept + kLeastMessageBytes) - kept;
   const std::uint64_t most = std::min(room->second, for_all - std::min(for_all, sent_bytes_));
   if (most <= overhead) {
     if (is_first) room_.erase(room);  // no message, no checksum
@@ -95,7 +98,7 @@ SendRounds::BlockTurn SendRounds::advance(Held& held, bool is_first) {
   }
   std::erase_if(held.left, [](const Chunk& left) { return left.range.size_bytes() == 0; });
   turn.is_last = held.left.empty();
-  if (turn.is_last) kept_bytes_ -= buffer_bytes_of(held.order, held.block);
+  if (turn.is_last) kept_bytes_ -= bytes_of(held.order, held.block);
   return turn;
 }
 

@@ -25,7 +25,7 @@ struct ChunkHead {
 struct RoundLimits {
   std::size_t blocks_held = 1;  ///< at the end of a round, because not all of their bytes could be sent
   std::size_t blocks_read = 1;  ///< in a round, so that others need not wait long for a reader who sends nothing
-  std::uint64_t out_bytes = 0;  ///< of messages to all receivers and of blocks that are not mapped; one always fits
+  std::uint64_t out_bytes = 0;  ///< of messages to all receivers and of blocks, beside one block
 };
 /// A receiver takes half of its buffer for what it receives (grants_of); the other half is for what it sends.
 [[nodiscard]] RoundLimits limits_of(std::uint64_t buffer_bytes);
@@ -62,8 +62,9 @@ class SendRounds {
   [[nodiscard]] BlockTurn advance(Held& held, bool is_first);
   [[nodiscard]] std::uint64_t take_room(int receiver, std::uint64_t wanted);
   [[nodiscard]] bool can_read_next() const;
-  /// Of a block: none if it is mapped.
-  [[nodiscard]] std::uint64_t buffer_bytes_of(std::size_t order, std::size_t block) const;
+  [[nodiscard]] std::uint64_t bytes_of(std::size_t order, std::size_t block) const;
+  /// Bytes that blocks take beside messages, all but one of 4 MiB.
+  [[nodiscard]] std::uint64_t counted(std::uint64_t kept_bytes) const noexcept;
   void skip_done_orders();
 
   std::span<const ReadOrder> orders_;

@@ -31,7 +31,7 @@ struct Offer {
   Placement placement;
   std::uint32_t logical_rank = 0;  ///< that saved it
   /// In this node's stores: only the steward reads it. Otherwise it lies on the prefix, where any process can.
-  bool is_mapped = false;
+  bool is_in_store = false;
 };
 
 /// Asks for the one region of a name that is some rank's own, whoever saved it.

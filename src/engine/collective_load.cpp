@@ -47,28 +47,18 @@ class BlockReader {
     for (const Holding& holding : checkpoint.holdings) by_rank_[holding.logical_rank()] = &holding;
   }
 
-  std::span<const std::byte> read(const arrays::BlockToRead& block, std::vector<std::byte>& buffer) {
-    const std::uint64_t number = block.offset / format::kBlockBytes;
-    if (!block.region.is_mapped) {
+  void read(const arrays::BlockToRead& block, std::span<std::byte> to) {
+    if (!block.region.is_in_store) {
       const Holding& holding = on_prefix(LogicalRank{block.region.logical_rank});
-      return read(holding, find(holding, block.region.name), number, block.size_bytes, buffer);
+      return holding.container().read_block(find(holding, block.region.name), number_of(block), to);
     }
     const auto& [holding, placed] = offered_.places.at(block.region.offer);
-    const std::span<const std::byte> mapped = holding->mapped();
-    if (mapped.empty()) return read(*holding, *placed, number, block.size_bytes, buffer);
-    const auto bytes = mapped.subspan(placed->offset + block.offset, block.size_bytes);
-    holding->container().require_block_intact(*placed, number, bytes);
-    return bytes;
+    holding->container().read_block(*placed, number_of(block), to);
+    if (checkpoint_.unproven) checkpoint_.unproven->mark_read(*placed, number_of(block));
   }
 
  private:
-  static std::span<const std::byte> read(const Holding& holding, const format::StoredRegion& placed,
-                                         std::uint64_t number, std::uint64_t size_bytes,
-                                         std::vector<std::byte>& buffer) {
-    buffer.resize(size_bytes);
-    holding.container().read_block(placed, number, buffer);
-    return buffer;
-  }
+  static std::uint64_t number_of(const arrays::BlockToRead& block) { return block.offset / format::kBlockBytes; }
 
   const Holding& on_prefix(LogicalRank logical_rank) {
     const Holding*& holding = by_rank_[logical_rank];
@@ -148,12 +138,11 @@ arrays::LoadCounts load_all(const comm::Group& group, const OpenCheckpoint& chec
     offered = offers_of(checkpoint);
   });
   BlockReader reader(checkpoint, commit, offered);
-  arrays::LoadInput input{to_plan, offered.offers, commit.world_size, buffer_bytes, arrays::kRowsPerBatch, {}, {}};
-  input.read = [&](const arrays::BlockToRead& block, std::vector<std::byte>& buffer) {
-    return reader.read(block, buffer);
-  };
+  arrays::LoadInput input{to_plan, offered.offers, commit.world_size, buffer_bytes, arrays::kRowsPerBatch, {}, {}, {}};
+  input.read = [&](const arrays::BlockToRead& block, std::span<std::byte> to) { reader.read(block, to); };
+  input.memory = [&](std::uint32_t want) { return static_cast<std::byte*>(wants[want].region.data); };
   input.deliver = [&](const arrays::Delivery& delivery) {
-    arrays::copy_to_memory(delivery, static_cast<std::byte*>(wants[delivery.want].region.data));
+    arrays::copy_to_memory(delivery, input.memory(delivery.want));
   };
   return arrays::load_all(group, input);
 }

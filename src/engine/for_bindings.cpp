@@ -38,8 +38,7 @@ std::vector<ForBindings::Saved> ForBindings::find_saved(Engine& engine, std::spa
                       : saved.look_up == arrays::LookUp::replicated ? Saved::As::replicated
                                                                     : Saved::As::of_rank;
       const bool is_alike = !saved.unlike && saved.regions == ranks;
-      found.push_back(
-          {as, saved.type.dtype, saved.type.shape, std::move(saved.type.members), saved.regions, is_alike});
+      found.push_back({as, saved.type.dtype, saved.type.shape, std::move(saved.type.members), saved.regions, is_alike});
     }
   });
   return found;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/routed_files.hpp"
-#include "engine/unverified_container.hpp"
+#include "engine/unverified_containers.hpp"
 #include "kedge/error.hpp"
 #include "persist/prefix_storage.hpp"
 #include "recovery/holding.hpp"
@@ -27,8 +27,8 @@ struct OpenCheckpoint {
   std::string directory;                                        ///< of the commit there
   std::unique_ptr<persist::PrefixReader> source_prefix_reader;  ///< of a Source; else null
   std::string source_prefix;                                    ///< of a Source, as it was given
-  Id128 parent_before;                            ///< of a Source: the parent of the next commit before it
-  std::unique_ptr<UnverifiedContainer> unproven;  ///< null: its bytes were verified, or need not be
+  Id128 parent_before;                             ///< of a Source: the parent of the next commit before it
+  std::unique_ptr<UnverifiedContainers> unproven;  ///< null: their bytes were verified, or need not be
   RoutedFiles routed;
   std::optional<Failure> first_failure;
   std::optional<std::string> unread;  ///< regions that a State did not load, if there are any

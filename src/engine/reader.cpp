@@ -31,7 +31,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   uses_.recreation.run();
   std::optional<recovery::Opened> opened = uses_.recovery.open(selection, newer, reading);
   while (opened && !try_to_pin(*opened)) opened = uses_.recovery.open(selection, newer, reading);
-  if (!opened || !opened->is_own_unread)
+  if (!opened || !opened->are_containers_unread)
     uses_.recovery.recover_outputs();  // output rescue may write over files that an older
                                        // commit needs
   if (!opened) {
@@ -40,12 +40,19 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recover
   }
   if (!opened->commit.is_output) uses_.markers.mark(opened->commit.id);
   if (newer == Newer::discard) uses_.pipeline.snapshots().ignore_lost();
-  if (is_of_other_ranks()) uses_.pipeline.continue_from_other_ranks(opened->commit, opened->persistent);
-  else if (!opened->is_own_unread)
-    uses_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
+  if (!opened->are_containers_unread) continue_from(*opened, false);
   count_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);
   return opened->commit.tag;
+}
+
+/// COLLECTIVE. The work that the open leaves begins. `reads_behind`: it verifies this rank's container, too.
+void Reader::continue_from(const recovery::Opened& opened, bool reads_behind) {
+  if (opened.commit.world_size != uses_.group.world_size())
+    uses_.pipeline.continue_from_other_ranks(opened.commit, opened.persistent, opened.unread);
+  else
+    uses_.pipeline.continue_from(opened.commit, opened.persistent,
+                                 {.others = opened.unread, .container = reads_behind});
 }
 
 /// COLLECTIVE. Nothing of it comes into this run's stores: it belongs to another run.
@@ -80,6 +87,7 @@ std::unique_ptr<OpenCheckpoint> Reader::make_checkpoint() const {
 bool Reader::try_to_pin(const recovery::Opened& opened) {
   open_ = make_checkpoint();
   const auto failure = uses_.group.try_on_all_ranks([&] {
+    if (opened.are_containers_unread) open_->unproven = std::make_unique<UnverifiedContainers>(opened);
     open_->prefix = &uses_.prefix;
     open_->directory = opened.directory;
     if (opened.commit.world_size != uses_.group.world_size()) {
@@ -88,7 +96,6 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
     }
     open_->holdings.push_back(recovery::Holding::in_store(uses_.store.files, opened.commit.id,
                                                           uses_.group.logical_rank(), uses_.copy_threads));
-    if (opened.is_own_unread) open_->unproven = std::make_unique<UnverifiedContainer>(opened);
   });
   if (failure) {
     open_.reset();
@@ -96,7 +103,7 @@ bool Reader::try_to_pin(const recovery::Opened& opened) {
     uses_.recovery.mark_damaged(opened.commit, *failure);
     return false;
   }
-  uses_.ledger.mark_opened(opened.commit, opened.persistent, !opened.is_own_unread);
+  uses_.ledger.mark_opened(opened.commit, opened.persistent, !opened.are_containers_unread);
   CheckpointInfo info;
   static_cast<CommitHead&>(info) = opened.commit;
   info.total_bytes = opened.total_bytes;
@@ -263,14 +270,15 @@ void Reader::copy(const format::StoredRegion& placed, std::span<std::byte> on_ho
 void Reader::confirm_intact() {
   if (!open_->unproven) return;
   constexpr std::uint64_t kReadAtOnceBytes = std::uint64_t{16} << 20U;
-  const UnverifiedContainer& unproven = *open_->unproven;
+  UnverifiedContainers& unproven = *open_->unproven;
   const recovery::Opened& opened = unproven.opened();
   // Regions that failed to load are read again now: it may be the container's fault. So are all regions if outputs may
   // have to be rebuilt, which may write over what an older commit needs.
   enum Rest : std::uint64_t { is_small, is_large, is_needed_now };
   const bool is_large_here =
-      uses_.pipeline.waits().is_in_background() && unproven.unread_bytes(container()) > kReadAtOnceBytes;
-  const bool cannot_wait = open_->first_failure.has_value() || !uses_.ledger.known().outputs_to_flush().empty();
+      uses_.pipeline.waits().is_in_background() && unproven.unread_bytes(open_->holdings) > kReadAtOnceBytes;
+  const bool cannot_wait =
+      is_of_other_ranks() || open_->first_failure.has_value() || !uses_.ledger.known().outputs_to_flush().empty();
   const Rest mine = cannot_wait ? is_needed_now : is_large_here ? is_large : is_small;
   const bool reads_behind = uses_.group.max(mine) == is_large;
   if (reads_behind) checked_ = "the rest is checked in the background";
@@ -280,7 +288,7 @@ void Reader::confirm_intact() {
   } else if (!reads_behind) {
     damage = attempt([&] {
       open_->require_present();
-      unproven.verify_unread(container(), open_->holdings.front().path());
+      unproven.verify_unread(open_->holdings);
     });
   }
   if (const auto failure = uses_.group.vote(damage)) {
@@ -295,7 +303,7 @@ void Reader::confirm_intact() {
   }
   if (!reads_behind) uses_.ledger.mark_verified(opened.commit.id);
   uses_.recovery.recover_outputs();
-  uses_.pipeline.continue_from(opened.commit, opened.persistent, {.others = opened.unread, .container = reads_behind});
+  continue_from(opened, reads_behind);
 }
 
 void Reader::close() {

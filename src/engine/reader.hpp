@@ -65,11 +65,15 @@ class Reader {
   /// Throws as load_all.
   [[nodiscard]] std::vector<arrays::SavedName> find_saved(std::span<const arrays::NameToFind> names,
                                                           std::optional<Failure> local = {});
+  /// COLLECTIVE. Reads what nobody has loaded and nobody verified in open. Throws the same Error on all ranks: corrupt,
+  /// io. What is read on the prefix is verified as it is loaded.
+  void verify_rest();
   /// Local. Whether another number of ranks saved what is open.
   [[nodiscard]] bool is_of_other_ranks() const noexcept;
   /// Local. What is open; throws bad_state if nothing is. `call` is the caller's name for messages.
   [[nodiscard]] const OpenCheckpoint& checkpoint(std::string_view call) const;
   [[nodiscard]] const comm::Group& group() const noexcept { return uses_.group; }
+  [[nodiscard]] std::uint64_t load_buffer_bytes() const noexcept { return uses_.load_buffer_bytes; }
   /// Local. A load that was refused before it came here: as one that failed.
   Status refuse(const Failure& failure);
   /// Local. The checkpoint was not loaded as wanted: close will throw the first such failure on all ranks.
@@ -90,6 +94,7 @@ class Reader {
   [[nodiscard]] std::unique_ptr<OpenCheckpoint> make_checkpoint() const;
   [[nodiscard]] bool try_to_pin(const recovery::Opened& opened);
   void confirm_intact();
+  void continue_from(const recovery::Opened& opened, bool reads_behind);
   void begin_reading(CheckpointInfo info);
   void share_attributes();
   void count_opened(std::uint64_t fetched_bytes, double begin_s) const;

@@ -32,4 +32,12 @@ std::vector<arrays::SavedName> Reader::find_saved(std::span<const arrays::NameTo
   return engine::find_saved(uses_.group, *open_, names);
 }
 
+void Reader::verify_rest() {
+  if (!open_->unproven) return;
+  uses_.group.run_on_all_ranks([&] {
+    open_->require_present();
+    open_->unproven->verify_unread(open_->holdings);
+  });
+}
+
 }  // namespace kedge::engine

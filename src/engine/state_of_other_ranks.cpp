@@ -111,29 +111,68 @@ std::optional<Failure> why_not(const Asked& asked, const CheckpointInfo& info, s
                          info.world_size, processes, reasons)};
 }
 
-/// Local. Gives `take` the bytes of all items with PerRank, of each rank whose container this process reads. Throws
-/// corrupt, io, and what `take` throws.
-template <class Take>
-void read_per_rank(const OpenCheckpoint& checkpoint, const State& state, const Take& take) {
-  checkpoint.require_present();
-  std::vector<std::byte> bytes;
-  for (const State::Item& item : state.items()) {
-    if (!item.per_rank) continue;
-    for (const recovery::Holding& holding : checkpoint.holdings) {
-      const format::StoredRegion* placed = holding.container().find_region(item.name);
-      if (placed == nullptr) continue;
-      bytes.resize(placed->size_bytes);
-      holding.container().read(*placed, bytes);
-      take(item, holding.logical_rank(), bytes);
+/// What the functions of the items with PerRank get: the bytes of each rank whose container this process reads. These,
+/// and all else, are read and checked before any function is called, on any rank: after damage another checkpoint is
+/// loaded, and a function that had got bytes already would get each rank's again.
+class PerRankItems {
+ public:
+  /// Keeps at most so many bytes in memory; what is beyond is read again when it is given.
+  PerRankItems(const OpenCheckpoint& checkpoint, const State& state, std::uint64_t keep_bytes)
+      : checkpoint_(checkpoint), state_(state), left_bytes_(keep_bytes) {}
+
+  /// Local. Throws corrupt, io.
+  void read() {
+    checkpoint_.require_present();
+    for (const State::Item& item : state_.items()) {
+      if (!item.per_rank) continue;
+      for (const recovery::Holding& holding : checkpoint_.holdings) {
+        const format::StoredRegion* region = holding.container().find_region(item.name);
+        if (region == nullptr) continue;
+        Found& found = found_.emplace_back(Found{item, holding, *region, {}, false});
+        found.bytes = read(found);
+        if (checkpoint_.unproven && holding.is_in_store()) checkpoint_.unproven->mark_read(*region);
+        found.is_kept = region->size_bytes <= left_bytes_;
+        if (found.is_kept) left_bytes_ -= region->size_bytes;
+        else found.bytes = {};
+      }
     }
   }
-}
+
+  /// Local. Throws corrupt, io, and what the functions throw.
+  void give() {
+    for (Found& found : found_) {
+      if (!found.is_kept) found.bytes = read(found);
+      in_application(found.item, "restoring", [&] { found.item.per_rank(found.holding.logical_rank(), found.bytes); });
+      found.bytes = {};
+    }
+  }
+
+ private:
+  struct Found {
+    const State::Item& item;
+    const recovery::Holding& holding;
+    const format::StoredRegion& region;
+    std::vector<std::byte> bytes;
+    bool is_kept = false;
+  };
+  static std::vector<std::byte> read(const Found& found) {
+    std::vector<std::byte> bytes(found.region.size_bytes);
+    found.holding.container().read(found.region, bytes);
+    return bytes;
+  }
+
+  const OpenCheckpoint& checkpoint_;
+  const State& state_;
+  std::uint64_t left_bytes_;
+  std::vector<Found> found_;
+};
 
 }  // namespace
 
 void load_of_other_ranks(Reader& reader, const State& state) {
   const comm::Group& group = reader.group();
   const OpenCheckpoint& checkpoint = reader.checkpoint("restore");
+  PerRankItems per_rank(checkpoint, state, reader.load_buffer_bytes());
   try {
     std::vector<arrays::NameToFind> names;
     for (const State::Item& item : state.items()) names.push_back({item.name});
@@ -144,22 +183,17 @@ void load_of_other_ranks(Reader& reader, const State& state) {
       for (std::size_t i = 0; i < saved.size(); ++i) request.add(state.items()[i], saved[i]);
     });
     if (!failure) failure = why_not(asked, reader.info(), group.world_size());
-    // Before any function is called, on any rank: after damage another checkpoint is loaded, and a function that had
-    // got bytes already would get each rank's again.
-    const auto only_check = [](const State::Item&, LogicalRank, std::span<const std::byte>) {};
-    if (!failure) failure = attempt([&] { read_per_rank(checkpoint, state, only_check); });
+    if (!failure) failure = attempt([&] { per_rank.read(); });
     reader.load_all(asked.wants, failure);
+    if (std::ranges::any_of(state.items(), [](const State::Item& item) { return bool(item.per_rank); })) {
+      reader.verify_rest();
+    }
   } catch (const Error& error) {
     if (comm::ends_communication(error.code())) throw;
     reader.remember_shared(error.failure());
     return;
   }
-  const auto give = [](const State::Item& item, LogicalRank saved_by, std::span<const std::byte> bytes) {
-    in_application(item, "restoring", [&] { item.per_rank(saved_by, bytes); });
-  };
-  if (auto failure = attempt([&] { read_per_rank(checkpoint, state, give); })) {
-    (void)reader.remember(*std::move(failure));
-  }
+  if (auto failure = attempt([&] { per_rank.give(); })) (void)reader.remember(*std::move(failure));
 }
 
 }  // namespace kedge::engine

@@ -98,12 +98,6 @@ void ContainerReader::read_block(const StoredRegion& region, std::uint64_t block
   require_blocks_intact(region, block, std::span(&found, 1));
 }
 
-void ContainerReader::require_block_intact(const StoredRegion& region, std::uint64_t block,
-                                           std::span<const std::byte> bytes) const {
-  const std::uint32_t found = crc32c(bytes);
-  require_blocks_intact(region, block, std::span(&found, 1));
-}
-
 /// `found` holds the checksums of the blocks from `first` on, without padding.
 void ContainerReader::require_blocks_intact(const StoredRegion& region, std::size_t first,
                                             std::span<const std::uint32_t> found) const {

@@ -55,8 +55,6 @@ class ContainerReader {
 
   /// Copies one block of 4 MiB, or what is left of the region, into `out`. Throws Error{corrupt}.
   void read_block(const StoredRegion& region, std::uint64_t block, std::span<std::byte> out) const;
-  /// Compares the bytes of a block, wherever they are, with its checksum. Throws Error{corrupt}.
-  void require_block_intact(const StoredRegion& region, std::uint64_t block, std::span<const std::byte> bytes) const;
 
   /// The checkpoint's attributes as stored in logical rank 0's container (decode_attributes parses them); empty if
   /// there are none. Throws Error{corrupt}.

@@ -40,12 +40,26 @@ Id128 DeferredWork::plan_work(const Execution& execution, const CommitHead& open
   if (unread.others) {
     if (is_protected && !unread.container)
       remaining_.unread.push_back({opened, is_current ? found.current : found.across_domains});
-    for (const commits::CommitEntry& entry : ledger_.known().entries) {
-      if (entry.commit.id != opened.id) remaining_.unread.push_back({entry.commit, {}});
-    }
+    add_older_commits();
   }
   unread_files_.reset();
   return is_due ? opened.id : Id128{};
+}
+
+/// Its containers were verified by the open, or by whoever loaded them.
+void DeferredWork::plan_of_other_ranks(const CommitHead& opened, bool reads_others) {
+  remaining_ = {opened};
+  if (reads_others) {
+    remaining_.unread.push_back({opened, {}, false, true});
+    add_older_commits();
+  }
+  unread_files_.reset();
+}
+
+void DeferredWork::add_older_commits() {
+  for (const commits::CommitEntry& entry : ledger_.known().entries) {
+    if (entry.commit.id != remaining_.opened.id) remaining_.unread.push_back({entry.commit, {}});
+  }
 }
 
 /// Finds which protections the ranks have, and lets the ledger keep the best one.
@@ -151,22 +165,27 @@ void DeferredWork::handle_damage(Execution& execution, const UnreadCommit& unrea
       "{} is an older checkpoint that can no longer be relied on; the next create checks the stores again and keeps "
       "what can be recovered",
       commit.tag);
-  if (is_opened) {
-    std::optional<Failure> failure;
-    const bool is_superseded = !group.all(ledger_.known().find(commit.id).has_value());
-    if (!is_superseded && is_scheduled()) failure = protect_with_space(execution, commit);
-    so = is_superseded ? compose("{} is not needed any more", commit.tag)
-         : !is_scheduled()
-             ? compose(
-                   "{} is no longer protected against the loss of a node; call wait(\"{}\", protected) to protect "
-                   "it again",
-                   commit.tag, commit.tag)
-         : failure ? protect_.failure_warning(commit, *failure, 1)
-                   : compose("{} is protected again ({})", commit.tag, to_string(protect_.scheme()));
-  }
+  if (is_opened) so = after_damaged_parity(execution, commit);
   if (!group.is_root()) return;
   log_.warning(compose("a check in the background found damage: {}{}; {}; check the memory or disk of rank {}'s node",
                        to_string(first), files > 1 ? compose(" and {} more", files - 1) : "", so, first.rank));
+}
+
+/// Protects the opened commit again, if that is possible. Returns what became of it.
+std::string DeferredWork::after_damaged_parity(Execution& execution, const CommitHead& commit) {
+  const comm::Group& group = execution.group();
+  if (!group.all(ledger_.known().find(commit.id).has_value())) return compose("{} is not needed any more", commit.tag);
+  if (commit.world_size != group.world_size()) {
+    return compose("{} is no longer protected against the loss of a node; the next checkpoint is", commit.tag);
+  }
+  if (!is_scheduled()) {
+    return compose(
+        "{} is no longer protected against the loss of a node; call wait(\"{}\", protected) to protect it again",
+        commit.tag, commit.tag);
+  }
+  const auto failure = protect_with_space(execution, commit);
+  return failure ? protect_.failure_warning(commit, *failure, 1)
+                 : compose("{} is protected again ({})", commit.tag, to_string(protect_.scheme()));
 }
 
 /// The application has loaded intact data, but the stored container is damaged. Keeps everything that the commit can be

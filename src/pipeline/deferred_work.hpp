@@ -29,6 +29,8 @@ class DeferredWork {
 
   /// Finds the work left by this open. Returns the commit to be protected, or none.
   [[nodiscard]] Id128 plan_work(const Execution& execution, const CommitHead& opened, UnreadWork unread);
+  /// Finds what is to be read of a commit that another number of ranks saved, whose files are left alone.
+  void plan_of_other_ranks(const CommitHead& opened, bool reads_others);
   /// Does the next step; false if nothing is left. All ranks decide on the step together, because their knowledge of
   /// commits may differ for a moment.
   [[nodiscard]] bool run_step(Execution& execution);
@@ -51,6 +53,8 @@ class DeferredWork {
   [[nodiscard]] std::optional<Failure> protect_with_space(Execution& execution, const CommitHead& commit);
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
   void drop_stages(const CommitHead& commit, const Failure& failure);
+  void add_older_commits();
+  [[nodiscard]] std::string after_damaged_parity(Execution& execution, const CommitHead& commit);
   void log_not_protected(const CommitHead& commit, const Failure& failure);
 
   store::NodeStore& store_;

@@ -159,10 +159,13 @@ void Pipeline::schedule_flush_after(const CommitHead& opened, bool persistent) {
   if (!opened.is_output && !persistent) policy.make_due();
 }
 
-void Pipeline::continue_from_other_ranks(const CommitHead& commit, bool persistent) {
+void Pipeline::continue_from_other_ranks(const CommitHead& commit, bool persistent, bool reads_others) {
   schedule_flush_after(commit, persistent);
   if (!commit.is_output) stages_[stages_.index_of(Level::protected_)].policy->make_due();
   outputs_.mark_surveyed();
+  deferred_work_.plan_of_other_ranks(commit, reads_others);
+  executor_->submit_deferred_work({});
+  waits_.wait_after_submit();
 }
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, UnreadWork unread) {

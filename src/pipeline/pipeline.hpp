@@ -94,9 +94,9 @@ class Pipeline {
   /// Submits a commit that was just opened: protects it like a new one, if commits are protected at all. If it is not
   /// persistent, the next commit is flushed. `unread`: see recovery::Opened.
   void continue_from(const CommitHead& commit, bool persistent, UnreadWork unread);
-  /// Local. Takes up a commit that was just opened and that another number of ranks saved: its files are left alone,
-  /// the next checkpoint is protected, and flushed if the opened one is not persistent.
-  void continue_from_other_ranks(const CommitHead& commit, bool persistent);
+  /// Takes up a commit that was just opened and that another number of ranks saved: its files are left alone, the next
+  /// checkpoint is protected, and flushed if the opened one is not persistent. `reads_others`: Unread::others.
+  void continue_from_other_ranks(const CommitHead& commit, bool persistent, bool reads_others);
   /// Local. Nothing was opened, and the ledger knows the stores: unflushed outputs are flushed with the next commits.
   /// `makes_room`: the first commit is about to be written.
   void start_without_commit(bool makes_room);

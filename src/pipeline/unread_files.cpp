@@ -32,7 +32,8 @@ void require_intact(store::StoreFile& file, const store::PinnableFile& offered, 
 std::vector<store::PinnableFile> UnreadFilesReader::list_unread(const UnreadCommit& unread) {
   std::vector<store::PinnableFile> files;
   for (const store::PinnableFile& file : stored_files_.list_pinnable(unread.commit.id)) {
-    const bool is_meant = unread.protection_id.is_none() || file.key.protection_id == unread.protection_id;
+    const bool is_meant = (unread.protection_id.is_none() || file.key.protection_id == unread.protection_id) &&
+                          !(unread.is_parity && file.kind == store::FileKind::container);
     if (is_meant && file.kind != store::FileKind::manifest && !read_files_.contains(file)) files.push_back(file);
   }
   return files;

@@ -24,6 +24,7 @@ struct UnreadCommit {
   CommitHead commit;
   Id128 protection_id;        ///< the protection to read; none: all files of the commit
   bool is_container = false;  ///< nothing older may go before its container was read
+  bool is_parity = false;     ///< only its parity is to be read
 };
 
 /// Result of reading a commit's files.

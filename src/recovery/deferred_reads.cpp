@@ -30,15 +30,20 @@ std::set<FileKind> written_kinds(int rank, store::NodeStore& store, const Orders
 
 DeferredReads plan_deferred_reads(const comm::Group& group, store::NodeStore& store, const Candidate& chosen,
                                   const Orders& orders, bool loads) {
-  if (chosen.rebuilt == 0 && !loads) return {};
-  if (stays_as_it_lies(chosen.commit.world_size, group)) return {};  // a process has several containers
+  // A process may have members of several sets, of which only some rebuild: their files are verified.
+  const bool as_it_lies = stays_as_it_lies(chosen.commit.world_size, group);
+  if (!loads && (chosen.rebuilt == 0 || as_it_lies)) return {};
   const auto written = written_kinds(group.rank(), store, orders);
   const bool overwrites =
       std::ranges::any_of(written, [&](FileKind kind) { return store.new_files.begin_would_overwrite(kind); });
   if (group.any(overwrites)) return {};
   DeferredReads later;
   const store::FileKey container{chosen.commit.id, {}};
-  later.own_container = loads;
+  later.containers = loads;
+  if (as_it_lies) {
+    later.anyone_s.push_back(container);
+    return later;
+  }
   if (loads) later.files.push_back(container);
   for (const SetOrder& order : orders.sets) {
     if (!order.rebuild) continue;

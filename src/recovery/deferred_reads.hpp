@@ -10,12 +10,13 @@
 namespace kedge::recovery {
 
 struct DeferredReads {
-  std::vector<store::FileKey> files;  ///< this process's own files
-  bool own_container = false;         ///< the reader of the container verifies it; equal on all ranks
+  std::vector<store::FileKey> files;     ///< this process's own files
+  std::vector<store::FileKey> anyone_s;  ///< files of any rank in this store
+  bool containers = false;               ///< who reads the containers verifies them; equal on all ranks
 };
 
-/// COLLECTIVE. Files that the orders use and that can be verified later, including the commit's container if the
-/// application `loads` and so verifies it. Empty if the orders overwrite, on any rank, files that an older commit may
+/// COLLECTIVE. Files that the orders use and that can be verified later, including the commit's containers if the
+/// application `loads` and so verifies them. Empty if the orders overwrite, on any rank, files that an older commit may
 /// need: damage found late would then cost that commit.
 [[nodiscard]] DeferredReads plan_deferred_reads(const comm::Group& group, store::NodeStore& store,
                                                 const Candidate& chosen, const Orders& orders, bool loads);

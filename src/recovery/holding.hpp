@@ -25,10 +25,6 @@ class Holding {
   [[nodiscard]] bool is_in_store() const noexcept { return static_cast<bool>(file_); }
   [[nodiscard]] const format::ContainerReader& container() const noexcept { return *reader(); }
   [[nodiscard]] const std::string& path() const noexcept { return file_ ? file_->path() : opened_->path; }
-  /// The file's bytes in memory; empty if they must be read.
-  [[nodiscard]] std::span<const std::byte> mapped() const noexcept {
-    return file_ ? file_->mapped() : std::span<const std::byte>();
-  }
   /// A mapped file that another process truncated is noticed before it is read; one on the prefix is read by calls.
   /// Throws io.
   void require_present() const {

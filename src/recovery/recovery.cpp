@@ -11,7 +11,6 @@
 #include "base/text.hpp"
 #include "commits/commit_selection.hpp"
 #include "fs/file_system.hpp"
-#include "recovery/deferred_reads.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -81,33 +80,33 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Read
       });
       if (depth != Depth::headers && depth != Depth::all_that_counts) {
         read_later = plan_deferred_reads(group_, storage_.store, *chosen, plan.orders, reading == Reading::in_load);
-        plan.is_own_unread = read_later.own_container;
+        plan.are_containers_unread = read_later.containers;
       }
       if (depth == Depth::what_is_opened) {
-        if (verify_selected_files(*chosen, plan.orders, read_later.files)) return plan;
+        if (verify_selected_files(*chosen, plan.orders, read_later)) return plan;
         continue;
       }
     }
-    if (depth == Depth::headers || verify_needed_files(plan.chosen(), read_later.files)) return plan;
+    if (depth == Depth::headers || verify_needed_files(plan.chosen(), read_later)) return plan;
   }
 }
 
 /// COLLECTIVE. Reads all selected files, but parity only of sets that rebuild something. False if another survey is
 /// needed.
-bool Recovery::verify_selected_files(const Candidate& chosen, const Orders& orders,
-                                     std::span<const store::FileKey> except_own) {
-  std::vector<store::FileKey> later = survey_.protections(chosen.commit.id);
+bool Recovery::verify_selected_files(const Candidate& chosen, const Orders& orders, DeferredReads later) {
+  std::vector<store::FileKey> unused = survey_.protections(chosen.commit.id);
   for (const SetOrder& order : orders.sets) {
-    if (order.rebuild) std::erase(later, order.key());
+    if (order.rebuild) std::erase(unused, order.key());
   }
+  later.anyone_s.insert(later.anyone_s.end(), unused.begin(), unused.end());
   bool as_found = true;
-  group_.run_on_all_ranks([&] { as_found = survey_.verify(chosen.commit.id, {except_own, later}); });
+  group_.run_on_all_ranks([&] { as_found = survey_.verify(chosen.commit.id, {later.files, later.anyone_s}); });
   return group_.all(as_found);
 }
 
 /// COLLECTIVE. Reads all files that matter and were not read yet. False if some rank found a difference, so that
-/// another survey is needed. `except_own` are files of the selected commit.
-bool Recovery::verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own) {
+/// another survey is needed. `later` has files of the selected commit.
+bool Recovery::verify_needed_files(const Candidate* chosen, const DeferredReads& later) {
   std::set<Id128> counts;
   if (chosen != nullptr) counts.insert(chosen->commit.id);
   for (const Id128& commit_id : storage_.ledger.known().ids_to_keep(policy_.keep)) counts.insert(commit_id);
@@ -115,9 +114,8 @@ bool Recovery::verify_needed_files(const Candidate* chosen, std::span<const stor
   group_.run_on_all_ranks([&] {
     for (const Id128& commit_id : counts) {
       const bool is_chosen = chosen != nullptr && commit_id == chosen->commit.id;
-      if (!survey_.verify(commit_id, {is_chosen ? except_own : std::span<const store::FileKey>(), {}})) {
-        as_found = false;
-      }
+      const auto skipped = is_chosen ? store::SkippedFiles{later.files, later.anyone_s} : store::SkippedFiles{};
+      if (!survey_.verify(commit_id, skipped)) as_found = false;
     }
   });
   return group_.all(as_found);
@@ -276,6 +274,7 @@ Opened Recovery::opened_as_it_lies(const Plan& plan, Depth depth) const {
   opened.totals.rebuilt = chosen.rebuilt;
   opened.totals.on_prefix = chosen.commit.world_size - chosen.held - chosen.rebuilt;
   opened.unread = depth == Depth::what_is_opened;
+  opened.are_containers_unread = plan.are_containers_unread;
   opened.held = plan.orders.held;
   opened.directory = chosen.directory;
   // Nobody asks for stores where nothing of it was.
@@ -306,7 +305,7 @@ Opened Recovery::opened(const Plan& plan, Recovered mine, Depth depth) const {
           std::move(mine),
           {sums[0], sums[1], sums[2], sums[3]},
           depth == Depth::what_is_opened,
-          plan.is_own_unread,
+          plan.are_containers_unread,
           {},
           {},
           {}};

@@ -15,6 +15,7 @@
 #include "kedge/options.hpp"
 #include "kedge/selection.hpp"
 #include "recovery/choose_commit.hpp"
+#include "recovery/deferred_reads.hpp"
 #include "recovery/execute_orders.hpp"
 #include "recovery/holding.hpp"
 #include "recovery/orders.hpp"
@@ -60,7 +61,7 @@ struct Opened {
   /// Other kept commits, and parity of complete sets, were only checked by their headers.
   bool unread = false;
   /// Containers that were in place are unverified, too: nothing may be removed for this commit until they are.
-  bool is_own_unread = false;
+  bool are_containers_unread = false;
   // Of a commit of another number of ranks:
   std::vector<HeldRank> held;            ///< that this process reads
   std::string directory;                 ///< tag directory on the prefix; empty if nothing is read there
@@ -89,7 +90,7 @@ class Recovery {
   /// Afterwards the ledger has the survey without discarded commits; the caller
   /// marks the commit as open. Throws unrecoverable, io (the prefix cannot be read), no_space, timeout, rank_failed.
   /// Reading::in_load is only a hint: it is ignored if the recovery overwrites or discards something
-  /// (Opened::is_own_unread).
+  /// (Opened::are_containers_unread).
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
 
   /// Local. Opens what this process holds of a commit that another number of ranks saved. Throws not_found, io,
@@ -119,8 +120,8 @@ class Recovery {
   struct Plan {
     Survey survey;
     Choice choice;
-    Orders orders;               ///< for the selected commit
-    bool is_own_unread = false;  ///< see Opened
+    Orders orders;                       ///< for the selected commit
+    bool are_containers_unread = false;  ///< see Opened
 
     [[nodiscard]] const Candidate* chosen() const {
       return choice.chosen ? &survey.candidates[*choice.chosen] : nullptr;
@@ -128,9 +129,8 @@ class Recovery {
   };
 
   [[nodiscard]] Plan make_plan(const Selection& selection, Depth depth, Reading reading);
-  [[nodiscard]] bool verify_needed_files(const Candidate* chosen, std::span<const store::FileKey> except_own);
-  [[nodiscard]] bool verify_selected_files(const Candidate& chosen, const Orders& orders,
-                                           std::span<const store::FileKey> except_own);
+  [[nodiscard]] bool verify_needed_files(const Candidate* chosen, const DeferredReads& later);
+  [[nodiscard]] bool verify_selected_files(const Candidate& chosen, const Orders& orders, DeferredReads later);
   [[nodiscard]] std::vector<Tag> incomplete_outputs() const;
   void log_no_match(const Plan& plan, const Selection& selection) const;
   static void refuse_unknown_bound(const Plan& plan, const Selection& selection);

@@ -107,10 +107,10 @@ TEST(FailedLoads, AHoleThatIsAllOfATile) {
 }
 
 TEST(FailedLoads, DamageEndsTheLoadOnAllRanksWithZerosInstead) {
-  for (const bool mapped : {false, true}) {
+  for (const bool in_stores : {false, true}) {
     Job job;
     rows(job);
-    for (SavedRegion& region : job.saved) region.offer.is_mapped = mapped;
+    job.put_all_in_stores(in_stores);
     job.before_read = [](int, const BlockToRead& block) {
       if (block.region.logical_rank == 1) {
         throw Error(ErrorCode::corrupt, compose("region '{}' of rank 1 is damaged", block.region.name));
@@ -132,7 +132,7 @@ TEST(FailedLoads, WhatACallThrowsEndsTheLoadOnAllRanks) {
   for (const int failing : {0, 1, 2}) {
     Job job;
     rows(job);
-    for (SavedRegion& region : job.saved) region.offer.is_mapped = true;
+    job.put_all_in_stores(true);
     job.before_read = [&](int process, const BlockToRead&) {
       if (process == failing) throw std::bad_alloc();
     };
@@ -174,7 +174,7 @@ TEST(FailedLoads, AMessageThatWasDamagedOnItsWayIsNoticed) {
   for (const auto& damage : damages) {
     Job job;
     rows(job);
-    for (SavedRegion& region : job.saved) region.offer.is_mapped = true;
+    job.put_all_in_stores(true);
     job.within = [&](Communicator& communicator, const auto& body) {
       if (communicator.rank() != 1) return body(communicator);
       Damaging damaging(communicator, damage_large(damage));
@@ -203,7 +203,7 @@ TEST(FailedLoads, BytesThatBelongNowhereAreRefused) {
            [](ChunkHead& head) { head.size_bytes += 40'000; }, [](ChunkHead& head) { head.size_bytes = 1; }}) {
     Job job;
     rows(job);
-    for (SavedRegion& region : job.saved) region.offer.is_mapped = true;
+    job.put_all_in_stores(true);
     job.within = [&](Communicator& communicator, const auto& body) {
       if (communicator.rank() != 1) return body(communicator);
       Damaging damaging(communicator, damage_large([&](auto& bytes) { change_head(bytes, change); }));
@@ -221,7 +221,7 @@ TEST(FailedLoads, DamageInThePlanIsNoticed) {
     faults::RandomChoices random(seed);
     Job job;
     rows(job);
-    for (SavedRegion& region : job.saved) region.offer.is_mapped = random.one_in(2);
+    for (SavedRegion& region : job.saved) region.offer.is_in_store = random.one_in(2);
     const std::uint64_t exchange = 1 + seed % 4;
     const std::uint64_t at = random.below(1'000'000);
     const auto bit = static_cast<std::byte>(1U << random.below(8));
@@ -246,7 +246,7 @@ TEST(FailedLoads, DamageInThePlanIsNoticed) {
 TEST(FailedLoads, ALostMessageIsNoticed) {
   Job job;
   rows(job);
-  for (SavedRegion& region : job.saved) region.offer.is_mapped = true;
+  job.put_all_in_stores(true);
   job.within = [&](Communicator& communicator, const auto& body) {
     Damaging damaging(communicator, damage_large([](auto& bytes) {
                         const std::uint32_t crc = crc32c({});

@@ -22,6 +22,7 @@ struct Job {
   std::vector<std::vector<WantedMemory>> wants{};  ///< by process
   std::uint64_t buffer_bytes = 16 * kMiB;
   std::uint64_t rows_per_batch = kRowsPerBatch;
+  bool has_memory = true;  ///< that blocks may be read into
   std::function<void(int process, const BlockToRead&)> before_read = [](int, const BlockToRead&) {};
   std::function<void(Communicator&, const std::function<void(Communicator&)>&)> within =
       [](Communicator& communicator, const auto& body) { body(communicator); };
@@ -62,16 +63,17 @@ struct Job {
     }
     std::vector<Want> mine;
     for (const WantedMemory& memory : wants[me]) mine.push_back(memory.want());
-    LoadInput input{mine, offers, logical_ranks, buffer_bytes, rows_per_batch, {}, {}};
-    input.read = [&](const BlockToRead& block, std::vector<std::byte>& buffer) {
+    LoadInput input{mine, offers, logical_ranks, buffer_bytes, rows_per_batch, {}, {}, {}};
+    input.read = [&](const BlockToRead& block, std::span<std::byte> to) {
       before_read(group.rank(), block);
-      return read_block(block, buffer, group.rank());
+      read_block(block, to, group.rank());
     };
+    input.memory = [&](std::uint32_t want) { return has_memory ? wants[me][want].data() : nullptr; };
     input.deliver = [&](const Delivery& delivery) { copy_to_memory(delivery, wants[me][delivery.want].data()); };
     counts[me] = load_all(group, input);
   }
 
-  std::span<const std::byte> read_block(const BlockToRead& block, std::vector<std::byte>& buffer, int process) {
+  void read_block(const BlockToRead& block, std::span<std::byte> to, int process) {
     for (std::size_t i = 0; i < saved.size(); ++i) {
       const SavedRegion& region = saved[i];
       if (region.offer.name != block.region.name || region.offer.logical_rank != block.region.logical_rank) continue;
@@ -80,16 +82,12 @@ struct Job {
       EXPECT_EQ(block.offset % kBlockBytes, 0U);
       EXPECT_EQ(block.size_bytes, region.block_bytes(block.offset / kBlockBytes));
       EXPECT_EQ(block.region.size_bytes, region.bytes.size());
-      const auto bytes = std::span<const std::byte>(region.bytes).subspan(block.offset, block.size_bytes);
-      if (region.offer.is_mapped) {
-        EXPECT_EQ(process, steward_of[i]);
-        return bytes;
-      }
-      buffer.assign(bytes.begin(), bytes.end());
-      return buffer;
+      EXPECT_TRUE(process == steward_of[i] || !region.offer.is_in_store);
+      ASSERT_EQ(to.size(), block.size_bytes);
+      std::ranges::copy(std::span(region.bytes).subspan(block.offset, block.size_bytes), to.begin());
+      return;
     }
     ADD_FAILURE() << "no such region: " << block.region.name << " of " << block.region.logical_rank;
-    return buffer;
   }
 
   void add_array(std::uint64_t array, const Shape& shape, const std::vector<Box>& blocks) {
@@ -97,6 +95,9 @@ struct Job {
       if (blocks[rank].dimensions != shape.dimensions()) continue;  // a scalar is saved by one rank alone
       add(saved_region(compose("array{}", array), array, shape, blocks[rank], Shard{}, rank));
     }
+  }
+  void put_all_in_stores(bool in_stores) {
+    for (SavedRegion& region : saved) region.offer.is_in_store = in_stores;
   }
   void add(SavedRegion region) {
     steward_of.push_back(static_cast<int>(region.offer.logical_rank) % processes());

@@ -37,12 +37,13 @@ TEST(Loads, EachElementIsItsGlobalIndexOnAnyNumberOfProcesses) {
     const int processes = random.one_of({1, 2, 3, 5, 7, 12, 17});
     job.wants.resize(static_cast<std::size_t>(processes));
     job.buffer_bytes = random.one_of({std::uint64_t{10'000}, std::uint64_t{100'000}, 16 * kMiB});
+    job.has_memory = random.one_in(2);
     if (random.one_in(2)) job.rows_per_batch = 1 + random.below(20);
     for (std::uint64_t array = 1 + random.below(3); array > 0; --array) {
       const Shape shape = shape_at_random(random);
       job.add_array(array, shape, cut_at_random(box_of(shape), job.logical_ranks, random));
-      const bool mapped = random.one_in(2);
-      for (SavedRegion& region : job.saved) region.offer.is_mapped = mapped && !random.one_in(5);
+      const bool in_stores = random.one_in(2);
+      for (SavedRegion& region : job.saved) region.offer.is_in_store = in_stores && !random.one_in(5);
       if (random.one_in(2)) {  // the program's own decomposition
         const auto blocks = cut_at_random(box_of(shape), static_cast<std::uint64_t>(processes), random);
         for (int p = 0; p < processes; ++p) {
@@ -62,7 +63,7 @@ TEST(Loads, EachElementIsItsGlobalIndexOnAnyNumberOfProcesses) {
 
 /// Regions of several blocks.
 TEST(Loads, LargeRegionsInSmallBuffers) {
-  for (const bool mapped : {true, false}) {
+  for (const bool in_stores : {true, false}) {
     for (const int processes : {3, 4}) {
       Job job;
       job.logical_ranks = 4;
@@ -70,7 +71,7 @@ TEST(Loads, LargeRegionsInSmallBuffers) {
       job.wants.resize(static_cast<std::size_t>(processes));
       const Shape shape({64, 96, 700});
       job.add_array(1, shape, cut_evenly(box_of(shape), 4, 0));
-      for (SavedRegion& region : job.saved) region.offer.is_mapped = mapped;
+      job.put_all_in_stores(in_stores);
       const auto pencils = cut_evenly(box_of(shape), static_cast<std::uint64_t>(processes), 2);
       for (std::size_t p = 0; p < pencils.size(); ++p) {
         job.wants[p].emplace_back(block_of("array1", shape, pencils[p]), 1, std::vector<std::uint64_t>{1, 0, 2});
@@ -99,7 +100,7 @@ TEST(Loads, VeryManyProcessesAndOne) {
 
 /// Of a rank, the only one of a name, and replicated ones: on three processes, saved by five ranks.
 TEST(Loads, RegionsThatAreNotBlocks) {
-  for (const bool mapped : {true, false}) {
+  for (const bool in_stores : {true, false}) {
     Job job;
     job.logical_ranks = 5;
     job.wants.resize(3);
@@ -109,7 +110,7 @@ TEST(Loads, RegionsThatAreNotBlocks) {
       job.add(saved_region("parameters", 20, Shape({2, 7}), box_of(Shape({2, 7})), Replicated{}, rank));
     }
     job.add(saved_region("level2/box17", 30, Shape({4, 4}), box_of(Shape({4, 4})), {}, 3));
-    for (SavedRegion& region : job.saved) region.offer.is_mapped = mapped;
+    job.put_all_in_stores(in_stores);
     for (std::uint32_t rank = 0; rank < 5; ++rank) {
       const Want want{"random", DataType::uint64, {}, Shape{rank + 3}, LogicalRank{rank}, {}};
       job.wants[rank % 2].emplace_back(want, 10 + rank);
@@ -124,7 +125,7 @@ TEST(Loads, RegionsThatAreNotBlocks) {
     for (const auto& wants : job.wants) {
       for (const WantedMemory& memory : wants) EXPECT_EQ(memory.wrong_elements(), 0U) << memory.want().name;
     }
-    EXPECT_EQ(job.read.size(), 5U + (mapped ? 3 : 1) + 1) << "replicated: its own copy, or one for all";
+    EXPECT_EQ(job.read.size(), 5U + (in_stores ? 3 : 1) + 1) << "replicated: its own copy, or one for all";
   }
 }
 
