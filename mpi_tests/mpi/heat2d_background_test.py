@@ -120,7 +120,7 @@ def main():
 
         disturbed = pathlib.Path(directory) / "disturbed"
         disturbed.mkdir()
-        job, least, kills, lost, ends = Job(disturbed), 0, 0, 0, 0
+        job, least, kills, lost, ends, protected = Job(disturbed), 0, 0, 0, 0, 0
         while kills < KILLS:
             code = kill_once(job, choose)
             resumed = job.newest(r"opened step-(\d+)")
@@ -131,16 +131,17 @@ def main():
                 check(ends <= KILLS, "the job was seldom killed before its end:", job.log())
                 for name in ("store", "prefix"):
                     shutil.rmtree(disturbed / name)
-                least = 0
+                least = protected = 0
                 continue
             kills += 1
             least = max(least, job.newest(rf"step-(\d+) {LOCAL}"))
-            if choose.random() < 0.3:
-                protected = max(job.newest(r"committed step-(\d+) .*, protected \("), job.newest(r"opened step-(\d+)"))
-                if protected:
-                    shutil.rmtree(disturbed / "store" / f"node{choose.randrange(RANKS)}", ignore_errors=True)
-                    least = min(least, protected)
-                    lost += 1
+            # One that was opened is protected again by the worker, which may have been killed before.
+            protected = max(protected, job.newest(r"committed step-(\d+) .*, protected \("),
+                            job.newest(r"step-(\d+) is protected again"))
+            if choose.random() < 0.3 and protected:
+                shutil.rmtree(disturbed / "store" / f"node{choose.randrange(RANKS)}", ignore_errors=True)
+                least, protected = min(least, protected), job.newest(r"committed step-(\d+) .* persistent")
+                lost += 1
         check(job.launch().wait() == 0, job.log())
         check(job.newest(r"opened step-(\d+)") >= least, job.log())
         check(job.printed("checksum") == wanted, "another result:", job.log())

@@ -11,7 +11,7 @@ from pathlib import Path
 import place
 
 place.need("torch")
-DECLARED = re.compile(r"<!-- example: program, [^\n]*-->\n```python\n(.*?)```", re.S)
+DECLARED = re.compile(r"<!-- example: (?:python-)?program, [^\n]*-->\n```python\n(.*?)```", re.S)
 
 
 def run(program, directory, ranks=2):

@@ -18,7 +18,8 @@ std::string_view to_string(Call call) noexcept {
     case Call::should_exit: return "should_exit";
     case Call::finalize_for: return "finalize(at_most)";
     case Call::load_all: return "load_all";
-    case Call::find_saved: return "load_all of Python";
+    case Call::find_saved: return "restore (in Python: load_all)";
+    case Call::verify_rest: return "restore";
   }
   return "unknown call";
 }

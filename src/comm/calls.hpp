@@ -26,6 +26,7 @@ enum class Call : std::uint32_t {
   finalize_for,
   load_all,
   find_saved,
+  verify_rest,  ///< of a restore of another number of ranks
 };
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;

@@ -65,9 +65,9 @@ class Reader {
   /// Throws as load_all.
   [[nodiscard]] std::vector<arrays::SavedName> find_saved(std::span<const arrays::NameToFind> names,
                                                           std::optional<Failure> local = {});
-  /// COLLECTIVE. Reads what nobody has loaded and nobody verified in open. Throws the same Error on all ranks: corrupt,
-  /// io. What is read on the prefix is verified as it is loaded.
-  void verify_rest();
+  /// COLLECTIVE. If it is needed on some rank, reads what nobody has loaded and nobody verified in open. Throws the
+  /// same Error on all ranks: corrupt, io. What is read on the prefix is verified as it is loaded.
+  void verify_rest(bool is_needed);
   /// Local. Whether another number of ranks saved what is open.
   [[nodiscard]] bool is_of_other_ranks() const noexcept;
   /// Local. What is open; throws bad_state if nothing is. `call` is the caller's name for messages.

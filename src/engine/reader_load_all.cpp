@@ -32,8 +32,8 @@ std::vector<arrays::SavedName> Reader::find_saved(std::span<const arrays::NameTo
   return engine::find_saved(uses_.group, *open_, names);
 }
 
-void Reader::verify_rest() {
-  if (!open_->unproven) return;
+void Reader::verify_rest(bool is_needed) {
+  if (comm::begin_call(uses_.group, comm::Call::verify_rest, 0, {}, is_needed ? 1 : 0) == 0 || !open_->unproven) return;
   uses_.group.run_on_all_ranks([&] {
     open_->require_present();
     open_->unproven->verify_unread(open_->holdings);

@@ -176,7 +176,7 @@ void load_of_other_ranks(Reader& reader, const State& state) {
   try {
     std::vector<arrays::NameToFind> names;
     for (const State::Item& item : state.items()) names.push_back({item.name});
-    const std::vector<SavedName> saved = find_saved(group, checkpoint, names);
+    const std::vector<SavedName> saved = reader.find_saved(names);
     Asked asked;
     auto failure = attempt([&] {
       Request request(group, reader.info().world_size, asked);
@@ -185,11 +185,11 @@ void load_of_other_ranks(Reader& reader, const State& state) {
     if (!failure) failure = why_not(asked, reader.info(), group.world_size());
     if (!failure) failure = attempt([&] { per_rank.read(); });
     reader.load_all(asked.wants, failure);
-    if (std::ranges::any_of(state.items(), [](const State::Item& item) { return bool(item.per_rank); })) {
-      reader.verify_rest();
-    }
+    const auto has_function = [](const State::Item& item) { return static_cast<bool>(item.per_rank); };
+    reader.verify_rest(std::ranges::any_of(state.items(), has_function));
   } catch (const Error& error) {
-    if (comm::ends_communication(error.code())) throw;
+    // Ranks that make different calls do not close the checkpoint together either.
+    if (comm::ends_communication(error.code()) || error.code() == ErrorCode::bad_state) throw;
     reader.remember_shared(error.failure());
     return;
   }

@@ -50,7 +50,7 @@ struct Mine {
   State state;
 };
 
-/// What is replicated is equal on all ranks; everything else differs.
+/// Replicated values are equal on all ranks; all others differ.
 int number_of(const Mine& mine, const Placement& placement) {
   return std::holds_alternative<Replicated>(placement) ? 0 : mine.rank;
 }

@@ -137,16 +137,16 @@ TEST_P(StateTest, RestoreTakesNoBlockForAnother) {
   std::vector<std::optional<Failure>> met(10);
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    std::vector<double> values(10, scope.rank);
+    std::vector<double> values(10, scope.rank), same(10, 7);
     State saved;
-    saved.add("u", values, place(scope.rank)).add("r", values, Replicated{});
+    saved.add("u", values, place(scope.rank)).add("r", same, Replicated{});
     engine.checkpoint("a", saved);
     const std::vector<State> wanted{
         State().add("u", values, place(1 - scope.rank)),
         State().add("u", values, Shard{Shape{200}, place(scope.rank).offset}),
         State().add("u", values, Replicated{}),
-        State().add("r", values, place(scope.rank)),
-        State().add("u", values).add("r", values),  // says nothing of a place
+        State().add("r", same, place(scope.rank)),
+        State().add("u", values).add("r", same),  // says nothing of a place
     };
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       met[2 * i + static_cast<std::size_t>(scope.rank)] = failure_of([&] { (void)engine.restore(wanted[i]); });

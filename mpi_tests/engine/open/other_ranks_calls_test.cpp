@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <optional>
 #include <string>
@@ -129,6 +130,56 @@ TEST_F(OtherRanksCalls, FinalizeLeavesTheFlushToTheDrain) {
     EXPECT_FALSE(job.logged("is not on the parallel filesystem")) << ranks;
     EXPECT_EQ(tags(job).size(), ranks == 4 ? 1U : 0U);
     EXPECT_TRUE(job.logged("or start the job again with 4 ranks"));
+  }
+}
+
+/// Ranks may give different States: some with functions for what is each rank's own, some without.
+TEST_F(OtherRanksCalls, FunctionsOnSomeRanksOnly) {
+  PersistentJob job(4);
+  start(job, 4, [](Engine& engine, RankScope& scope) {
+    int own = scope.rank, same = 7;
+    engine.checkpoint("a", State().add("own", own).add("same", same, Replicated{}));
+    engine.finalize();
+  });
+  std::atomic<int> got = 0;
+  start(job, 3, [&](Engine& engine, RankScope& scope) {
+    int own = 0, same = 0;
+    State state;
+    state.add("same", same, Replicated{});
+    if (scope.rank == 1) {
+      state.add("own", own, PerRank{[&](LogicalRank, std::span<const std::byte>) { ++got; }});
+    }
+    EXPECT_EQ(engine.restore(state), "a");
+    EXPECT_EQ(same, 7);
+    engine.finalize();
+  });
+  EXPECT_EQ(got, 1) << "of rank 1, whose container its process reads";
+}
+
+/// Calls that are not made of each other are one error on all ranks, and nothing hangs.
+TEST_F(OtherRanksCalls, OneRankThatLoadsByItselfWhereTheOthersRestore) {
+  PersistentJob job(4);
+  save_rows(job);
+  for (const bool loads : {true, false}) {
+    OnEachRank met(3);
+    start(job, 3, [&](Engine& engine, RankScope& scope) {
+      std::vector<double> memory(kRows * kColumns);
+      const auto failure = failure_of([&] {
+        if (scope.rank == 1) {
+          (void)engine.open();
+          if (loads) engine.load_all({want_rows(memory.data(), 0, kRows)});
+          else engine.close();
+          return;
+        }
+        State state;
+        state.add("rows", mutable_region(memory.data(), {kRows, kColumns}), Shard{{kRows, kColumns}, {0, 0}});
+        (void)engine.restore(state);
+      });
+      met.put(scope.rank, failure);
+    });
+    const auto failure = met.same();
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::bad_state) << failure->message;
   }
 }
 

@@ -79,7 +79,8 @@ TEST_F(PrefixLimits, ShardsOfNoSizeAndStructuresThatChange) {
           const std::uint64_t mine = rank == 1 ? 0 : n;
           engine.save(i % 2 == 0 ? "g/t" : "g/u", Region{values.data(), DataType::float64, Shape{mine, 3}},
                       Shard{{2 * n, 3}, {rank == 0 ? 0 : n, 0}});
-          engine.save("all/of/it", Region{values.data(), DataType::float64, Shape{n}}, Replicated{});
+          const std::vector<double> same(n, i);
+          engine.save("all/of/it", Region{same.data(), DataType::float64, Shape{n}}, Replicated{});
           if (r == n % 3) engine.save("own", Region{values.data(), DataType::float64, Shape{n, 1, 2}});
         },
         none,
