@@ -222,11 +222,13 @@ void Recovery::mark_damaged(const CommitHead& commit, const Failure& damage) {
   }
   storage_.ledger.drop_damaged(commit.id);
   if (!group_.is_root()) return;
+  // What lies on the prefix is read again by load_all alone, since nothing is fetched.
+  const bool stays = stays_as_it_lies(commit.world_size, group_);
   log_.warning(
-      compose("{} (generation {}) was found damaged while it was loaded: {}; the next open reads every byte of it, and "
-              "rebuilds "
-              "it or takes an older one",
-              commit.tag, commit.generation, to_string(damage)));
+      compose("{} (generation {}) was found damaged while it was loaded: {}; the next open reads every byte{} "
+              "of it, and rebuilds it or takes an older one{}",
+              commit.tag, commit.generation, to_string(damage), stays ? " that the stores have" : "",
+              stays ? "; if it is damaged on the prefix, the open after that takes an older one" : ""));
 }
 
 /// COLLECTIVE. Records the newer commits as discarded before anything else. Outputs are not discarded: no restart uses
