@@ -116,11 +116,10 @@ class Rounds {
     return {order, offset, std::min(format::kBlockBytes, order.size_bytes - offset)};
   }
 
-  /// A block that cannot be read is zeros for those that wait for it, until all have voted.
+  /// Of a block that cannot be read those that wait for it get whatever is there: the vote at the round's end fails.
   void read(const BlockTurn& turn, std::span<std::byte> to) {
     const BlockToRead block = block_of(turn);
     const auto failure = attempt([&] { input_.read(block, to); });
-    if (failure) std::ranges::fill(to, std::byte{0});
     if (failure && !read_failure_) read_failure_ = failure;
     ++counts_.blocks_read;
     counts_.bytes_read += block.size_bytes;

@@ -50,7 +50,7 @@ Id128 DeferredWork::plan_work(const Execution& execution, const CommitHead& open
 void DeferredWork::plan_of_other_ranks(const CommitHead& opened, bool reads_others) {
   remaining_ = {opened};
   if (reads_others) {
-    remaining_.unread.push_back({opened, {}, false, true});
+    remaining_.unread.push_back({.commit = opened, .protection_id = {}, .is_parity = true});
     add_older_commits();
   }
   unread_files_.reset();
@@ -176,7 +176,8 @@ std::string DeferredWork::after_damaged_parity(Execution& execution, const Commi
   const comm::Group& group = execution.group();
   if (!group.all(ledger_.known().find(commit.id).has_value())) return compose("{} is not needed any more", commit.tag);
   if (commit.world_size != group.world_size()) {
-    return compose("{} is no longer protected against the loss of a node; the next checkpoint is", commit.tag);
+    return compose("{} is no longer protected against the loss of a node{}", commit.tag,
+                   is_scheduled() ? "; the next checkpoint will be" : "");
   }
   if (!is_scheduled()) {
     return compose(

@@ -141,7 +141,9 @@ TEST_F(OtherRanksOnce, DamageAnywhereCostsNothingThatIsOlder) {
 }
 
 TEST_F(OtherRanksOnce, ParityIsReadBehindTheOpen) {
-  for (const bool is_damaged : {true, false}) {
+  enum class Case { intact, damaged, damaged_and_none_is_protected_again };
+  for (const Case which : {Case::intact, Case::damaged, Case::damaged_and_none_is_protected_again}) {
+    const bool is_damaged = which != Case::intact;
     SimulatedJob job(8);
     job.options.redundancy.scheme = Scheme::xor_;
     job.options.redundancy.set_size = 4;
@@ -150,6 +152,7 @@ TEST_F(OtherRanksOnce, ParityIsReadBehindTheOpen) {
     save(job, 8, "s1", 1);
     job.options.pipeline.mode = PipelineMode::background;
     job.surroundings = [](int, engine::EngineEnvironment& environment) { environment.waits_for_worker = true; };
+    if (which == Case::damaged_and_none_is_protected_again) job.options.redundancy.every = 0;
     if (is_damaged) {
       const std::string parity = set_file_of(job.disk, format::SetFileKind::parity, 5, "s1");
       job.disk.flip_bit(parity, job.disk.read_all(parity).size() / 2);
@@ -161,12 +164,12 @@ TEST_F(OtherRanksOnce, ParityIsReadBehindTheOpen) {
       commit(engine, scope, "s2", 2);
       engine.finalize();
     });
+    const std::string next = which == Case::damaged ? "; the next checkpoint will be; check" : "; check";
     const auto found = Contains(AllOf(HasSubstr("a check in the background found damage"),
-                                      HasSubstr("s1 is no longer protected against the loss of a node; the next "
-                                                "checkpoint is")));
+                                      HasSubstr("s1 is no longer protected against the loss of a node" + next)));
     if (is_damaged) EXPECT_THAT(job.log(), found);
     else EXPECT_THAT(job.log(), Not(Contains(HasSubstr("found damage"))));
-    expect_restored(job, 3, 2, 4);
+    expect_restored(job, which == Case::damaged_and_none_is_protected_again ? 4 : 3, 2, 4);
   }
 }
 
